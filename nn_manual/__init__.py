@@ -1,0 +1,1 @@
+"""Neural networks whose every gradient is derived by hand and proven against PyTorch."""

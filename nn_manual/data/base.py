@@ -1,0 +1,38 @@
+"""What a data set is: a description with the YAML's keys that loads into a training and a validation part."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+
+
+class Examples(NamedTuple):
+    """Inputs (examples, ...) and their targets: int64 class indices (examples,), or values (examples, outputs)."""
+
+    input: Array
+    target: Array
+
+
+class Split(NamedTuple):
+    """A loaded data set. `num_classes` is None for regression; `validation` has length 0 where none is held out."""
+
+    train: Examples
+    validation: Examples
+    num_classes: int | None
+
+
+class Dataset(ABC):
+    """A data set named in a config. Concrete ones are dataclasses whose fields are the YAML keys."""
+
+    #: The shape of one input where it is known before loading, so that a config can be checked without the data.
+    example_shape: Shape | None = None
+    #: The number of classes where it is known before loading.
+    num_classes: int | None = None
+
+    @abstractmethod
+    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+        """Read or generate the examples, split by `seed`, inputs in `dtype`. Raises DataError."""

@@ -1,0 +1,37 @@
+"""The errors that end a run with a message instead of a traceback, each with its exit status."""
+
+from __future__ import annotations
+
+
+class NNManualError(Exception):
+    """Base of the errors whose text is written for the user. `exit_status` is the process's."""
+
+    exit_status = 1
+
+
+class ConfigError(NNManualError):
+    """The command line or the config asks for something that does not exist or does not fit."""
+
+    exit_status = 2
+
+
+class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
+    """A hand-derived value and torch's differ by more than rounding. `report` says where."""
+
+    exit_status = 3
+
+    def __init__(self, report: object) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+class NotFiniteError(NNManualError):
+    """A loss, gradient or parameter is infinite or not a number."""
+
+    exit_status = 4
+
+
+class DataError(NNManualError):
+    """A data set, run directory or checkpoint is missing, unreadable, corrupt or can't be written."""
+
+    exit_status = 5

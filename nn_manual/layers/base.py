@@ -1,0 +1,67 @@
+"""The contract that every layer keeps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape, carve, size_of
+
+
+class Layer(ABC):
+    """A differentiable function of one array, its parameters, and its gradients derived by hand.
+
+    A concrete layer is a dataclass whose fields are the keyword arguments of the torch.nn class of the same
+    name; they are the keys in YAML, too. Its docstring states the formulas, its `forward` and `backward` are
+    those formulas. A layer keeps no activations: what `backward` needs travels in `saved`, so the same layer
+    can run twice before either is taken back.
+
+    `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
+    Sequential that the layer is in; `bind` hands the views out.
+    """
+
+    param: SimpleNamespace
+    grad: SimpleNamespace
+
+    @abstractmethod
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        """`output, saved`: the layer's output, and exactly what `backward` needs. Must not write to `input`."""
+
+    @abstractmethod
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        """Overwrite `self.grad` with the parameters' gradients and return `grad_input`, shaped as the input.
+
+        `grad_output` is the gradient of the loss with respect to the output; it must not be written to.
+        """
+
+    def backward_parameters(self, saved: Any, grad_output: Array) -> None:
+        """Overwrite `self.grad` only: what the first layer of a model needs when nobody asks for its input's
+        gradient. A layer whose `grad_input` costs much overrides this to save it.
+        """
+        self.backward(saved, grad_output)
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """Name and shape of each parameter, in torch's order."""
+        return {}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """Fill `self.param` from torch's default distribution for this layer."""
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The shape that `forward` makes of `input_shape`. Raises ValueError, stating both sizes, where the
+        input doesn't fit.
+        """
+        return input_shape
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of scalars in all parameters together."""
+        return sum(size_of(shape) for shape in self.parameter_shapes().values())
+
+    def bind(self, param: Array, grad: Array) -> None:
+        """Carve `self.param` and `self.grad` out of two flat vectors of `num_parameters` elements."""
+        self.param = carve(param, self.parameter_shapes())
+        self.grad = carve(grad, self.parameter_shapes())

@@ -1,0 +1,85 @@
+"""Linear: the affine map."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape, rows
+from nn_manual.layers.base import Layer
+
+
+@dataclass(eq=False)
+class Linear(Layer):
+    """Affine map, input (..., in_features) to output (..., out_features).
+
+    Parameters: weight (out_features, in_features), bias (out_features,) unless `bias` is false. Leading
+    dimensions all count as batch; `rows` makes one of them: (..., features) seen as (batch, features).
+
+        output      = input @ weight.T + bias
+        grad_input  = grad_output @ weight
+        grad_weight = rows(grad_output).T @ rows(input)
+        grad_bias   = rows(grad_output).sum(axis=0)
+
+    Derivation, with n over the batch: output[n, o] = sum_i input[n, i] weight[o, i] + bias[o], so
+
+        d output[n, o] / d input[n, i]  = weight[o, i]   and grad_input[n, i]  = sum_o grad_output[n, o] weight[o, i]
+        d output[n, o] / d weight[o, i] = input[n, i]    and grad_weight[o, i] = sum_n grad_output[n, o] input[n, i]
+        d output[n, o] / d bias[o]      = 1              and grad_bias[o]      = sum_n grad_output[n, o]
+
+    which are the three products above. Raises ValueError for an input whose last dimension is not in_features.
+    """
+
+    in_features: int
+    out_features: int
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if self.in_features < 1 or self.out_features < 1:
+            raise ValueError(
+                f"in_features and out_features must be at least 1, not {self.in_features} and {self.out_features}"
+            )
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight (out_features, in_features), bias (out_features,)."""
+        shapes: dict[str, Shape] = {"weight": (self.out_features, self.in_features)}
+        if self.bias:
+            shapes["bias"] = (self.out_features,)
+        return shapes
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """weight and bias uniform in ±1/sqrt(in_features), as torch.nn.Linear."""
+        bound = 1 / math.sqrt(self.in_features)
+        for parameter in vars(self.param).values():
+            parameter[...] = generator.uniform(-bound, bound, parameter.shape)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """(..., in_features) to (..., out_features)."""
+        if input_shape[-1:] != (self.in_features,):
+            raise ValueError(
+                f"Linear takes in_features={self.in_features} in the last dimension, the input has shape {input_shape}"
+            )
+        return (*input_shape[:-1], self.out_features)
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        """input (..., in_features) to output (..., out_features); saves the input."""
+        self.output_shape(input.shape)
+        output = input @ self.param.weight.T
+        if self.bias:
+            output += self.param.bias
+        return output, input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        """Write grad_weight and grad_bias, return grad_input."""
+        self.backward_parameters(saved, grad_output)
+        grad_input: Array = grad_output @ self.param.weight
+        return grad_input
+
+    def backward_parameters(self, saved: Array, grad_output: Array) -> None:
+        """Write grad_weight and grad_bias only."""
+        input = saved
+        np.matmul(rows(grad_output).T, rows(input), out=self.grad.weight)
+        if self.bias:
+            np.sum(rows(grad_output), axis=0, out=self.grad.bias)
