@@ -47,7 +47,7 @@ class Layer(ABC):
         """Name and shape of each parameter, in torch's order."""
         return {}
 
-    def reset_parameters(self, generator: np.random.Generator) -> None:
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: B027 - most layers have none to fill
         """Fill `self.param` from torch's default distribution for this layer."""
 
     def output_shape(self, input_shape: Shape) -> Shape:

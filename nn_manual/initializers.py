@@ -1,0 +1,113 @@
+"""Initialisers: seeded fills of the parameter views, with the distributions of torch.nn.init.
+
+Each fills a weight of shape (fan_out, fan_in). Without one, a model uses its layers' own `reset_parameters`,
+torch's defaults; with one, weights come from it and biases are zero.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.arrays import Array
+
+#: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
+GAINS = {"linear": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+class Initializer(ABC):
+    """A distribution for weights."""
+
+    @abstractmethod
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite `weight`, shape (fan_out, fan_in), with draws from `generator`."""
+
+
+@dataclass(frozen=True)
+class Zeros(Initializer):
+    """weight = 0."""
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:  # noqa: ARG002 - nothing is random here
+        """Overwrite with zeros."""
+        weight[...] = 0
+
+
+@dataclass(frozen=True)
+class Constant(Initializer):
+    """weight = value."""
+
+    value: float
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:  # noqa: ARG002 - nothing is random here
+        """Overwrite with `value`."""
+        weight[...] = self.value
+
+
+@dataclass(frozen=True)
+class XavierUniform(Initializer):
+    """Uniform in ±a with a = gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+
+    gain: float = 1.0
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with uniform draws."""
+        bound = self.gain * math.sqrt(6 / sum(weight.shape))
+        weight[...] = generator.uniform(-bound, bound, weight.shape)
+
+
+@dataclass(frozen=True)
+class XavierNormal(Initializer):
+    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
+
+    gain: float = 1.0
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(0, self.gain * math.sqrt(2 / sum(weight.shape)), weight.shape)
+
+
+@dataclass(frozen=True)
+class _Kaiming(Initializer):
+    nonlinearity: str = "relu"
+    mode: str = "fan_in"
+
+    def __post_init__(self) -> None:
+        _check_choice("nonlinearity", self.nonlinearity, tuple(GAINS))
+        _check_choice("mode", self.mode, ("fan_in", "fan_out"))
+
+    def _standard_deviation(self, weight: Array) -> float:
+        fan_out, fan_in = weight.shape
+        return GAINS[self.nonlinearity] / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)
+
+
+class KaimingUniform(_Kaiming):
+    """Uniform in ±sqrt(3) s with s = gain / sqrt(fan), so that the standard deviation is s (He et al., 2015).
+
+    `nonlinearity` (linear, tanh or relu) sets the gain as torch.nn.init.calculate_gain does; `mode` is fan_in
+    or fan_out.
+    """
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with uniform draws."""
+        bound = math.sqrt(3) * self._standard_deviation(weight)
+        weight[...] = generator.uniform(-bound, bound, weight.shape)
+
+
+class KaimingNormal(_Kaiming):
+    """Normal with standard deviation gain / sqrt(fan) (He et al., 2015).
+
+    `nonlinearity` (linear, tanh or relu) sets the gain as torch.nn.init.calculate_gain does; `mode` is fan_in
+    or fan_out.
+    """
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(0, self._standard_deviation(weight), weight.shape)

@@ -1,0 +1,159 @@
+"""Sequential: a Layer made of Layers, which owns the memory of their parameters and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.initializers import Initializer
+from nn_manual.layers.base import Layer
+
+
+class Sequential(Layer):
+    """Layers applied one after the other: output = layers[-1](... layers[1](layers[0](input))).
+
+        forward:   for layer in layers:            input, saved = layer.forward(input)
+        backward:  for layer in reversed(layers):  grad_output  = layer.backward(saved, grad_output)
+
+    Derivation: the chain rule. The gradient with respect to a layer's output is the one with respect to the next
+    layer's input.
+
+    All parameters lie in one flat vector `param_arena`, all gradients in `grad_arena`, in torch's order; every
+    layer's `param` and `grad` are views into them. A Sequential is itself a Layer and may stand in another one:
+    the outermost then owns the memory, and its `seed`, `dtype` and `initializer` fill all of it. Initial values
+    are drawn in float64 and rounded, so a float32 model starts at the rounded float64 one.
+    """
+
+    def __init__(
+        self,
+        *layers: Layer,
+        seed: int = 0,
+        dtype: str | np.dtype[Any] = "float32",
+        initializer: Initializer | None = None,
+    ) -> None:
+        _check_layers(layers)
+        self.layers = layers
+        self.dtype = _dtype(dtype)
+        self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
+        self.initializer = initializer
+        self.reset_parameters(np.random.default_rng(seed))
+
+    def __repr__(self) -> str:
+        return f"Sequential({', '.join(map(repr, self.layers))})"
+
+    def forward(self, input: Array) -> tuple[Array, list[Any]]:
+        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype."""
+        if input.dtype != self.dtype:
+            raise TypeError(f"the model is {self.dtype}, its input {input.dtype}")
+        output, saved = input, []
+        for layer in self.layers:
+            output, layer_saved = layer.forward(output)
+            saved.append(layer_saved)
+        return output, saved
+
+    def backward(self, saved: list[Any], grad_output: Array) -> Array:
+        """Overwrite every gradient and return grad_input. Training uses `backward_parameters`."""
+        for layer, layer_saved in zip(reversed(self.layers), reversed(saved), strict=True):
+            grad_output = layer.backward(layer_saved, grad_output)
+        return grad_output
+
+    def backward_parameters(self, saved: list[Any], grad_output: Array) -> None:
+        """Overwrite every gradient, and compute no more than that takes: the gradient travels back to the first
+        layer that has parameters, and not through it.
+        """
+        first = next((i for i, layer in enumerate(self.layers) if layer.num_parameters), len(self.layers))
+        for layer, layer_saved in zip(self.layers[:first:-1], saved[:first:-1], strict=True):
+            grad_output = layer.backward(layer_saved, grad_output)
+        for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
+            layer.backward_parameters(layer_saved, grad_output)
+
+    def __call__(self, input: Array) -> Array:
+        """Inference: the output alone."""
+        return self.forward(input)[0]
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """torch's names and order: "0.weight", "0.bias", "2.weight", ..."""
+        return {
+            f"{index}.{name}": shape
+            for index, layer in enumerate(self.layers)
+            for name, shape in layer.parameter_shapes().items()
+        }
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The shape after the last layer; ValueError where one doesn't fit the one before it."""
+        for layer in self.layers:
+            input_shape = layer.output_shape(input_shape)
+        return input_shape
+
+    def bind(self, param: Array, grad: Array) -> None:
+        """Take two flat vectors as the arenas and hand each layer its part."""
+        super().bind(param, grad)
+        self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
+        start = 0
+        for layer in self.layers:
+            stop = start + layer.num_parameters
+            layer.bind(param[start:stop], grad[start:stop])
+            start = stop
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """Draw all parameters anew: from the initializer if there is one, else each layer's default."""
+        for _, layer in self.named_layers():
+            if self.initializer is None:
+                layer.reset_parameters(generator)
+            else:
+                _initialize(layer, self.initializer, generator)
+
+    def named_layers(self) -> Iterator[tuple[str, Layer]]:
+        """The layers in the order in which they run, those of inner Sequentials by torch's names: "1.0", "1.1"."""
+        for index, layer in enumerate(self.layers):
+            if isinstance(layer, Sequential):
+                for name, inner in layer.named_layers():
+                    yield f"{index}.{name}", inner
+            else:
+                yield str(index), layer
+
+    def state_dict(self) -> dict[str, Array]:
+        """The parameters by torch's names, as views: a copy is the caller's to make."""
+        return dict(vars(self.param))
+
+    def load_state_dict(self, state_dict: Mapping[str, Array]) -> None:
+        """Copy parameters in by torch's names. Raises ValueError for a missing or unexpected name or a shape that
+        doesn't fit, before anything is changed.
+        """
+        own = self.state_dict()
+        for name in own.keys() ^ state_dict.keys():
+            raise ValueError(f"{'missing' if name in own else 'unexpected'} parameter {name!r} in the state dict")
+        for name, value in state_dict.items():
+            if value.shape != own[name].shape:
+                raise ValueError(f"parameter {name!r} has shape {own[name].shape}, the state dict's {value.shape}")
+        for name, value in state_dict.items():
+            own[name][...] = value
+
+
+def _check_layers(layers: tuple[Layer, ...]) -> None:
+    for index, layer in enumerate(layers):
+        if not isinstance(layer, Layer):
+            raise TypeError(f"layer {index} is {layer!r}, not a Layer")
+        if layer in layers[:index]:
+            raise ValueError(
+                f"layer {index} is the same object as layer {layers.index(layer)}: "
+                "their gradients would overwrite each other"
+            )
+
+
+def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
+    name = str(np.dtype(dtype))
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {name}")
+    return DTYPES[name]
+
+
+def _initialize(layer: Layer, initializer: Initializer, generator: np.random.Generator) -> None:
+    for parameter in vars(layer.param).values():
+        if parameter.ndim >= 2:
+            initializer.fill(parameter, generator)
+        else:
+            parameter[...] = 0
