@@ -1,0 +1,24 @@
+"""Data: what a config can name, loaded into a training and a validation part, and batches of it."""
+
+from nn_manual.data.arrays import Arrays
+from nn_manual.data.base import Dataset, Examples, Split
+from nn_manual.data.batches import batches, num_batches
+from nn_manual.data.bundled import Diabetes, Digits, Iris
+from nn_manual.data.generated import LinearTeacher, Spirals
+from nn_manual.data.idx import MNIST, FashionMNIST
+
+__all__ = [
+    "MNIST",
+    "Arrays",
+    "Dataset",
+    "Diabetes",
+    "Digits",
+    "Examples",
+    "FashionMNIST",
+    "Iris",
+    "LinearTeacher",
+    "Spirals",
+    "Split",
+    "batches",
+    "num_batches",
+]

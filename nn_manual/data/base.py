@@ -26,13 +26,25 @@ class Split(NamedTuple):
 
 
 class Dataset(ABC):
-    """A data set named in a config. Concrete ones are dataclasses whose fields are the YAML keys."""
+    """A data set named in a config. Concrete ones are dataclasses whose fields are the YAML keys.
 
-    #: The shape of one input where it is known before loading, so that a config can be checked without the data.
-    example_shape: Shape | None = None
-    #: The number of classes where it is known before loading.
-    num_classes: int | None = None
+    A field out of range is a ValueError whose first word is the field's name.
+    """
+
+    @property
+    def example_shape(self) -> Shape | None:
+        """The shape of one input where it is known before loading, so a config can be checked without the data."""
+        return None
+
+    @property
+    def num_classes(self) -> int | None:
+        """The number of classes where it is known before loading."""
+        return None
 
     @abstractmethod
     def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
-        """Read or generate the examples, split by `seed`, inputs in `dtype`. Raises DataError."""
+        """Read or generate the examples and split them, both determined by `seed`.
+
+        Inputs, and the targets of a regression, are C-contiguous arrays of `dtype`; classes are int64.
+        Raises DataError.
+        """

@@ -1,0 +1,100 @@
+"""Arrays: the user's own numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.data.base import Dataset, Examples, Split
+from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.data.tables import Table, read_csv, read_npz
+from nn_manual.errors import DataError
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass
+class Arrays(Dataset):
+    """The user's own data, from a .csv whose first line names the columns or from an .npz.
+
+    `target` and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is
+    every column that isn't a target. Target of a classification: classes 0, 1, ..., num_classes - 1, each of which
+    occurs. Target of a regression: any numbers, one output for each column.
+
+    Numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
+    standardised by the training part.
+    """
+
+    file: Path
+    target: str | list[str]
+    task: Task
+    input: str | list[str] | None = None
+    standardize: bool = False
+    validation_fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        self.file = Path(self.file)  # a str is welcome from Python
+        if self.file.suffix not in (".csv", ".npz"):
+            raise ValueError(f"file must end in .csv or .npz, not {self.file.name}")
+        if self.task not in get_args(Task):
+            raise ValueError(f"task must be {' or '.join(get_args(Task))}, not {self.task}")
+        is_npz = self.file.suffix == ".npz"
+        inputs, targets = _names(self.input), _names(self.target)
+        if is_npz and len(inputs) != 1:
+            raise ValueError(f"input must name one array of the .npz, not {self.input}")
+        if len(targets) != 1 and (is_npz or self.task == "classification"):
+            raise ValueError(f"target must be one name for an .npz or a classification, not {self.target}")
+        if not targets:
+            raise ValueError("target must name at least one column")
+        for name in targets:
+            if (inputs + targets).count(name) > 1:
+                raise ValueError(f"target must name {name} once, and input must not name it")
+        check_validation_fraction(self.validation_fraction)
+
+    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+        """Read the file, check every number in it and split it by `seed`. Raises DataError naming the place."""
+        read = read_csv if self.file.suffix == ".csv" else read_npz
+        table = read(self.file, _names(self.input), _names(self.target))
+        target, num_classes = (table.target, None) if self.task == "regression" else _classes(self.file, table)
+        try:
+            with np.errstate(over="raise"):
+                return split_examples(
+                    Examples(table.input, target),
+                    num_classes,
+                    self.validation_fraction,
+                    seed,
+                    dtype,
+                    standardize=self.standardize,
+                )
+        except FloatingPointError as error:
+            largest = max(np.abs(table.input).max(), np.abs(table.target).max())
+            raise DataError(f"{self.file}: holds numbers up to {largest:g}, too large for {dtype}") from error
+
+
+def _names(names: str | list[str] | None) -> list[str]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else names
+
+
+def _classes(file: Path, table: Table) -> tuple[Array, int]:
+    """The targets as int64 class indices (examples,), and the number of classes."""
+    if table.target.shape[1:] != (1,):
+        raise DataError(f"{file}: the classes have shape {table.target.shape}, not (examples,)")
+    labels = table.target[:, 0]
+    wrong = np.flatnonzero((labels < 0) | (labels != np.floor(labels)))
+    if wrong.size:
+        raise DataError(f"{table.place(wrong[0])} holds {labels[wrong[0]]}, not a class 0, 1, 2, ...")
+    classes = np.unique(labels)
+    # A gap is far more often a label that is wrong, or classes counted from 1, than a class nobody has seen.
+    missing = np.flatnonzero(classes != np.arange(len(classes)))
+    if missing.size:
+        raise DataError(
+            f"{table.place(int(labels.argmax()))} holds class {labels.max():.0f}, but class {missing[0]} is nowhere: "
+            "classes are counted from 0 without gaps"
+        )
+    return labels.astype(np.int64), len(classes)

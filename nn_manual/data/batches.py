@@ -1,0 +1,34 @@
+"""Mini-batches: each example once an epoch, in an order that (seed, epoch) alone determine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nn_manual.data.base import Examples
+from nn_manual.data.split import Stream, generator
+
+
+def num_batches(num_examples: int, batch_size: int) -> int:
+    """ceil(num_examples / batch_size): the last, smaller batch counts."""
+    return -(-num_examples // batch_size)
+
+
+def batches(examples: Examples, batch_size: int, seed: int, epoch: int) -> Iterator[Examples]:
+    """The examples in batches of `batch_size`; the last one has what remains. Each example occurs exactly once.
+
+    The order depends on (seed, epoch) and the number of examples, on nothing that happened before: a resumed
+    run goes on as if it had never stopped. A batch is a contiguous copy. Where one batch holds everything, it is
+    `examples` itself: neither permuted nor copied, as the order of a full batch cannot change its mean or sum.
+    Raises ValueError for a batch_size below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    num_examples = len(examples.input)
+    if 0 < num_examples <= batch_size:
+        return iter([examples])
+    order = generator(seed, Stream.SHUFFLE, epoch).permutation(num_examples)
+    selections = (order[start : start + batch_size] for start in range(0, num_examples, batch_size))
+    return (
+        Examples(examples.input.take(selection, axis=0), examples.target.take(selection, axis=0))
+        for selection in selections
+    )

@@ -1,0 +1,122 @@
+"""MNIST and its likes: images and labels in IDX files, gzipped or not.
+
+The format, from yann.lecun.com/exdb/mnist: two zero bytes, a byte for the type (8: unsigned byte), a byte for the
+number of dimensions, the size of each as a big-endian 32-bit integer, and then the values, the last index fastest.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.data.base import Dataset, Examples, Split
+from nn_manual.data.reading import reading
+from nn_manual.errors import DataError
+
+IMAGE_SHAPE = (28, 28)
+
+
+@dataclass
+class _Images(Dataset):
+    """28 x 28 grey pixels as input (784,), standardised, in 10 classes.
+
+    `folder` holds train-images-idx3-ubyte, train-labels-idx1-ubyte and their t10k- twins, each as it is or with
+    .gz. The train files are the training part, the t10k files the validation part: no seed is involved.
+    """
+
+    folder: Path
+
+    example_shape = (math.prod(IMAGE_SHAPE),)
+    num_classes = 10
+
+    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the files are the split
+        """Read the four files, the pixels standardised by the mean and std of all training pixels together."""
+        train, validation = self._read("train"), self._read("t10k")
+        # A pixel is one of 256 values: these are standardised, and then looked up in one pass over the images.
+        # The usual division by 255 comes first and cancels: (pixel/255 - mean/255) / (std/255).
+        std = train.input.std() or 1.0  # blank images stay blank
+        standardized_pixel = ((np.arange(256) - train.input.mean()) / std).astype(dtype)
+        return Split(
+            Examples(standardized_pixel[train.input], train.target),
+            Examples(standardized_pixel[validation.input], validation.target),
+            self.num_classes,
+        )
+
+    def _read(self, part: str) -> Examples:
+        """uint8 images (examples, 784) and int64 labels (examples,) of the part "train" or "t10k"."""
+        images_file = _find(Path(self.folder), f"{part}-images-idx3-ubyte")
+        labels_file = _find(Path(self.folder), f"{part}-labels-idx1-ubyte")
+        images, labels = read_idx(images_file, 3), read_idx(labels_file, 1)
+        if images.shape[1:] != IMAGE_SHAPE:
+            raise DataError(f"{images_file}: the images have {images.shape[1]} x {images.shape[2]} pixels, not 28 x 28")
+        if len(images) != len(labels):
+            raise DataError(f"{images_file} has {len(images)} images, but {labels_file} has {len(labels)} labels")
+        if len(images) == 0:
+            raise DataError(f"{images_file}: holds no images")
+        wrong = np.flatnonzero(labels >= self.num_classes)
+        if wrong.size:
+            raise DataError(
+                f"{labels_file}: label {labels[wrong[0]]} of image {wrong[0]}, counted from 0, is not in "
+                f"0 to {self.num_classes - 1}"
+            )
+        return Examples(images.reshape(len(images), -1), labels.astype(np.int64))
+
+
+@dataclass
+class FashionMNIST(_Images):
+    """70,000 photographs of clothes, as (784,) standardised pixels, in 10 classes; `folder` holds the IDX files.
+
+    Xiao, Rasul and Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning
+    Algorithms", 2017.
+    """
+
+
+@dataclass
+class MNIST(_Images):
+    """70,000 handwritten digits, as (784,) standardised pixels, in 10 classes; `folder` holds the IDX files.
+
+    LeCun, Bottou, Bengio and Haffner, "Gradient-Based Learning Applied to Document Recognition", 1998.
+    """
+
+
+def read_idx(file: Path, num_dimensions: int) -> Array:
+    """The uint8 array of `num_dimensions` dimensions in an IDX file, gunzipped where its name ends in .gz.
+
+    Raises DataError where the file can't be read, begins otherwise, or is shorter or longer than it says.
+    """
+    with reading(file, EOFError, zlib.error), gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+        content = stream.read()
+    magic = bytes([0, 0, 8, num_dimensions])
+    if content[:4] != magic:
+        raise DataError(
+            f"{file}: begins with the bytes [{content[:4].hex(' ')}], an IDX file of unsigned bytes with "
+            f"{num_dimensions} dimension(s) with [{magic.hex(' ')}]"
+        )
+    offset = 4 + 4 * num_dimensions
+    if len(content) < offset:
+        raise DataError(f"{file}: ends after {len(content)} bytes, within the header of {offset} bytes")
+    shape = struct.unpack(f">{num_dimensions}I", content[4:offset])
+    if len(content) != offset + math.prod(shape):
+        raise DataError(
+            f"{file}: the header says {' x '.join(map(str, shape))} = {math.prod(shape)} bytes from offset {offset}, "
+            f"the file has {len(content) - offset}"
+        )
+    return np.frombuffer(content, dtype=np.uint8, offset=offset).reshape(shape)
+
+
+def _find(folder: Path, name: str) -> Path:
+    """The file `name` or `name`.gz in `folder`."""
+    with reading(folder):
+        for file in (folder / name, folder / f"{name}.gz"):
+            if file.exists():
+                return file
+        problem = f"no file {name} or {name}.gz in it" if folder.is_dir() else "no such folder"
+    raise DataError(f"{folder}: {problem}")
