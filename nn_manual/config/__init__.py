@@ -1,0 +1,7 @@
+"""Configs: YAML to validated objects, every error at once with its `file:line:column`."""
+
+from nn_manual.config.files import dump_config, load_config
+from nn_manual.config.run_config import EarlyStopping, GradientCheck, RunConfig
+from nn_manual.config.sizes import check_sizes
+
+__all__ = ["EarlyStopping", "GradientCheck", "RunConfig", "check_sizes", "dump_config", "load_config"]

@@ -1,0 +1,160 @@
+"""From the tree to validated objects, collecting every error on the way."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from nn_manual.config.leaf import describe, read_leaf
+from nn_manual.config.registry import KINDS, nearest, registry
+from nn_manual.config.tree import Errors, Node, Place
+from nn_manual.layers import Layer
+from nn_manual.model import Sequential
+
+
+class Builder:
+    """Makes objects of nodes. What can't be made is MISSING, and the reason is in `errors`.
+
+    `path` is the dotted path of what is being made, as in an override; `places` gets each component's.
+    """
+
+    def __init__(self, folder: Path, errors: Errors) -> None:
+        self.folder = folder
+        self.errors = errors
+        self.places: dict[str, Place] = {}
+
+    def arguments(self, cls: type, label: str, node: Node, path: str = "", **given: Any) -> dict[str, Any]:
+        """The keyword arguments of `cls` that `node` holds and that are valid by themselves, besides those given."""
+        hints = get_type_hints(cls, include_extras=True)
+        known = {field.name: field for field in fields(cls) if field.init and field.name not in given}
+        if not isinstance(node.value, dict):
+            self.errors.add(node.name_place, f"{label} takes keys and values, not {describe(node.value)}")
+            return given
+        missing = [name for name, field in known.items() if name not in node.value and _default(field) is MISSING]
+        if missing:
+            self.errors.add(node.name_place, f"{label} needs {' and '.join(missing)}")
+        arguments = dict(given)
+        for name, child in node.value.items():
+            if name not in known:
+                self.errors.add(child.name_place, f"unknown key {name!r} in {label}{nearest(name, known)}")
+                continue
+            value = self.value(hints[name], name, child, f"{path}.{name}".lstrip("."))
+            if value is not MISSING:
+                arguments[name] = value
+        return arguments
+
+    def construct(self, cls: type, label: str, node: Node, path: str, **given: Any) -> Any:
+        """`cls` called with the keyword arguments in `node`.
+
+        A __post_init__ raises ValueError for the first of its fields that is out of range, the message beginning
+        with the field's name. To see the others too, such a field, like one that had an error before, is set to its
+        default, or to 1 where it has none, until no more are found.
+        """
+        num_errors = len(self.errors.found)
+        arguments = self.arguments(cls, label, node, path, **given)
+        if not isinstance(node.value, dict):
+            return MISSING
+        hints = get_type_hints(cls)
+        stand_ins = {field.name: _stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
+        found = {name for name in node.value if name in stand_ins and name not in arguments}
+        arguments = stand_ins | arguments
+        while MISSING not in arguments.values():
+            try:
+                thing = cls(**arguments)
+            except ValueError as error:
+                name = str(error).split(maxsplit=1)[0]
+                if name in found:  # there is no value to go on with
+                    break
+                self.errors.add(node.value.get(name, node).name_place, str(error))
+                if name not in stand_ins:
+                    break
+                found.add(name)
+                arguments[name] = stand_ins[name]
+            else:
+                return thing if len(self.errors.found) == num_errors else MISSING
+        return MISSING
+
+    def value(self, hint: Any, name: str, node: Node, path: str) -> Any:
+        """What `node` holds, as the type `hint` asks."""
+        inner = _without_none(hint)
+        if node.value is None and inner is not hint:
+            return None
+        if get_origin(inner) is partial:
+            return self.optimizer(get_args(inner)[0], node, path)
+        if inner == list[Layer]:
+            return self.layers(name, node, path)
+        if inner in KINDS:
+            return self.component(inner, node, path)
+        if is_dataclass(inner) and isinstance(inner, type):
+            return self.construct(inner, name, node, path)
+        return read_leaf(hint, name, node, self.folder, self.errors)
+
+    def component(self, kind: type, node: Node, path: str, **given: Any) -> Any:
+        """`Name`, or a mapping of the name alone to its keyword arguments."""
+        label, _ = KINDS[kind]
+        if isinstance(node.value, str):
+            name, place, arguments = node.value, node.place, Node({}, node.place, node.place)
+        elif isinstance(node.value, dict) and node.value:
+            (name, arguments), *others = node.value.items()
+            place = arguments.name_place
+            if arguments.value is None:
+                arguments = Node({}, place, place)
+            for other, child in others:
+                message = f"{label}: {other!r} stands beside {name!r}; keyword arguments are indented under the name"
+                self.errors.add(child.name_place, message)
+        else:
+            message = f"{label} takes a name, or a name with keyword arguments, not {describe(node.value)}"
+            self.errors.add(node.name_place, message)
+            return MISSING
+        self.places[path] = place
+        known = registry(kind)
+        if name not in known:
+            self.errors.add(place, f"unknown {label} {name!r}{nearest(name, known)}")
+            return MISSING
+        if known[name] is Sequential:
+            return self.sequential(arguments, f"{path}.{name}")
+        return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
+
+    def optimizer(self, kind: type, node: Node, path: str) -> Any:
+        """The optimizer without its model, which is built later; its ranges are checked on a model of no layers."""
+        optimizer = self.component(kind, node, path, model=Sequential())
+        if optimizer is MISSING:
+            return MISSING
+        names = [field.name for field in fields(optimizer) if field.name != "model"]
+        return partial(optimizer.__class__, **{name: getattr(optimizer, name) for name in names})
+
+    def layers(self, label: str, node: Node, path: str) -> Any:
+        """A list of layers, MISSING in the places of those that have errors."""
+        if not isinstance(node.value, list) or not node.value:
+            self.errors.add(node.name_place, f"{label} takes a list of layers, not {describe(node.value)}")
+            return MISSING
+        return [self.component(Layer, item, f"{path}.{index}") for index, item in enumerate(node.value)]
+
+    def sequential(self, node: Node, path: str) -> Any:
+        """A Sequential; where its layers have errors, the list of them, so that their sizes can still be checked."""
+        inner = self.layers("Sequential", node, path)
+        if inner is MISSING or any(layer is MISSING or isinstance(layer, list) for layer in inner):
+            return inner
+        try:
+            return Sequential(*inner)
+        except (ValueError, MemoryError, OverflowError) as error:  # numpy's, for sizes that no memory holds
+            self.errors.add(node.name_place, str(error))
+            return MISSING
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _stand_in(field: Field[Any], hint: Any) -> Any:
+    return 1 if _default(field) is MISSING and hint in (int, float) else _default(field)
+
+
+def _without_none(hint: Any) -> Any:
+    """`thing` for `thing | None`, any other type as it is."""
+    if get_origin(hint) in (Union, UnionType) and type(None) in get_args(hint):
+        return Union[tuple(member for member in get_args(hint) if member is not type(None))]  # noqa: UP007 - of a tuple
+    return hint

@@ -1,0 +1,80 @@
+"""A config read from a file, and written back with every default."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nn_manual.config.build import Builder
+from nn_manual.config.overrides import apply_override
+from nn_manual.config.registry import KINDS
+from nn_manual.config.run_config import RunConfig
+from nn_manual.config.sizes import find_misfits
+from nn_manual.config.tree import Errors, Place, parse_scalar, read_file, read_tree
+from nn_manual.model import Sequential
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> RunConfig:
+    """The run that a YAML file describes, with `overrides` such as "optimizer.SGD.lr=0.05" put in before validation.
+
+    Relative paths in it, those of overrides too, count from the file's folder. Raises ConfigError with every error
+    that there is, one a line, each with its `file:line:column` or override: a key where the error is about a key or
+    its value, a name where it is about the name.
+    """
+    errors = Errors()
+    tree = read_tree(read_file(path), partial(Place, os.fspath(path)), errors)
+    if tree is not None:
+        for number, override in enumerate(overrides):
+            apply_override(tree, override, Place(f"override {override!r}", column=number), errors)
+        builder = Builder(Path(os.path.abspath(path)).parent, errors)
+        arguments = builder.arguments(RunConfig, "the config", tree)
+        find_misfits(arguments, builder.places, errors)
+    errors.raise_if_any()
+    config = RunConfig(**arguments)
+    config.places.update(builder.places)
+    return config
+
+
+def dump_config(config: RunConfig) -> str:
+    """YAML that `load_config` reads as the same run from any folder: every default is written out."""
+    entries = {field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init}
+    return yaml.dump(
+        entries, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=sys.maxsize
+    )
+
+
+def _plain(thing: Any) -> Any:
+    """Components as `Name` or `{Name: arguments}`, paths as text, everything else as it is."""
+    if isinstance(thing, list):
+        return [_plain(item) for item in thing]
+    if isinstance(thing, Sequential):
+        return {"Sequential": _plain(list(thing.layers))}
+    if isinstance(thing, partial):
+        return {thing.func.__name__: thing.keywords}
+    if is_dataclass(thing):
+        arguments = {field.name: _plain(getattr(thing, field.name)) for field in fields(thing) if field.init}
+        if not isinstance(thing, tuple(KINDS)):
+            return arguments
+        return {type(thing).__name__: arguments} if arguments else type(thing).__name__
+    return str(thing) if isinstance(thing, Path) else thing
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes the text that our reader, not YAML's, would take for something else; writes no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Plain where it reads back as text."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if parse_scalar(text) == text else "'")
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)

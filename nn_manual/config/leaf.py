@@ -1,0 +1,88 @@
+"""A value that holds no components: a number, a bool, text, a path, or a list of those."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from nn_manual.config.tree import Errors, Node, Place, plain
+
+#: pydantic's kinds of errors in our words; its own where none are given.
+EXPECTED = {
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "is_instance_of": "a path",  # pathlib.Path is the only class among the types
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+}
+_NUMBERS = {EXPECTED["int_type"], EXPECTED["float_type"]}
+
+#: Text that YAML, Python or a user's eye takes for a number.
+_ALMOST_A_NUMBER = re.compile(r"[-+]?\.?([0-9][0-9_:.eE+-]*|0[xo][0-9a-fA-F]+|inf|nan)", re.IGNORECASE)
+_ALMOST_A_BOOL = re.compile(r"yes|no|on|off|y|n|true|false", re.IGNORECASE)
+
+
+def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) -> Any:
+    """The value of `node`, which the key `name` has, as the type `hint` asks; MISSING with its errors recorded.
+
+    As pydantic understands types, strictly: only an int may stand for a float. A path counts from `folder`.
+    """
+    value = plain(node)
+    if Path in (hint, *get_args(hint)) and isinstance(value, str):
+        value = folder / value
+    try:
+        return _adapter(hint).validate_python(value)
+    except ValidationError as error:
+        faults: dict[Place, tuple[Any, list[str]]] = {}  # a union's members are one fault with several expectations
+        for fault in error.errors():
+            faulty = _at(node, fault["loc"])
+            expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
+            expectations = faults.setdefault(faulty.name_place, (faulty.value, []))[1]
+            expectations.append(expected.format(**fault.get("ctx", {})))
+        for place, (found, expectations) in faults.items():
+            message = f"{name} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
+            errors.add(place, message + _spelling_hint(found, expectations))
+        return MISSING
+
+
+def describe(value: Any) -> str:
+    """A value as errors cite it."""
+    if isinstance(value, str):
+        return f"the text {value!r}" if len(value) <= 40 else f"the text {value[:40]!r}..."
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list | dict):
+        return f"{'a' if value else 'an empty'} {'list' if isinstance(value, list) else 'mapping'}"
+    return repr(value)
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def _at(node: Node, location: tuple[int | str, ...]) -> Node:
+    """The node that pydantic's location leads to: indices; the names of a union's members are passed over."""
+    for step in location:
+        if isinstance(step, int) and isinstance(node.value, list):
+            node = node.value[step]
+    return node
+
+
+def _spelling_hint(found: Any, expectations: list[str]) -> str:
+    """What bools and numbers look like, where text was found that could be meant as one."""
+    if not isinstance(found, str):
+        return ""
+    if EXPECTED["bool_type"] in expectations and _ALMOST_A_BOOL.fullmatch(found):
+        return "; only these two words, in lower case and without quotes, are bools"
+    if not _NUMBERS.isdisjoint(expectations) and _ALMOST_A_NUMBER.fullmatch(found):
+        return "; numbers are decimal, finite and without quotes: 10, 0.5, 1e-3"
+    return ""

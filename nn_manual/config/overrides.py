@@ -1,0 +1,51 @@
+"""KEY=VALUE from the command line, put into the tree before it is validated."""
+
+from __future__ import annotations
+
+from nn_manual.config.leaf import describe
+from nn_manual.config.tree import Errors, Node, Place, read_tree
+
+
+def apply_override(root: Node, override: str, place: Place, errors: Errors) -> None:
+    """Set one value, such as `optimizer.SGD.lr=0.05`, `model.0.Linear.out_features=32` or `loss=MSELoss`.
+
+    The key is a path of keys, component names and list indices; the value is YAML. What is not there yet comes into
+    being: a key, and a component's keyword arguments where only its name stands. Whether the keys and values are
+    valid is for the validation to say; here go to `errors` a path that leads nowhere and a value that isn't YAML.
+    What is set stands at `place`.
+    """
+    path, equals, text = override.partition("=")
+    if not equals:
+        errors.add(place, "is not KEY=VALUE")
+        return
+    if not text.strip():
+        errors.add(place, "has no value after '='")
+        return
+    value = read_tree(text, lambda _line, _column: place, errors)
+    if value is None:
+        return
+    node: Node | None = root
+    *parents, last = path.split(".")
+    for depth, name in enumerate(parents):
+        node = node and _child(node, name, ".".join(parents[:depth]), place, errors)
+    if node and _child(node, last, ".".join(parents), place, errors):
+        node.value[int(last) if isinstance(node.value, list) else last] = value
+
+
+def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> Node | None:
+    """The node called `name` in `node`, which stands at `path`; made where a mapping doesn't have it yet."""
+    if node.value is None:
+        node.value = {}
+    elif node.value == name:  # a component's name alone
+        node.value = {name: Node({}, node.place, node.place)}
+    if isinstance(node.value, dict):
+        child: Node = node.value.setdefault(name, Node({}, place, place))
+        return child
+    if isinstance(node.value, list) and name in map(str, range(len(node.value))):
+        item: Node = node.value[int(name)]
+        return item
+    found = describe(node.value)
+    if isinstance(node.value, list) and node.value:
+        found += f" of 0 to {len(node.value) - 1}"
+    errors.add(place, f"{path or 'the config'} is {found} and has no {name!r}")
+    return None

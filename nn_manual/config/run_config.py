@@ -1,0 +1,59 @@
+"""What a config holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nn_manual.config.tree import Place
+from nn_manual.data import Dataset
+from nn_manual.initializers import Initializer
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.optim import SGD
+from nn_manual.schedulers import Scheduler
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop after `patience` epochs in which the validation loss fell by no more than `min_delta`."""
+
+    patience: Annotated[int, Field(ge=1)]
+    min_delta: Annotated[float, Field(ge=0)] = 0.0
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """Compare every gradient with torch's at each `every`-th step; 0 turns it off."""
+
+    every: Annotated[int, Field(ge=0)] = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run. The fields are the keys of the YAML file; `load_config` makes one out of it.
+
+    A component (layer, loss, data set, ...) is its class with keyword arguments: `ReLU`, or
+    `Linear: {in_features: 2, out_features: 3}`. `model` lists the layers, a `Sequential` among them being a list
+    again. `optimizer(model)` makes the optimizer, which needs the model's memory. `clip_grad_norm` is the largest
+    norm that the gradient keeps.
+    """
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    dtype: Literal["float32", "float64"] = "float32"
+    data: Dataset
+    batch_size: Annotated[int, Field(ge=1)]
+    epochs: Annotated[int, Field(ge=1)]
+    model: list[Layer]
+    initializer: Initializer | None = None
+    loss: Loss
+    optimizer: partial[SGD]
+    lr_scheduler: Scheduler | None = None
+    clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    early_stopping: EarlyStopping | None = None
+    gradient_check: GradientCheck = GradientCheck()
+    #: Where each component was written, by its path ("loss", "model.0"). Empty for one made in Python.
+    places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -1,0 +1,94 @@
+"""Do the layers, the loss and the data fit each other? Asked of the layers and the loss themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.config.run_config import RunConfig
+from nn_manual.config.tree import Errors, Place
+from nn_manual.data import Dataset, Split
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+
+def check_sizes(config: RunConfig, split: Split) -> None:
+    """Raises ConfigError where the model and the loss don't fit the loaded data, each misfit at its place."""
+    errors = Errors()
+    fit = _Fit(config.places, errors)
+    output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
+    if output_shape is not None:
+        fit.loss(config.loss, config.model, output_shape, split.train.target[:1], split.num_classes)
+    errors.raise_if_any()
+
+
+def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
+    """Record what doesn't fit as far as the config says it without its data: `arguments` are RunConfig's, those
+    that have no errors.
+    """
+    if "model" not in arguments:
+        return
+    fit = _Fit(places, errors)
+    data: Dataset | None = arguments.get("data")
+    shape = None
+    if data is not None and data.example_shape is not None:
+        shape = arguments.get("batch_size", 1), *data.example_shape
+    shape = fit.model(arguments["model"], "model", shape)
+    if shape is not None and data is not None and data.num_classes is not None and "loss" in arguments:
+        fit.loss(arguments["loss"], arguments["model"], shape, np.zeros(1, np.int64), data.num_classes)
+
+
+class _Fit:
+    """Follows a shape through the layers and into the loss."""
+
+    def __init__(self, places: Mapping[str, Place], errors: Errors) -> None:
+        self.places, self.errors = places, errors
+
+    def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:
+        """The shape after the last layer; None stands for one that isn't known.
+
+        After a layer that doesn't fit, it goes on from what that layer would put out, so that each misfit is
+        reported. What isn't a layer had an error of its own.
+        """
+        for index, layer in enumerate(layers):
+            shape = self.layer(layer, f"{path}.{index}", shape)
+        return shape
+
+    def layer(self, layer: Any, path: str, shape: Shape | None) -> Shape | None:
+        """The shape after one layer, or after a Sequential or the list of layers of a faulty one."""
+        if isinstance(layer, Sequential | list):
+            return self.model(layer.layers if isinstance(layer, Sequential) else layer, f"{path}.Sequential", shape)
+        if not isinstance(layer, Layer):
+            return None
+        if shape is not None:
+            try:
+                return layer.output_shape(shape)
+            except ValueError as error:
+                self.add(path, str(error))
+        in_features = getattr(layer, "in_features", None)
+        return None if in_features is None else layer.output_shape((*(shape or (1,))[:-1], in_features))
+
+    def loss(
+        self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None
+    ) -> None:
+        """Is the loss one for `target`, that of one example, and does the model put out one value a class?"""
+        if num_classes is None:
+            data, shape, dtype = f"targets of shape {target.shape[1:]}", (1, *output_shape[1:]), target.dtype
+        else:
+            data, shape, dtype = f"{num_classes} classes", (1, *output_shape[1:-1], num_classes), np.dtype(float)
+        try:
+            loss.forward(np.broadcast_to(dtype.type(0), shape), target)
+        except (ValueError, TypeError, MemoryError) as error:  # MemoryError: more classes than any data has
+            self.add("loss", f"{type(loss).__name__} doesn't fit data with {data}: {error}")
+        else:
+            if num_classes is not None and output_shape[-1] != num_classes:
+                message = f"the model puts out {output_shape[-1]} values, but the data has {num_classes} classes"
+                self.add(f"model.{len(layers) - 1}", message)
+
+    def add(self, path: str, message: str) -> None:
+        """Record an error about what stands at `path`."""
+        self.errors.add(self.places.get(path, Place(path)), message)

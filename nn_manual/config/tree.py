@@ -1,0 +1,219 @@
+"""YAML text as a tree in which every value knows where it was written.
+
+Only YAML's events are used, never its constructors: those run code for tags, let the last of two equal keys win, and
+read `1e-3` as text, `no` as false, `010` as 8 and `1:30` as 90. Here plain text is
+
+    true, false           a bool, in no other spelling
+    null, ~ or nothing    None
+    10, -3                an int, up to 18 digits; with more it is a float
+    0.5, .5, 1e-3, 1e3    a float, where it is finite
+    anything else         text, and so are 010, 1:30, 0x10, 1_000, .inf, yes, no, on, off and all that is quoted
+
+so that what YAML would silently turn into something else is refused wherever a number or a bool is expected.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import yaml
+
+from nn_manual.errors import ConfigError
+
+#: A config of a thousand layers takes 50 kB and a fifth of a second; anything beyond this is not a config.
+MAX_BYTES = 256 * 1024
+#: A Sequential takes two levels; reading recurses once a level, and Python's own limit is 1,000 calls.
+MAX_DEPTH = 64
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+_FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+class Place(NamedTuple):
+    """Where something was written: line and column of a file, from 1; or an override, at line 0 and its number."""
+
+    source: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+#: Makes a Place of a line and a column.
+Locate: TypeAlias = Callable[[int, int], Place]
+
+
+class Errors:
+    """The errors found so far: a config is looked at to its end before any is raised."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Place, str]] = []
+
+    def add(self, place: Place, message: str) -> None:
+        """Record one error."""
+        self.found.append((place, message))
+
+    def raise_if_any(self) -> None:
+        """Raise ConfigError, one line an error: the file's from top to bottom, then the overrides' in their order."""
+        if self.found:
+            ordered = sorted(self.found, key=lambda error: (error[0].line == 0, *error[0][1:]))
+            raise ConfigError("\n".join(f"{place}: {message}" for place, message in ordered))
+
+
+@dataclass
+class Node:
+    """A value: a scalar, a list of Nodes or a dict of Nodes by key.
+
+    `place` is the value's own, `name_place` that of the key before it; a list's item has no key, its two are one.
+    """
+
+    value: Any
+    place: Place
+    name_place: Place
+
+
+def read_file(path: str | os.PathLike[str]) -> str:
+    """The text of a config. Raises ConfigError where there is no readable one."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        raise ConfigError(f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"{os.fspath(path)}: is larger than {MAX_BYTES} bytes, the most that a config may have")
+    try:
+        return content.decode().removeprefix("\ufeff")  # the mark that some editors put first
+    except UnicodeDecodeError as error:
+        place = Place(os.fspath(path), *_end_of(content[: error.start].decode()))
+        raise ConfigError(f"{place}: is not UTF-8: {error.reason} {content[error.start]:#04x}") from None
+
+
+def read_tree(text: str, locate: Locate, errors: Errors) -> Node | None:
+    """The tree of a YAML document, or None where it has no form at all. All that is wrong goes to `errors`."""
+    try:
+        loader: Any = yaml.SafeLoader(text)  # Any: its stubs leave the events' methods untyped
+        try:
+            return _Reader(loader, locate, errors).document()
+        except (ValueError, OverflowError) as error:  # PyYAML's chr() of "\U00110000", its int() of %YAML 9999...
+            mark, message = loader.get_mark(), str(error)
+    except yaml.MarkedYAMLError as error:
+        mark, message = error.problem_mark, " ".join(filter(None, (error.problem, error.context)))
+    except yaml.reader.ReaderError as error:
+        errors.add(locate(*_end_of(text[: error.position])), f"YAML doesn't allow {chr(error.character)!r}")
+        return None
+    errors.add(locate(mark.line + 1, mark.column + 1), message)
+    return None
+
+
+def plain(node: Node) -> Any:
+    """The value without its places."""
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value]
+    if isinstance(node.value, dict):
+        return {key: plain(item) for key, item in node.value.items()}
+    return node.value
+
+
+def parse_scalar(text: str) -> Any:
+    """What unquoted text stands for, by the table at the top."""
+    if text in ("", "~", "null"):
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    return text
+
+
+def _end_of(text: str) -> tuple[int, int]:
+    """Line and column of the character after `text`."""
+    return text.count("\n") + 1, len(text) - text.rfind("\n")
+
+
+class _Reader:
+    """Builds the tree out of the events, by recursive descent."""
+
+    def __init__(self, loader: Any, locate: Locate, errors: Errors) -> None:
+        self.loader, self.locate, self.errors = loader, locate, errors
+
+    def document(self) -> Node | None:
+        """The only document in the stream."""
+        self.loader.get_event()  # the stream's start
+        if self.loader.check_event(yaml.StreamEndEvent):
+            self.errors.add(self.locate(1, 1), "is empty")
+            return None
+        self.loader.get_event()  # the document's start
+        root = self.node()
+        self.loader.get_event()  # the document's end
+        if not self.loader.check_event(yaml.StreamEndEvent):
+            self.errors.add(self.place(self.loader.peek_event()), "a second document begins; a config is one document")
+        return root
+
+    def node(self, depth: int = 0, name_place: Place | None = None) -> Node:
+        """The value that the next events describe."""
+        event = self.loader.get_event()
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"nested more than {MAX_DEPTH} deep", problem_mark=event.start_mark)
+        place = self.place(event)
+        self.refuse_features(event)
+        value: Any
+        if isinstance(event, yaml.SequenceStartEvent):
+            value = self.items(depth + 1)
+        elif isinstance(event, yaml.MappingStartEvent):
+            value = self.entries(depth + 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            value = event.value if event.style else parse_scalar(event.value)  # a style is a kind of quotes
+        else:
+            value = f"*{event.anchor}"  # an alias, refused above: text, so that the rest is still looked at
+        return Node(value, place, name_place or place)
+
+    def items(self, depth: int) -> list[Node]:
+        """A list's items, up to its end."""
+        items = []
+        while not self.loader.check_event(yaml.SequenceEndEvent):
+            items.append(self.node(depth))
+        self.loader.get_event()
+        return items
+
+    def entries(self, depth: int) -> dict[str, Node]:
+        """A mapping's entries, up to its end; of two equal keys the first counts."""
+        entries: dict[str, Node] = {}
+        while not self.loader.check_event(yaml.MappingEndEvent):
+            event = self.loader.peek_event()
+            place = self.place(event)
+            self.node(depth)  # the key; what counts of it is its text as it is written
+            value = self.node(depth, place)
+            if not isinstance(event, yaml.ScalarEvent):
+                self.errors.add(place, "a key must be text")
+            elif event.value in entries:
+                first = entries[event.value].name_place
+                self.errors.add(place, f"duplicate key {event.value!r}, already given at {first}")
+            else:
+                entries[event.value] = value
+        self.loader.get_event()
+        return entries
+
+    def place(self, event: Any) -> Place:
+        """Where an event begins."""
+        return self.locate(event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def refuse_features(self, event: Any) -> None:
+        """Record what a config doesn't need and might hide something behind: anchors (they grow a file of 300 bytes
+        to gigabytes), tags (they run constructors), and text that can't be printed.
+        """
+        if isinstance(event, yaml.AliasEvent):
+            self.errors.add(self.place(event), f"alias *{event.anchor} is not supported: write the value out")
+        elif event.anchor is not None:
+            self.errors.add(self.place(event), f"anchor &{event.anchor} is not supported")
+        if getattr(event, "tag", None) is not None:
+            self.errors.add(self.place(event), f"tag {event.tag!r} is not supported")
+        if isinstance(event, yaml.ScalarEvent) and not event.value.isprintable():
+            self.errors.add(self.place(event), f"{event.value[:40]!r} is not one line of printable characters")
