@@ -45,7 +45,7 @@ def _difference(name: str, prediction: Array, target: Array) -> Array:
     return difference
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class MSELoss(Loss):
     """Squared error, prediction and target of one shape with N elements in all.
 
@@ -79,7 +79,7 @@ class MSELoss(Loss):
         return -self.backward(saved)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class TraceLoss(Loss):
     """The trace of the Gram matrix of the difference, prediction and target of shape (batch, outputs).
 
@@ -117,7 +117,7 @@ class TraceLoss(Loss):
         return (difference.T @ difference).trace()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CrossEntropyLoss(Loss):
     """Negative log-likelihood of softmax(prediction), prediction (batch, classes), target int64 (batch,).
 

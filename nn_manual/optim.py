@@ -42,6 +42,7 @@ class SGD:
             raise ValueError("nesterov needs a momentum above 0 and a dampening of 0")
         #: The momentum buffer; None before the first step and where momentum is 0.
         self.velocity: Array | None = None
+        self.num_steps = 0
 
     def step(self) -> None:
         """Move the model's parameters once, along its gradients."""
@@ -50,6 +51,7 @@ class SGD:
             self.velocity = np.empty_like(self.model.param_arena)
         for block in blocks(self.model.param_arena.size):
             self._step(block, first)
+        self.num_steps += 1
 
     def _step(self, block: slice, first: bool) -> None:
         param, direction = self.model.param_arena[block], self.model.grad_arena[block]

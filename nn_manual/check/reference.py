@@ -1,0 +1,86 @@
+"""The anchored reference: torch's autograd over the whole model, at our activations.
+
+A torch model that runs freely drifts away by rounding until one ReLU whose input is near zero flips, and then the
+gradients differ by percents. Anchored, torch runs each layer on *our* output of the layer before. Each output is
+compared before ours takes its place, which proves forward; autograd then differentiates the true composition, at our
+activations, which gives every gradient that backward must reproduce.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.plan import Plan
+from nn_manual.check.recording import Recording
+from nn_manual.check.twin import Twin
+
+
+class Reference(NamedTuple):
+    """torch's values for one step.
+
+    `outputs`: of each layer, from our input to it. `parameters`: their gradients by name, clipped where the step clips.
+    `boundaries`: the gradients at the inputs of the layers from `plan.first_grad_input` on, and last at the prediction.
+    `target`: the target's gradient, if asked for.
+    """
+
+    outputs: list[torch.Tensor]
+    loss: torch.Tensor
+    parameters: dict[str, torch.Tensor]
+    boundaries: tuple[torch.Tensor, ...]
+    target: torch.Tensor | None
+
+
+def differentiate(
+    twin: Twin, recorded: Recording, plan: Plan, dtype: np.dtype[Any], clip_grad_norm: float | None
+) -> Reference:
+    """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
+
+    Leaves the gradients in the twin's parameters, too. What the loss doesn't depend on has gradient zero.
+    """
+    input = _tensor(recorded.layers[0].input, dtype).requires_grad_(plan.input_grad)
+    target = _tensor(recorded.loss.target, dtype)
+    target.requires_grad_(plan.target_grad)
+    outputs, nodes = [], []
+    node = input
+    for function, calls in zip(twin.functions, recorded.layers, strict=True):
+        node = function(node)
+        outputs.append(node.detach())
+        # Replaces the value and keeps the graph. What torch saved for its own backward stays as it was, and the
+        # tensor in `outputs` keeps torch's value.
+        node.data = _tensor(calls.output, dtype)
+        nodes.append(node)
+    loss = twin.loss_function(node, target)
+    boundaries = [input, *nodes] if plan.input_grad else nodes[plan.first :]
+    wanted = [*twin.parameters.values(), *boundaries, *([target] if plan.target_grad else [])]
+    grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
+    num_parameters = len(twin.parameters)
+    return Reference(
+        outputs,
+        loss.detach(),
+        _clip(twin, grads[:num_parameters], clip_grad_norm),
+        grads[num_parameters : num_parameters + len(boundaries)],
+        grads[-1] if plan.target_grad else None,
+    )
+
+
+def _clip(twin: Twin, grads: tuple[torch.Tensor, ...], clip_grad_norm: float | None) -> dict[str, torch.Tensor]:
+    """Put the gradients where torch's clipping and optimizers look for them; clip in place."""
+    for parameter, grad in zip(twin.parameters.values(), grads, strict=True):
+        parameter.grad = grad
+    if clip_grad_norm is not None:
+        torch.nn.utils.clip_grad_norm_(twin.parameters.values(), clip_grad_norm)
+    return dict(zip(twin.parameters, grads, strict=True))
+
+
+def _tensor(array: Array | None, dtype: np.dtype[Any]) -> torch.Tensor:
+    """The array's memory as a tensor, floating ones in `dtype`; a copy where torch can't share the memory."""
+    assert array is not None  # check_structure has seen it
+    if array.dtype.kind == "f":
+        array = array.astype(dtype, copy=False)
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    return torch.from_numpy(array)

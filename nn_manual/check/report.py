@@ -1,0 +1,113 @@
+"""What a check found, and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.comparison import Comparison, relative, ulps
+from nn_manual.check.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class StepCheck:
+    """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
+
+    `rounding` names the tensors that are beyond the tolerance in float32, of which the arbiter found that the formula
+    is right.
+    """
+
+    plan: Plan
+    absolute: Array
+    scale: Array
+    rounding: frozenset[str]
+
+    @property
+    def worst(self) -> int:
+        """The index in the plan of the quantity nearest to its tolerance."""
+        allowed = self.plan.tolerances * self.scale
+        return int(np.argmax(self.absolute / np.where(allowed > 0, allowed, 1)))
+
+    def record(self) -> dict[str, object]:
+        """The line of gradients.jsonl, without the step: how many tensors, and the worst one's errors."""
+        quantity, absolute, scale = self.plan.quantities[self.worst], self.absolute[self.worst], self.scale[self.worst]
+        record: dict[str, object] = {
+            "tensors": len(self.absolute),
+            "worst": quantity.name,
+            "absolute": float(absolute),
+            "relative": relative(float(absolute), float(scale)),
+            "tolerance": quantity.tolerance,
+            "ulps": ulps(float(absolute), float(scale), self.plan.dtype),
+        }
+        return {**record, "rounding": sorted(self.rounding)} if self.rounding else record
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """Every tensor that was compared, in the order in which a mistake would spread, or why nothing could be.
+
+    `problem` tells of a step that can't be compared at all (a layer that was never run, a shape that doesn't fit):
+    its first line begins with the layer or part that is to blame. `rounding` holds the names of tensors beyond the
+    tolerance in float32 of which the arbiter found that the formula is right. str() is the table, 80 columns wide.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    problem: str | None = None
+    rounding: frozenset[str] = frozenset()
+
+    @property
+    def failures(self) -> tuple[Comparison, ...]:
+        """The comparisons beyond the tolerance for which rounding is no excuse; the first is where it began."""
+        return tuple(c for c in self.comparisons if not c.passed and c.name not in self.rounding)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything could be compared and agrees."""
+        return self.problem is None and not self.failures
+
+    @property
+    def worst(self) -> Comparison | None:
+        """The comparison nearest to its tolerance, or furthest beyond it."""
+        return max(self.comparisons, key=_severity, default=None)
+
+    def __str__(self) -> str:
+        lines = [self._headline(), ""]
+        if self.comparisons:
+            width = max(12, *(len(c.name) for c in self.comparisons))
+            lines.append(f"{'tensor':{width}} {'shape':>12} {'absolute':>9} {'relative':>9} {'allowed':>8} {'ULPs':>8}")
+            lines += [self._row(c, width) for c in self.comparisons]
+        for failure in self.failures[:1]:
+            lines += ["", *_place(failure)]
+        return "\n".join(lines).rstrip()
+
+    def _headline(self) -> str:
+        if self.problem is not None:
+            return f"gradient check failed: {self.problem}"
+        if self.failures:
+            first = self.failures[0]
+            return f"gradient check failed: wrong first in {first.layer}: {first.name}"
+        worst = self.worst
+        return f"{len(self.comparisons)} tensors equal torch's" + (
+            f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else ""
+        )
+
+    def _row(self, c: Comparison, width: int) -> str:
+        verdict = "" if c.passed else "  rounding" if c.name in self.rounding else "  WRONG"
+        shape = "x".join(map(str, c.shape)) or "scalar"
+        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.1f}"
+        return f"{c.name:{width}} {shape:>12} {errors}{verdict}"
+
+
+def _severity(c: Comparison) -> float:
+    severity = c.relative / c.tolerance
+    return float("inf") if severity != severity else severity  # NaN is as bad as it gets
+
+
+def _place(failure: Comparison) -> list[str]:
+    index = f"[{', '.join(map(str, failure.index))}]" if failure.index else ""
+    return [
+        f"{failure.name}{index} is {failure.ours!r}",
+        f"{'torch has':>{len(failure.name + index)}}    {failure.reference!r}",
+    ]

@@ -1,0 +1,70 @@
+"""Whether a recorded step is a Sequential's: each layer run once, each handed what its neighbour made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.plan import Plan
+from nn_manual.check.recording import LayerCalls, LossCalls, Recording
+
+
+class CannotCompare(Exception):  # noqa: N818 - says what happened, not that something broke
+    """The step's tensors can't be compared one by one; the text names the part that is to blame."""
+
+
+def check_structure(recording: Recording, plan: Plan) -> None:
+    """Raise CannotCompare for a layer that didn't run once forward and once backward, for one that was given another
+    array than its neighbour made (then the Sequential is wrong, not the layer), and for wrong shapes and dtypes.
+    """
+    _check_forward(recording.layers, recording.loss, plan)
+    _check_backward(recording.layers, recording.loss, plan)
+
+
+def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
+    previous: LayerCalls | None = None
+    for label, calls in zip(plan.labels, layers, strict=True):
+        if calls.num_forwards != 1:
+            raise CannotCompare(f"Sequential ran {label} forward {_times(calls.num_forwards)} instead of once")
+        if previous is not None and not _same(calls.input, previous.output):
+            raise CannotCompare(f"Sequential gave {label} another array than the output of the layer before it")
+        assert calls.input is not None
+        _check_array(f"{label}: the output", calls.output, calls.layer.output_shape(calls.input.shape), calls.input)
+        previous = calls
+    if previous is not None and not _same(loss.prediction, previous.output):
+        raise CannotCompare(f"Sequential returned another array than the output of its last layer, {plan.labels[-1]}")
+
+
+def _check_backward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
+    assert loss.prediction is not None
+    _check_array("loss: grad_prediction", loss.grad_prediction, loss.prediction.shape, loss.prediction)
+    grad = loss.grad_prediction
+    for i in reversed(range(plan.first, len(layers))):
+        label, calls = plan.labels[i], layers[i]
+        if calls.num_backwards != 1:
+            raise CannotCompare(f"Sequential ran {label} backward {_times(calls.num_backwards)} instead of once")
+        if calls.saved_again is not calls.saved:
+            raise CannotCompare(f"Sequential gave {label} back another `saved` than its forward had returned")
+        if not _same(calls.grad_output, grad):
+            raise CannotCompare(f"Sequential gave {label} another gradient than the layer after it returned")
+        if i >= plan.first_grad_input:
+            assert calls.input is not None
+            _check_array(f"{label}: grad_input", calls.grad_input, calls.input.shape, calls.input)
+            grad = calls.grad_input
+
+
+def _same(received: Array | None, made: Array | None) -> bool:
+    return received is made or (received is not None and made is not None and np.array_equal(received, made))
+
+
+def _check_array(what: str, array: object, shape: tuple[int, ...], like: Array) -> None:
+    if not isinstance(array, np.ndarray):
+        raise CannotCompare(f"{what} is {type(array).__name__}, not an array")
+    if array.shape != shape:
+        raise CannotCompare(f"{what} has shape {array.shape}, it must have {shape}")
+    if array.dtype != like.dtype:
+        raise CannotCompare(f"{what} is {array.dtype}, it must be {like.dtype}")
+
+
+def _times(number: int) -> str:
+    return "never" if number == 0 else f"{number} times"
