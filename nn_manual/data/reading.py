@@ -30,5 +30,6 @@ def check_name(file: Path, kind: str, name: str, names: Sequence[str]) -> None:
     if name in names:
         return
     nearest = difflib.get_close_matches(name, names, n=1)
-    advice = f"did you mean {nearest[0]!r}?" if nearest else "it has " + shorten(", ".join(names), LISTED_NAMES)
+    listed = shorten(", ".join(map(repr, names)), LISTED_NAMES)
+    advice = f"did you mean {nearest[0]!r}?" if nearest else f"it has {listed}"
     raise DataError(f"{file}: has no {kind} {name!r}; {advice}")

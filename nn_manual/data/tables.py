@@ -17,6 +17,9 @@ from nn_manual.arrays import Array
 from nn_manual.data.reading import check_name, reading
 from nn_manual.errors import DataError
 
+#: What numpy and zipfile raise for an archive that is cut off, flipped, encrypted, of pickles, or beyond the memory.
+CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
 
 class Table(NamedTuple):
     """float64 inputs (rows, ...) and targets (rows, outputs), all finite, at least one row.
@@ -97,7 +100,7 @@ def read_npz(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
 
     Nothing in the file is executed: pickled objects are refused. Raises DataError with the array and index.
     """
-    with reading(file), file.open("rb") as stream:
+    with reading(file, *CORRUPT_ARCHIVE), file.open("rb") as stream:
         if not zipfile.is_zipfile(stream):
             raise DataError(f"{file}: is not an .npz archive")
         with np.load(stream, allow_pickle=False) as archive:
@@ -119,7 +122,7 @@ def _read_array(file: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
     check_name(file, "array", name, archive.files)
     try:
         values = archive[name]
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except CORRUPT_ARCHIVE as error:
         raise DataError(f"{file}: array {name!r}: {error}") from error
     if values.dtype.kind not in "biuf":
         raise DataError(f"{file}: array {name!r} has dtype {values.dtype}, not real numbers")
