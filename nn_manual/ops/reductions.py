@@ -1,0 +1,185 @@
+"""Reductions over all axes (`axis=None`), one axis or several, and softmax.
+
+`axis` counts from the end where it is negative. With `keepdims` the reduced axes stay, with size 1. A ValueError
+says so where an axis is out of range or named twice, and where there is nothing to reduce and no neutral element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nn_manual.arrays import Shape, namespace, size_of
+from nn_manual.ops.operation import Differentiated, Tensor, operation
+
+Axis = int | tuple[int, ...] | None
+
+
+@operation(analytic=True)
+def sum(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentiated:
+    """Sum over axes; the sum of nothing is 0.
+
+        answer     = sum(input, axis=axis, keepdims=keepdims)
+        grad_input = spread(grad_answer, input.shape, axis)
+
+    Derivation: each entry of the input is added once, to one entry of the answer, with slope 1: it gets that
+    entry's gradient. `spread` copies the answer's gradient along the axes that were summed.
+    """
+    axes = reduced_axes(axis, input.ndim)
+    answer = namespace(input).sum(input, axes, keepdims=keepdims)
+    return answer, lambda grad_answer: spread(grad_answer, input.shape, axes)
+
+
+@operation(analytic=True)
+def mean(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentiated:
+    """Sum over axes, divided by the number of entries summed. Raises ValueError where that number is 0.
+
+        answer     = mean(input, axis=axis, keepdims=keepdims)
+        grad_input = spread(grad_answer, input.shape, axis) / (input.size // answer.size)
+
+    Derivation: as the sum's; each entry has slope 1 / number.
+    """
+    axes = reduced_axes(axis, input.ndim)
+    count = count_entries(input, axes)
+    answer = namespace(input).sum(input, axes, keepdims=keepdims) / count
+    return answer, lambda grad_answer: spread(grad_answer, input.shape, axes) / count
+
+
+@operation(analytic=False)
+def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Differentiated:
+    """Largest entry, of all (axis=None) or along one axis. Raises ValueError where there is none.
+
+        answer     = max(input, axis=axis, keepdims=keepdims)
+        share      = chosen(input, argmax, axis)
+        grad_input = where(share > 0, spread(grad_answer, input.shape, axis) * share, 0)
+
+    Derivation: a small step of the largest entry moves the answer as much, a step of any other not at all. At a
+    tie any split that adds up to 1 is a subgradient. torch has two, and so has `chosen`: of all entries, each
+    of n tied gets 1 / n; along an axis, the first of them gets everything.
+    """
+    xp = namespace(input)
+    axes = extremum_axes(input, axis)
+
+    def backward(grad_answer: Tensor) -> Tensor:
+        share = chosen(input, xp.argmax, axis)
+        return xp.where(share > 0, spread(grad_answer, input.shape, axes) * share, 0)
+
+    return xp.amax(input, axes, keepdims=keepdims), backward
+
+
+@operation(analytic=False)
+def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Differentiated:
+    """Smallest entry, of all (axis=None) or along one axis. Raises ValueError where there is none.
+
+        answer     = min(input, axis=axis, keepdims=keepdims)
+        share      = chosen(input, argmin, axis)
+        grad_input = where(share > 0, spread(grad_answer, input.shape, axis) * share, 0)
+
+    Derivation: as max's.
+    """
+    xp = namespace(input)
+    axes = extremum_axes(input, axis)
+
+    def backward(grad_answer: Tensor) -> Tensor:
+        share = chosen(input, xp.argmin, axis)
+        return xp.where(share > 0, spread(grad_answer, input.shape, axes) * share, 0)
+
+    return xp.amin(input, axes, keepdims=keepdims), backward
+
+
+@operation(analytic=True)
+def logsumexp(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentiated:
+    """log(sum(exp(input))) over axes, without overflow; of nothing it is -inf.
+
+        answer     = log(sum(exp(input), axis=axis, keepdims=keepdims))
+        grad_input = spread(grad_answer, input.shape, axis) * exp(input - spread(answer, input.shape, axis))
+
+    Derivation: with s = sum_k exp(x_k), d log(s) / d x_i = exp(x_i) / s = exp(x_i - log(s)): the softmax.
+    Subtracting the largest entry m first changes nothing, log(sum_k exp(x_k)) = m + log(sum_k exp(x_k - m)), and
+    no exponent is then above 0.
+    """
+    xp = namespace(input)
+    axes = reduced_axes(axis, input.ndim)
+    largest = finite_max(input, axes)
+    total = xp.sum(xp.exp(input - spread(largest, input.shape, axes)), axes, keepdims=keepdims)
+    answer = xp.log(total) + largest.reshape(total.shape)
+    return (
+        answer,
+        lambda grad_answer: spread(grad_answer, input.shape, axes) * xp.exp(input - spread(answer, input.shape, axes)),
+    )
+
+
+@operation(analytic=True)
+def softmax(input: Tensor, axis: int = -1) -> Differentiated:
+    """exp(input) / sum(exp(input)) along an axis, without overflow.
+
+        answer     = exp(input) / sum(exp(input), axis=axis, keepdims=True)
+        grad_input = answer * (grad_answer - sum(grad_answer * answer, axis=axis, keepdims=True))
+
+    Derivation: y_j = exp(x_j) / s gives d y_j / d x_i = y_j ([i = j] - y_i), one term from the numerator and one
+    from s. So grad_x_i = sum_j grad_y_j y_j ([i = j] - y_i) = y_i (grad_y_i - sum_j grad_y_j y_j).
+    """
+    xp = namespace(input)
+    axes = reduced_axes(axis, input.ndim)
+    exponential = xp.exp(input - spread(finite_max(input, axes), input.shape, axes))
+    answer = exponential / xp.sum(exponential, axes, keepdims=True)
+    return answer, lambda grad_answer: answer * (grad_answer - xp.sum(grad_answer * answer, axes, keepdims=True))
+
+
+def reduced_axes(axis: Axis, num_dimensions: int) -> tuple[int, ...]:
+    """The axes to reduce, counted from the front. Raises ValueError where one is out of range or named twice."""
+    if axis is None:
+        return tuple(range(num_dimensions))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if not axes:
+        raise ValueError("axis is an empty tuple, which numpy takes for no axis and torch for all")
+    for one in axes:
+        if not -num_dimensions <= one < num_dimensions:
+            raise ValueError(f"axis {one} is out of range for {num_dimensions} dimensions")
+    counted = tuple(one % num_dimensions for one in axes)
+    if len(set(counted)) < len(counted):
+        raise ValueError(f"axis {axis} names a dimension twice")
+    return counted
+
+
+def extremum_axes(input: Tensor, axis: int | None) -> tuple[int, ...]:
+    """The axes of max and min: all or one, as ties are split differently over several; never over no entries."""
+    if isinstance(axis, tuple):
+        raise ValueError(f"axis is None or one integer, not {axis}")
+    axes = reduced_axes(axis, input.ndim)
+    count_entries(input, axes)
+    return axes
+
+
+def count_entries(input: Tensor, axes: tuple[int, ...]) -> int:
+    """How many entries are reduced to one. Raises ValueError where none are."""
+    count = size_of(tuple(input.shape[axis] for axis in axes))
+    if count == 0:
+        raise ValueError(f"there are no entries along axis {axes}")
+    return count
+
+
+def spread(reduced: Tensor, shape: Shape, axis: Axis) -> Tensor:
+    """Copy a reduction's answer, or its gradient, along the reduced axes: a read-only view of the input's shape."""
+    axes = reduced_axes(axis, len(shape))
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return namespace(reduced).broadcast_to(reduced.reshape(kept), tuple(shape))
+
+
+def finite_max(input: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The largest entry over the axes, reduced axes kept; 0 where it is infinite or there are no entries."""
+    xp = namespace(input)
+    if 0 in input.shape:
+        return xp.sum(input, axes, keepdims=True)
+    largest = xp.amax(input.real, axes, keepdims=True)  # a complex step moves the imaginary part only
+    return xp.where(xp.isfinite(largest), largest, 0)
+
+
+def chosen(input: Tensor, arg_extreme: Callable[..., Tensor], axis: int | None) -> Tensor:
+    """The share that each entry has in the extreme: 1 for the first along an axis; of all, 1 / n for n tied."""
+    xp = namespace(input)
+    if axis is None:
+        tied = input == input.reshape(-1)[arg_extreme(input)]
+        return xp.where(tied, xp.ones_like(input) / int(tied.sum()), 0)
+    num_after = input.ndim - 1 - axis % input.ndim
+    positions = xp.arange(input.shape[axis], device=input.device).reshape(-1, *[1] * num_after)
+    return xp.where(positions == arg_extreme(input, axis=axis, keepdims=True), xp.ones_like(input), 0)
