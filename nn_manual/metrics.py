@@ -196,7 +196,7 @@ def read_run(path: Path) -> Run:
     except UnicodeDecodeError as error:
         raise DataError(f"{path / CONFIG_FILE}: is not UTF-8 text: {error}") from error
     # A directory's name is bytes: those that are no UTF-8 would fail to print.
-    name = os.fsencode("/".join(path.resolve().parts[-2:])).decode(errors="replace")
+    name = os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace")
     return Run(
         name,
         config,
