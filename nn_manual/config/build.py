@@ -102,9 +102,11 @@ class Builder:
             place = arguments.name_place
             if arguments.value is None:
                 arguments = Node({}, place, place)
-            for other, child in others:
+            if others:
+                other, child = others[0]
                 message = f"{label}: {other!r} stands beside {name!r}; keyword arguments are indented under the name"
                 self.errors.add(child.name_place, message)
+                return MISSING
         else:
             message = f"{label} takes a name, or a name with keyword arguments, not {describe(node.value)}"
             self.errors.add(node.name_place, message)

@@ -19,7 +19,7 @@ from nn_manual.model import Sequential
 def check_sizes(config: RunConfig, split: Split) -> None:
     """Raises ConfigError where the model and the loss don't fit the loaded data, each misfit at its place."""
     errors = Errors()
-    fit = _Fit(config.places, errors)
+    fit = _Fit(config.places, errors, config.batch_size)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
         fit.loss(config.loss, config.model, output_shape, split.train.target[:1], split.num_classes)
@@ -32,11 +32,11 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     """
     if "model" not in arguments:
         return
-    fit = _Fit(places, errors)
+    fit = _Fit(places, errors, arguments.get("batch_size", 1))
     data: Dataset | None = arguments.get("data")
     shape = None
     if data is not None and data.example_shape is not None:
-        shape = arguments.get("batch_size", 1), *data.example_shape
+        shape = (fit.batch_size, *data.example_shape)
     shape = fit.model(arguments["model"], "model", shape)
     if shape is not None and data is not None and data.num_classes is not None and "loss" in arguments:
         fit.loss(arguments["loss"], arguments["model"], shape, np.zeros(1, np.int64), data.num_classes)
@@ -45,8 +45,8 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
 class _Fit:
     """Follows a shape through the layers and into the loss."""
 
-    def __init__(self, places: Mapping[str, Place], errors: Errors) -> None:
-        self.places, self.errors = places, errors
+    def __init__(self, places: Mapping[str, Place], errors: Errors, batch_size: int) -> None:
+        self.places, self.errors, self.batch_size = places, errors, batch_size
 
     def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:
         """The shape after the last layer; None stands for one that isn't known.
@@ -70,7 +70,9 @@ class _Fit:
             except ValueError as error:
                 self.add(path, str(error))
         in_features = getattr(layer, "in_features", None)
-        return None if in_features is None else layer.output_shape((*(shape or (1,))[:-1], in_features))
+        if in_features is None:
+            return None
+        return layer.output_shape((self.batch_size, in_features) if shape is None else (*shape[:-1], in_features))
 
     def loss(
         self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None

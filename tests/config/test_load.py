@@ -1,0 +1,214 @@
+"""What is made of a valid config, and each kind of error in one that isn't."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import nn_manual.layers
+from nn_manual.config import EarlyStopping, GradientCheck, load_config
+from nn_manual.data import Arrays, Digits
+from nn_manual.initializers import KaimingNormal
+from nn_manual.layers import Linear, ReLU, Tanh
+from nn_manual.losses import CrossEntropyLoss
+from nn_manual.model import Sequential
+from nn_manual.schedulers import StepLR
+
+from .conftest import VALID, ErrorsOf, valid_but
+
+
+def test_a_valid_config(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(VALID)
+    config = load_config(path)
+    assert (config.seed, config.dtype, config.batch_size, config.epochs) == (3, "float32", 64, 20)
+    assert config.data == Digits(validation_fraction=0.2)
+    first, second, third = config.model
+    assert isinstance(first, Linear)
+    assert isinstance(second, ReLU)
+    assert isinstance(third, Linear)
+    assert (first.in_features, first.out_features, third.in_features, third.out_features) == (64, 32, 32, 10)
+    assert isinstance(config.loss, CrossEntropyLoss)
+    optimizer = config.optimizer(Sequential(*config.model))
+    assert (optimizer.lr, optimizer.momentum, optimizer.dampening) == (0.1, 0.9, 0.0)
+    assert optimizer.model.layers == tuple(config.model)
+    assert config.gradient_check == GradientCheck(every=1)
+    optional = (config.initializer, config.lr_scheduler, config.clip_grad_norm, config.early_stopping)
+    assert optional == (None, None, None, None)
+    assert str(config.places["model.2"]) == f"{path}:9:5"
+
+
+def test_optional_parts(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        VALID.replace("  - ReLU\n", "  - Sequential: [ReLU, Tanh]\n")
+        + "initializer: {KaimingNormal: {mode: fan_out}}\nlr_scheduler: {StepLR: {step_size: 3}}\n"
+        "clip_grad_norm: 1\nearly_stopping: {patience: 4, min_delta: 1e-3}\n"
+    )
+    config = load_config(path)
+    assert config.initializer == KaimingNormal(mode="fan_out")
+    assert config.lr_scheduler == StepLR(step_size=3)
+    assert config.clip_grad_norm == 1.0
+    assert isinstance(config.clip_grad_norm, float)
+    assert config.early_stopping == EarlyStopping(patience=4, min_delta=0.001)
+    inner = config.model[1]
+    assert isinstance(inner, Sequential)
+    assert [type(layer) for layer in inner.layers] == [ReLU, Tanh]
+
+
+def test_paths_count_from_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/run.yaml").write_text(
+        valid_but(3, "data: {Arrays: {file: mine.csv, target: 'no', task: regression}}")
+    )
+    monkeypatch.chdir(tmp_path)
+    data = load_config("config/run.yaml").data
+    assert isinstance(data, Arrays)
+    assert data.file == tmp_path / "config/mine.csv"
+    assert data.target == "no"
+    data = load_config("config/run.yaml", ["data.Arrays.file=/data/a.csv", "data.Arrays.target=[off, 'on']"]).data
+    assert isinstance(data, Arrays)
+    assert data.file == Path("/data/a.csv")
+    assert data.target == ["off", "on"]
+
+
+def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(eq=False)
+    class Twice(Tanh):
+        times: int = 2
+
+    monkeypatch.setattr(nn_manual.layers, "Twice", Twice, raising=False)
+    path = tmp_path / "run.yaml"
+    path.write_text(valid_but(8, "  - Twice: {times: 4}"))
+    layer = load_config(path).model[1]
+    assert isinstance(layer, Twice)
+    assert layer.times == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "error"),
+    [
+        # unknown names
+        (12, "gradient_chek: {every: 1}",
+         "12:1: unknown key 'gradient_chek' in the config; did you mean 'gradient_check'?"),
+        (3, "data: Digit", "3:7: unknown data set 'Digit'; did you mean 'Digits'?"),
+        (8, "  - relu", "8:5: unknown layer 'relu'; did you mean 'ReLU'?"),
+        (8, "  - Sequental: [ReLU]", "8:5: unknown layer 'Sequental'; did you mean 'Sequential'?"),
+        (8, "  - Tahn", "8:5: unknown layer 'Tahn'; did you mean 'Tanh'?"),
+        (10, "loss: {MSE: {}}", "10:8: unknown loss 'MSE'; did you mean 'MSELoss'?"),
+        (11, "optimizer: sdg", "11:12: unknown optimizer 'sdg'; did you mean 'SGD'?"),
+        (11, "optimizer: {SGD: {lr: 0.1, momentun: 0.9}}",
+         "11:28: unknown key 'momentun' in SGD; did you mean 'momentum'?"),
+        (11, "optimizer: {SGD: {model: 3}}", "11:19: unknown key 'model' in SGD; "
+         "known: lr, momentum, dampening, weight_decay, nesterov, maximize"),
+        (12, "lr_scheduler: {StepLR: {step: 3, step_size: 3}}",
+         "12:25: unknown key 'step' in StepLR; did you mean 'step_size'?"),
+        (12, "lr_scheduler: CosineAnnealing",
+         "12:15: unknown lr_scheduler 'CosineAnnealing'; did you mean 'CosineAnnealingLR'?"),
+        (12, "initializer: KaimingUnifrom",
+         "12:14: unknown initializer 'KaimingUnifrom'; did you mean 'KaimingUniform'?"),
+        (8, "  - ReLU: {inplace: true}", "8:12: unknown key 'inplace' in ReLU; it has none"),
+        # types
+        (1, "seed: abc", "1:1: seed must be an integer, not the text 'abc'"),
+        (1, "seed: 1.0", "1:1: seed must be an integer, not 1.0"),
+        (1, "seed: true", "1:1: seed must be an integer, not true"),
+        (1, "seed: [1]", "1:1: seed must be an integer, not a list"),
+        (1, "seed:", "1:1: seed must be an integer, not null"),
+        (1, "seed: 010", "1:1: seed must be an integer, not the text '010'; "
+         "numbers are decimal, finite and without quotes: 10, 0.5, 1e-3"),
+        (1, "seed: '1'", "1:1: seed must be an integer, not the text '1'; "
+         "numbers are decimal, finite and without quotes: 10, 0.5, 1e-3"),
+        (2, "dtype: float16", "2:1: dtype must be 'float32' or 'float64', not the text 'float16'"),
+        (5, "epochs: 1:30", "5:1: epochs must be an integer, not the text '1:30'; "
+         "numbers are decimal, finite and without quotes: 10, 0.5, 1e-3"),
+        (11, "optimizer: {SGD: {lr: .inf}}", "11:19: lr must be a number, not the text '.inf'; "
+         "numbers are decimal, finite and without quotes: 10, 0.5, 1e-3"),
+        (11, "optimizer: {SGD: {lr: true}}", "11:19: lr must be a number, not true"),
+        (11, "optimizer: {SGD: {nesterov: no}}", "11:19: nesterov must be true or false, not the text 'no'; "
+         "only these two words, in lower case and without quotes, are bools"),
+        (11, "optimizer: {SGD: {nesterov: 1}}", "11:19: nesterov must be true or false, not 1"),
+        (10, "loss: {CrossEntropyLoss: {reduction: 3}}", "10:27: reduction must be text, not 3"),
+        (3, "data: {Arrays: {file: 3, target: y, task: regression}}", "3:17: file must be a path, not 3"),
+        (3, "data: {Arrays: {file: a.csv, target: 3, task: regression}}",
+         "3:30: target must be text or a list, not 3"),
+        (12, "gradient_check: true", "12:1: gradient_check takes keys and values, not true"),
+        (12, "early_stopping: {}", "12:1: early_stopping needs patience"),
+        # shapes of components
+        (10, "loss: 3", "10:1: loss takes a name, or a name with keyword arguments, not 3"),
+        (10, "loss: {}", "10:1: loss takes a name, or a name with keyword arguments, not an empty mapping"),
+        (10, "loss: {MSELoss: 3}", "10:8: MSELoss takes keys and values, not 3"),
+        (8, "  - Sequential", "8:5: Sequential takes a list of layers, not an empty mapping"),
+        (8, "  - Sequential: []", "8:5: Sequential takes a list of layers, not an empty list"),
+        (8, "  - Linear: {in_features: 32}", "8:5: Linear needs out_features"),
+        (8, "  - Linear", "8:5: Linear needs in_features and out_features"),
+        (8, "  - Linear:\n    in_features: 32", "9:5: layer: 'in_features' stands beside 'Linear'; "
+         "keyword arguments are indented under the name"),
+        (6, "model: ReLU\nx:", "6:1: model takes a list of layers, not the text 'ReLU'"),
+        # ranges
+        (1, "seed: -1", "1:1: seed must be at least 0, not -1"),
+        (4, "batch_size: 0", "4:1: batch_size must be at least 1, not 0"),
+        (5, "epochs: 0", "5:1: epochs must be at least 1, not 0"),
+        (3, "data: {Digits: {validation_fraction: 1}}",
+         "3:17: validation_fraction must be at least 0 and less than 1, not 1.0"),
+        (10, "loss: {CrossEntropyLoss: {reduction: none}}", "10:27: reduction must be mean or sum, not 'none'"),
+        (11, "optimizer: {SGD: {lr: -0.1}}", "11:19: lr must be at least 0, not -0.1"),
+        (11, "optimizer: {SGD: {nesterov: true}}",
+         "11:19: nesterov needs a momentum above 0 and a dampening of 0"),
+        (12, "clip_grad_norm: 0", "12:1: clip_grad_norm must be above 0, not 0"),
+        (12, "early_stopping: {patience: 0}", "12:18: patience must be at least 1, not 0"),
+        (12, "gradient_check: {every: -1}", "12:18: every must be at least 0, not -1"),
+        (12, "lr_scheduler: {StepLR: {step_size: 0}}", "12:25: step_size must be at least 1, not 0"),
+    ],
+)  # fmt: skip - one case a line
+def test_an_error(errors_of: ErrorsOf, line: int, text: str, error: str) -> None:
+    assert errors_of(valid_but(line, text))[0] == f"run.yaml:{error}"
+    if line not in (3, 6):  # other data may not fit the model, and a line that isn't a list any more not its key
+        assert len(errors_of(valid_but(line, text))) == 1
+
+
+def test_all_errors_at_once(errors_of: ErrorsOf) -> None:
+    assert errors_of("""\
+seed: -1
+data: {Digits: {validation_fraction: 0.2}}
+batch_size: 010
+epochs: 20
+epochs: 30
+model:
+  - Linear: {in_features: 64, out_feature: 32}
+  - ReUL
+  - Linear: {in_features: 32, out_features: 32}
+  - Linear: {in_features: 31, out_features: 10}
+loss: CrossEntropyLos
+optimizer: {SGD: {lr: -0.1, momentum: -0.9, nesterov: "true"}}
+lr_scheduler: {StepLR: {step_size: 0, gamma: 0}}
+""") == [
+        "run.yaml:1:1: seed must be at least 0, not -1",
+        "run.yaml:3:1: batch_size must be an integer, not the text '010'; "
+        "numbers are decimal, finite and without quotes: 10, 0.5, 1e-3",
+        "run.yaml:5:1: duplicate key 'epochs', already given at run.yaml:4:1",
+        "run.yaml:7:5: Linear needs out_features",
+        "run.yaml:7:31: unknown key 'out_feature' in Linear; did you mean 'out_features'?",
+        "run.yaml:8:5: unknown layer 'ReUL'; did you mean 'ReLU'?",
+        "run.yaml:10:5: Linear takes in_features=31 in the last dimension, the input has shape (1, 32)",
+        "run.yaml:11:7: unknown loss 'CrossEntropyLos'; did you mean 'CrossEntropyLoss'?",
+        "run.yaml:12:19: lr must be at least 0, not -0.1",
+        "run.yaml:12:29: momentum must be at least 0, not -0.9",
+        "run.yaml:12:45: nesterov must be true or false, not the text 'true'; "
+        "only these two words, in lower case and without quotes, are bools",
+        "run.yaml:13:25: step_size must be at least 1, not 0",
+        "run.yaml:13:39: gamma must be above 0, not 0.0",
+    ]
+
+
+def test_missing_keys_are_named_together(errors_of: ErrorsOf) -> None:
+    assert errors_of("seed: 1\n") == [
+        "run.yaml:1:1: the config needs data and batch_size and epochs and model and loss and optimizer"
+    ]
+
+
+def test_a_sequential_that_no_memory_holds(errors_of: ErrorsOf) -> None:
+    width = "1" + "0" * 14
+    layer = f"{{Linear: {{in_features: 32, out_features: {width}}}}}"
+    back = f"{{Linear: {{in_features: {width}, out_features: 32}}}}"
+    (error,) = errors_of(valid_but(8, f"  - Sequential: [{layer}, {back}]"))
+    assert error.startswith("run.yaml:8:5: ")

@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import pytest
+
+from nn_manual.config import EarlyStopping, RunConfig, load_config
+from nn_manual.layers import Linear, ReLU, Tanh
+from nn_manual.losses import CrossEntropyLoss, MSELoss
+from nn_manual.schedulers import StepLR
+
+from .conftest import VALID, ErrorsOf, valid_but
+
+
+def load(tmp_path: Path, *overrides: str) -> RunConfig:
+    path = tmp_path / "run.yaml"
+    path.write_text(VALID)
+    return load_config(path, overrides)
+
+
+def test_values_are_replaced(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        "optimizer.SGD.lr=5e-2",
+        "epochs=3",
+        "model.0.Linear.out_features=16",
+        "model.2.Linear.in_features=16",
+        "model.1=Tanh",
+        "epochs=4",
+    )
+    assert config.optimizer.keywords["lr"] == 0.05
+    assert config.optimizer.keywords["momentum"] == 0.9
+    assert config.epochs == 4  # the last one counts
+    first, second, third = config.model
+    assert isinstance(first, Linear)
+    assert isinstance(second, Tanh)
+    assert isinstance(third, Linear)
+    assert first.out_features == third.in_features == 16
+
+
+def test_keyword_arguments_of_a_component_named_alone(tmp_path: Path) -> None:
+    loss = load(tmp_path, "loss.CrossEntropyLoss.label_smoothing=0.1").loss
+    assert isinstance(loss, CrossEntropyLoss)
+    assert loss.label_smoothing == 0.1
+
+
+def test_keys_are_added(tmp_path: Path) -> None:
+    config = load(tmp_path, "early_stopping.patience=2", "lr_scheduler.StepLR.step_size=5", "clip_grad_norm=1.5")
+    assert config.early_stopping == EarlyStopping(patience=2)
+    assert config.lr_scheduler == StepLR(step_size=5)
+    assert config.clip_grad_norm == 1.5
+    assert load(tmp_path, "early_stopping.patience=2", "early_stopping=null").early_stopping is None
+
+
+def test_values_may_be_lists_and_mappings(tmp_path: Path) -> None:
+    model = load(tmp_path, "model=[{Linear: {in_features: 64, out_features: 10}}, ReLU]").model
+    assert [type(layer) for layer in model] == [Linear, ReLU]
+    loss = load(tmp_path, "loss={CrossEntropyLoss: {reduction: sum}}").loss
+    assert isinstance(loss, CrossEntropyLoss)
+    assert loss.reduction == "sum"
+
+
+def test_a_component_may_be_replaced_and_then_configured(tmp_path: Path) -> None:
+    config = load(
+        tmp_path, "data=Diabetes", "loss=MSELoss", "loss.MSELoss.reduction=sum", "model.0.Linear.in_features=10"
+    )
+    assert isinstance(config.loss, MSELoss)
+    assert config.loss.reduction == "sum"
+
+
+@pytest.mark.parametrize(
+    ("override", "error"),
+    [
+        ("optimizer.SGD.lr=abc", "lr must be a number, not the text 'abc'"),
+        ("optimizer.SGD.lr=-1", "lr must be at least 0, not -1.0"),
+        ("optimizer.SGD.momentun=0.5", "unknown key 'momentun' in SGD; did you mean 'momentum'?"),
+        ("optimizer.sgd.lr=0.5",
+         "optimizer: 'sgd' stands beside 'SGD'; keyword arguments are indented under the name"),
+        ("epoch=3", "unknown key 'epoch' in the config; did you mean 'epochs'?"),
+        ("early_stoping.patience=3", "unknown key 'early_stoping' in the config; did you mean 'early_stopping'?"),
+        ("epochs.a.b=3", "epochs is 20 and has no 'a'"),
+        ("dtype.a=3", "dtype is the text 'float32' and has no 'a'"),
+        ("loss.CrossEntropy.reduction=sum", "loss is the text 'CrossEntropyLoss' and has no 'CrossEntropy'"),
+        ("model.3=ReLU", "model is a list of 0 to 2 and has no '3'"),
+        ("model.-1=ReLU", "model is a list of 0 to 2 and has no '-1'"),
+        ("model.Linear.bias=false", "model is a list of 0 to 2 and has no 'Linear'"),
+        ("model.1=Rulu", "unknown layer 'Rulu'; did you mean 'ReLU'?"),
+        ("model=[]", "model takes a list of layers, not an empty list"),
+        ("epochs", "is not KEY=VALUE"),
+        ("epochs=", "has no value after '='"),
+        ("epochs= ", "has no value after '='"),
+        ("epochs=# 3", "is empty"),
+        ("=3", "unknown key '' in the config; known: seed, dtype, data, batch_size, epochs, model, initializer, loss, "
+         "optimizer, lr_scheduler, clip_grad_norm, early_stopping, gradient_check"),
+        ("epochs=[3", "expected ',' or ']', but got '<stream end>' while parsing a flow sequence"),
+        ("epochs=*a", "alias *a is not supported: write the value out"),
+        ("seed=\udcff", "YAML doesn't allow '\\udcff'"),
+    ],
+)  # fmt: skip - one case a line
+def test_an_error_is_placed_in_the_override(errors_of: ErrorsOf, override: str, error: str) -> None:
+    assert errors_of(VALID, override)[0] == f"override {override!r}: {error}"
+
+
+def test_errors_of_overrides_come_after_those_of_the_file_in_their_order(errors_of: ErrorsOf) -> None:
+    assert errors_of(valid_but(1, "seed: -1"), "epochs=0", "seeds=1", "model.7=ReLU", "batch_size=x") == [
+        "run.yaml:1:1: seed must be at least 0, not -1",
+        "override 'epochs=0': epochs must be at least 1, not 0",
+        "override 'seeds=1': unknown key 'seeds' in the config; did you mean 'seed'?",
+        "override 'model.7=ReLU': model is a list of 0 to 2 and has no '7'",
+        "override 'batch_size=x': batch_size must be an integer, not the text 'x'",
+    ]
+
+
+def test_a_size_that_an_override_changed_is_an_error_where_it_no_longer_fits(errors_of: ErrorsOf) -> None:
+    assert errors_of(VALID, "model.0.Linear.out_features=16") == [
+        "run.yaml:9:5: Linear takes in_features=32 in the last dimension, the input has shape (64, 16)"
+    ]

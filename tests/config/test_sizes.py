@@ -1,0 +1,113 @@
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig, check_sizes, load_config
+from nn_manual.data import Digits, Examples, Split
+from nn_manual.errors import ConfigError
+from nn_manual.layers import Linear
+from nn_manual.losses import CrossEntropyLoss, MSELoss
+from nn_manual.optim import SGD
+
+from .conftest import VALID, ErrorsOf, valid_but
+
+
+def test_every_misfit_is_reported_where_it_stands(errors_of: ErrorsOf) -> None:
+    assert errors_of(VALID.replace("""\
+  - Linear: {in_features: 64, out_features: 32}
+  - ReLU
+  - Linear: {in_features: 32, out_features: 10}
+""", """\
+  - Linear: {in_features: 65, out_features: 32}
+  - Sequential: [ReLU, {Linear: {in_features: 31, out_features: 20}}, Sequential: [ReLU,
+      Linear: {in_features: 21, out_features: 5}]]
+  - Linear: {in_features: 5, out_features: 10}
+  - Linear: {in_features: 9, out_features: 11}
+""")) == [
+        "run.yaml:7:5: Linear takes in_features=65 in the last dimension, the input has shape (64, 64)",
+        "run.yaml:8:25: Linear takes in_features=31 in the last dimension, the input has shape (64, 32)",
+        "run.yaml:9:7: Linear takes in_features=21 in the last dimension, the input has shape (64, 20)",
+        "run.yaml:11:5: Linear takes in_features=9 in the last dimension, the input has shape (64, 10)",
+        "run.yaml:11:5: the model puts out 11 values, but the data has 10 classes",
+    ]  # fmt: skip - the config as it looks in its file
+
+
+def test_misfits_behind_a_faulty_layer_are_found(errors_of: ErrorsOf) -> None:
+    assert errors_of(valid_but(8, "  - Sequential: [Rulu, {Linear: {in_features: 32, out_features: 31}}]")) == [
+        "run.yaml:8:18: unknown layer 'Rulu'; did you mean 'ReLU'?",
+        "run.yaml:9:5: Linear takes in_features=32 in the last dimension, the input has shape (64, 31)",
+    ]
+
+
+def test_without_data_of_known_shape_the_first_layer_sets_it(errors_of: ErrorsOf) -> None:
+    arrays = "data: {Arrays: {file: a.csv, target: y, task: regression}}"
+    assert errors_of(valid_but(3, arrays).replace("in_features: 32", "in_features: 31")) == [
+        "run.yaml:9:5: Linear takes in_features=31 in the last dimension, the input has shape (64, 32)"
+    ]
+
+
+@pytest.mark.parametrize("loss", ["MSELoss", "TraceLoss"])
+def test_a_regression_loss_on_classes(errors_of: ErrorsOf, loss: str) -> None:
+    (error,) = errors_of(valid_but(10, f"loss: {loss}"))
+    assert error.startswith(f"run.yaml:10:7: {loss} doesn't fit data with 10 classes: ")
+    assert "(1, 10)" in error
+    assert "(1,)" in error
+
+
+def arrays_config(tmp_path: Path, *overrides: str) -> RunConfig:
+    path = tmp_path / "run.yaml"
+    path.write_text(valid_but(3, "data: {Arrays: {file: a.csv, target: y, task: classification}}"))
+    return load_config(path, overrides)
+
+
+def split(num_features: int, target: Array, num_classes: int | None) -> Split:
+    examples = Examples(np.zeros((len(target), num_features), np.float32), target)
+    return Split(examples, examples, num_classes)
+
+
+def test_sizes_against_loaded_data(tmp_path: Path) -> None:
+    config = arrays_config(tmp_path)
+    labels = np.arange(10)
+    check_sizes(config, split(64, labels, 10))
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(config, split(63, labels, 12))
+    assert str(caught.value) == (
+        f"{tmp_path}/run.yaml:7:5: Linear takes in_features=64 in the last dimension, the input has shape (64, 63)\n"
+        f"{tmp_path}/run.yaml:9:5: the model puts out 10 values, but the data has 12 classes"
+    )
+
+
+def test_a_loss_for_classes_on_values(tmp_path: Path) -> None:
+    values = np.zeros((5, 10), np.float32)
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(arrays_config(tmp_path), split(64, values, None))
+    assert str(caught.value).startswith(
+        f"{tmp_path}/run.yaml:10:7: CrossEntropyLoss doesn't fit data with targets of shape (10,): "
+    )
+
+
+def test_as_many_outputs_as_targets(tmp_path: Path) -> None:
+    config = arrays_config(tmp_path, "loss=MSELoss")
+    check_sizes(config, split(64, np.zeros((5, 10), np.float32), None))
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(config, split(64, np.zeros((5, 3), np.float32), None))
+    assert "override 'loss=MSELoss': MSELoss doesn't fit data with targets of shape (3,): " in str(caught.value)
+
+
+def test_a_config_made_in_python_names_the_path() -> None:
+    config = RunConfig(
+        data=Digits(),
+        batch_size=2,
+        epochs=1,
+        model=[Linear(3, 10)],
+        loss=CrossEntropyLoss(),
+        optimizer=partial(SGD, lr=0.1),
+    )
+    with pytest.raises(ConfigError, match=r"^model\.0: Linear takes in_features=3 .* \(2, 4\)$"):
+        check_sizes(config, split(4, np.arange(10), 10))
+    with pytest.raises(ConfigError, match=r"^loss: MSELoss doesn't fit"):
+        check_sizes(replace(config, loss=MSELoss()), split(3, np.arange(10), 10))
