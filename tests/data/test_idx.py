@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -138,10 +139,18 @@ def test_shorter_or_longer_than_the_header_says(folder: Path, change: int, found
     assert_message(folder, f"{file}: the header says 5 x 28 x 28 = 3920 bytes from offset 16, the file has {found}")
 
 
-@pytest.mark.parametrize("corrupt", [lambda content: content[:-20], lambda _: b"not gzip", lambda _: b"\x1f\x8b\x08"])
-def test_broken_gzip(folder: Path, corrupt: object) -> None:
+@pytest.mark.parametrize(
+    "corrupt",
+    [
+        lambda content: content[:-20],
+        lambda content: content[:3],
+        lambda content: content[:10] + b"\x07" + content[11:],  # a block of the type that deflate reserves
+        lambda _: b"not gzip",
+    ],
+)
+def test_broken_gzip(folder: Path, corrupt: Callable[[bytes], bytes]) -> None:
     file = folder / "train-images-idx3-ubyte"
-    file.with_suffix(".gz").write_bytes(corrupt(gzip.compress(file.read_bytes())))  # type: ignore[operator]
+    file.with_suffix(".gz").write_bytes(corrupt(gzip.compress(file.read_bytes())))
     file.unlink()
     assert_message(folder, file.with_suffix(".gz"))
 

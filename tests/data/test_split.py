@@ -87,9 +87,8 @@ def test_class_targets_are_left_alone_and_int64() -> None:
 
 
 def test_arrays_are_contiguous() -> None:
-    columns = np.asfortranarray(np.arange(40.0).reshape(10, 4))
-    examples = Examples(columns[:, :3], columns[:, 3:])
-    train, validation, _ = split_examples(examples, None, 0.3, 0, FLOAT64, standardize=False)
+    rotated = np.arange(60.0).reshape(10, 3, 2).transpose(0, 2, 1)  # numpy keeps this layout where it selects rows
+    train, validation, _ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)
     assert all(part.flags.c_contiguous for part in (*train, *validation))
 
 
