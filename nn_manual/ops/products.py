@@ -56,12 +56,8 @@ def matmul(a: Tensor, b: Tensor) -> Differentiated:
     shape = (*stack, matrix_a.shape[-2], matrix_b.shape[-1])
     return (
         a @ b,
-        lambda grad_answer: unbroadcast(
-            grad_answer.reshape(shape) @ matrix_b.mT, matrix_a.shape
-        ).reshape(a.shape),
-        lambda grad_answer: unbroadcast(
-            matrix_a.mT @ grad_answer.reshape(shape), matrix_b.shape
-        ).reshape(b.shape),
+        lambda grad_answer: unbroadcast(grad_answer.reshape(shape) @ matrix_b.mT, matrix_a.shape).reshape(a.shape),
+        lambda grad_answer: unbroadcast(matrix_a.mT @ grad_answer.reshape(shape), matrix_b.shape).reshape(b.shape),
     )
 
 

@@ -115,9 +115,7 @@ def diagonal(input: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
     first, second = reduced_axes((axis1, axis2), input.ndim)
     return (
         xp.diagonal(input, offset, first, second),
-        lambda grad_answer: collect(
-            grad_answer, xp.diagonal(number_entries(input), offset, first, second), input
-        ),
+        lambda grad_answer: collect(grad_answer, xp.diagonal(number_entries(input), offset, first, second), input),
     )
 
 
