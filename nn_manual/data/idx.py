@@ -26,11 +26,7 @@ IMAGE_SHAPE = (28, 28)
 
 @dataclass
 class _Images(Dataset):
-    """28 x 28 grey pixels as input (784,), standardised, in 10 classes.
-
-    `folder` holds train-images-idx3-ubyte, train-labels-idx1-ubyte and their t10k- twins, each as it is or with
-    .gz. The train files are the training part, the t10k files the validation part: no seed is involved.
-    """
+    """Four IDX files in `folder`. The files are the split, whatever the seed."""
 
     folder: Path
 
@@ -72,7 +68,10 @@ class _Images(Dataset):
 
 @dataclass
 class FashionMNIST(_Images):
-    """70,000 photographs of clothes, as (784,) standardised pixels, in 10 classes; `folder` holds the IDX files.
+    """70,000 photographs of clothes, 28 x 28 grey pixels: input (784,), standardised, 10 classes.
+
+    `folder` holds train-images-idx3-ubyte, train-labels-idx1-ubyte (60,000, the training part) and t10k-images-...,
+    t10k-labels-... (10,000, the validation part), each as it is or with .gz.
 
     Xiao, Rasul and Vollgraf, "Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning
     Algorithms", 2017.
@@ -81,7 +80,10 @@ class FashionMNIST(_Images):
 
 @dataclass
 class MNIST(_Images):
-    """70,000 handwritten digits, as (784,) standardised pixels, in 10 classes; `folder` holds the IDX files.
+    """70,000 handwritten digits, 28 x 28 grey pixels: input (784,), standardised, 10 classes.
+
+    `folder` holds train-images-idx3-ubyte, train-labels-idx1-ubyte (60,000, the training part) and t10k-images-...,
+    t10k-labels-... (10,000, the validation part), each as it is or with .gz.
 
     LeCun, Bottou, Bengio and Haffner, "Gradient-Based Learning Applied to Document Recognition", 1998.
     """
