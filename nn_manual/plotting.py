@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 #: the same bytes.
 FORMATS: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
+#: matplotlib's settings: the size of text in points, and what the ids in an SVG are made from, random otherwise.
+#: Any, as for matplotlib's type checker each key is a type of its own.
+SETTINGS: Any = {"font.size": 9, "svg.hashsalt": "nn_manual"}
+
 #: The most points that a curve of gradient errors is drawn with: one for each pixel of its axes, which are about
 #: 1000 wide.
 MAXIMUM_POINTS = 1000
@@ -87,8 +91,7 @@ def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         # All losses are 0: their marks say so.
         warnings.filterwarnings("ignore", "Data has no positive values")
-        # svg.hashsalt: the ids in an SVG are random without it.
-        with matplotlib.rc_context({"svg.hashsalt": "nn_manual", "font.size": 9}):
+        with matplotlib.rc_context(SETTINGS):
             figure = draw_runs(recorded, smoothing=smoothing, log_y=log_y)
             figure.savefig(buffer, format=ending[1:], metadata=FORMATS[ending], dpi=150)
     write_atomically(output, buffer.getvalue())
@@ -262,6 +265,7 @@ def _finish(axes: Axes, title: str, unit: str, curves: Sequence[Curve], key: Key
     axes.legend(
         [Line2D([], [], color="0.3", **style) for _, style in key], [text for text, _ in key],
         loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=len(key), frameon=False,
+        fontsize="small", handlelength=2.4, handletextpad=0.4, columnspacing=1.2,
     )  # fmt: skip
 
 

@@ -156,7 +156,7 @@ while True:
 def test_a_process_killed_while_overwriting_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     last_values = []
-    for iteration in range(4):
+    for iteration in range(8):
         command = [sys.executable, "-c", OVERWRITE_FOREVER, str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
@@ -349,6 +349,14 @@ def test_a_bad_line_is_named_with_its_number(tmp_path: Path, line: bytes, proble
     with pytest.raises(DataError) as caught:
         read_run(path)
     assert str(caught.value).startswith(f"{path / 'gradients.jsonl'}:2: {problem}")
+
+
+def test_a_last_line_that_is_bad_but_whole_is_not_taken_for_torn(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [EPOCH], [STEP])
+    with (path / "gradients.jsonl").open("ab") as file:
+        file.write(b'{"step": 2,\n')
+    with pytest.raises(DataError, match=r"gradients.jsonl:2: is not JSON"):
+        read_run(path)
 
 
 @pytest.mark.parametrize("first", [EPOCH, {key: EPOCH[key] for key in EPOCH if key != "validation_loss"}])
