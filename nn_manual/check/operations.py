@@ -112,13 +112,19 @@ REFERENCES: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
+def torch_reference(operation: ops.Operation) -> Callable[..., torch.Tensor]:
+    """The same operation in torch, taking our options."""
+    reference: Callable[..., torch.Tensor] = REFERENCES.get(operation.__name__) or getattr(torch, operation.__name__)
+    return reference
+
+
 def torch_gradients(
     operation: ops.Operation, operands: Sequence[Array], options: dict[str, Any], grad_answer: Array
 ) -> list[Array]:
     """The gradient for each operand by torch's autograd."""
-    reference = REFERENCES.get(operation.__name__) or getattr(torch, operation.__name__)
     tensors = [torch.tensor(operand, requires_grad=True) for operand in operands]
-    gradients = torch.autograd.grad(reference(*tensors, **options), tensors, torch.tensor(grad_answer))
+    answer = torch_reference(operation)(*tensors, **options)
+    gradients = torch.autograd.grad(answer, tensors, torch.tensor(grad_answer))
     return [gradient.numpy() for gradient in gradients]
 
 

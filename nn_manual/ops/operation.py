@@ -37,6 +37,9 @@ class Operation:
         self.rule = rule
         self.analytic = analytic
 
+    def __repr__(self) -> str:
+        return f"<operation {self.__name__}>"
+
     def __call__(self, *operands: Tensor, **options: Any) -> Tensor:
         """The answer alone."""
         answer, *_ = self.differentiate(as_arrays(self.__name__, operands), options)

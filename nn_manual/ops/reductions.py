@@ -130,7 +130,7 @@ def reduced_axes(axis: Axis, num_dimensions: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(num_dimensions))
     axes = axis if isinstance(axis, tuple) else (axis,)
-    if not axes:
+    if not axes and num_dimensions > 0:
         raise ValueError("axis is an empty tuple, which numpy takes for no axis and torch for all")
     for one in axes:
         if not -num_dimensions <= one < num_dimensions:
