@@ -63,7 +63,7 @@ class Errors:
         """Raise ConfigError, one line an error: the file's from top to bottom, then the overrides' in their order."""
         if self.found:
             ordered = sorted(self.found, key=lambda error: (error[0].line == 0, *error[0][1:]))
-            raise ConfigError("\n".join(f"{place}: {message}" for place, message in ordered))
+            raise ConfigError("\n".join(_one_line(f"{place}: {message}") for place, message in ordered))
 
 
 @dataclass
@@ -131,6 +131,11 @@ def parse_scalar(text: str) -> Any:
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     return text
+
+
+def _one_line(text: str) -> str:
+    """What can't be printed escaped: line ends, and what might move a terminal's cursor."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _end_of(text: str) -> tuple[int, int]:

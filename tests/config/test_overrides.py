@@ -99,6 +99,12 @@ def test_an_error_is_placed_in_the_override(errors_of: ErrorsOf, override: str, 
     assert errors_of(VALID, override)[0] == f"override {override!r}: {error}"
 
 
+def test_what_cannot_be_printed_is_escaped(errors_of: ErrorsOf) -> None:
+    assert errors_of(VALID, "\x1b=1", "\x1b.a=1")[1:] == [
+        "override '\\x1b.a=1': \\x1b is 1 and has no 'a'",
+    ]
+
+
 def test_errors_of_overrides_come_after_those_of_the_file_in_their_order(errors_of: ErrorsOf) -> None:
     assert errors_of(valid_but(1, "seed: -1"), "epochs=0", "seeds=1", "model.7=ReLU", "batch_size=x") == [
         "run.yaml:1:1: seed must be at least 0, not -1",
