@@ -12,7 +12,7 @@ from nn_manual.ops.operation import Differentiated, Tensor, broadcast_shape, def
 
 
 @operation(analytic=True)
-def add(a: Tensor, b: Tensor) -> Differentiated:
+def add(a: Tensor, b: Tensor, /) -> Differentiated:
     """Elementwise sum.
 
         answer = a + b
@@ -30,7 +30,7 @@ def add(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def subtract(a: Tensor, b: Tensor) -> Differentiated:
+def subtract(a: Tensor, b: Tensor, /) -> Differentiated:
     """Elementwise difference.
 
         answer = a - b
@@ -48,7 +48,7 @@ def subtract(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def multiply(a: Tensor, b: Tensor) -> Differentiated:
+def multiply(a: Tensor, b: Tensor, /) -> Differentiated:
     """Elementwise product (Hadamard's).
 
         answer = a * b
@@ -66,7 +66,7 @@ def multiply(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def divide(a: Tensor, b: Tensor) -> Differentiated:
+def divide(a: Tensor, b: Tensor, /) -> Differentiated:
     """Elementwise quotient. A number over 0 is infinite, as torch's; 0 / 0 raises ValueError.
 
         answer = a / b
@@ -85,7 +85,7 @@ def divide(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=False)  # off the positive axis the real values are isolated points of a complex function
-def power(base: Tensor, exponent: Tensor) -> Differentiated:
+def power(base: Tensor, exponent: Tensor, /) -> Differentiated:
     """Elementwise base**exponent. Raises ValueError for a negative base with an exponent that isn't whole.
 
         answer         = base ** exponent
@@ -122,7 +122,7 @@ def power(base: Tensor, exponent: Tensor) -> Differentiated:
 
 
 @operation(analytic=False)
-def maximum(a: Tensor, b: Tensor) -> Differentiated:
+def maximum(a: Tensor, b: Tensor, /) -> Differentiated:
     """Elementwise larger of two.
 
         answer = where(a >= b, a, b)
@@ -141,7 +141,7 @@ def maximum(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=False)
-def minimum(a: Tensor, b: Tensor) -> Differentiated:
+def minimum(a: Tensor, b: Tensor, /) -> Differentiated:
     """Elementwise smaller of two.
 
         answer = where(a <= b, a, b)

@@ -13,7 +13,7 @@ from nn_manual.ops.operation import Differentiated, Tensor, defined, operation
 
 
 @operation(analytic=True)
-def square(input: Tensor) -> Differentiated:
+def square(input: Tensor, /) -> Differentiated:
     """Elementwise square.
 
         answer     = input * input
@@ -25,7 +25,7 @@ def square(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def reciprocal(input: Tensor) -> Differentiated:
+def reciprocal(input: Tensor, /) -> Differentiated:
     """Elementwise 1 / input; infinite at 0, as torch's.
 
         answer     = 1 / input
@@ -38,7 +38,7 @@ def reciprocal(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def sqrt(input: Tensor) -> Differentiated:
+def sqrt(input: Tensor, /) -> Differentiated:
     """Elementwise square root. Raises ValueError for a negative entry; at 0 the slope is infinite, as torch's.
 
         answer     = sqrt(input)
@@ -51,7 +51,7 @@ def sqrt(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def exp(input: Tensor) -> Differentiated:
+def exp(input: Tensor, /) -> Differentiated:
     """Elementwise exponential.
 
         answer     = exp(input)
@@ -64,7 +64,7 @@ def exp(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def log(input: Tensor) -> Differentiated:
+def log(input: Tensor, /) -> Differentiated:
     """Elementwise natural logarithm. Raises ValueError for a negative entry; log(0) is -inf, as torch's.
 
         answer     = log(input)
@@ -76,7 +76,7 @@ def log(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def tanh(input: Tensor) -> Differentiated:
+def tanh(input: Tensor, /) -> Differentiated:
     """Elementwise hyperbolic tangent.
 
         answer     = tanh(input)
@@ -89,7 +89,7 @@ def tanh(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=False)
-def relu(input: Tensor) -> Differentiated:
+def relu(input: Tensor, /) -> Differentiated:
     """Elementwise rectifier.
 
         answer     = maximum(input, 0)
@@ -104,7 +104,7 @@ def relu(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=False)
-def abs(input: Tensor) -> Differentiated:
+def abs(input: Tensor, /) -> Differentiated:
     """Elementwise absolute value.
 
         answer     = absolute(input)
@@ -118,7 +118,7 @@ def abs(input: Tensor) -> Differentiated:
 
 
 @operation(analytic=False)
-def clip(input: Tensor, min: float = -math.inf, max: float = math.inf) -> Differentiated:
+def clip(input: Tensor, /, *, min: float = -math.inf, max: float = math.inf) -> Differentiated:
     """Elementwise limit to [min, max], two numbers. Raises ValueError where min > max.
 
         answer     = minimum(maximum(input, min), max)

@@ -37,11 +37,11 @@ def numerical_gradient(
     float64, and no tuple where there is one; Python numbers are constants. Raises ValueError for a grad_answer
     that isn't shaped as the answer.
     """
-    arrays = [operand if is_constant(operand) else np.array(operand, dtype=np.float64) for operand in operands]
+    arrays = [operand if is_constant(operand) else np.asarray(operand, dtype=np.float64) for operand in operands]
     answer = np.asarray(function(*arrays, **options))
     name = getattr(function, "__name__", "numerical_gradient")
     upstream = check_upstream(
-        name, 1.0 if grad_answer is None else np.array(grad_answer, dtype=np.float64), answer.shape, answer
+        name, 1.0 if grad_answer is None else np.asarray(grad_answer, dtype=np.float64), answer.shape, answer
     )
     slope = complex_step if isinstance(function, Operation) and function.analytic else central_difference
 

@@ -21,9 +21,9 @@ Differentiated: TypeAlias = tuple[Tensor, *tuple[Backward, ...]]
 class Operation:
     """A function of arrays that knows the vector-Jacobian product of each of its operands.
 
-    Called as a function, it returns the answer; `vjp` gives the way back as well. Operands are numpy arrays or
-    torch tensors, all of one library, or Python numbers, which are constants; options are keywords. `analytic`
-    says that the formula extends to complex operands, so that a complex step differentiates it to rounding.
+    Called as a function, it returns the answer; `vjp` gives the way back as well. Operands are numpy arrays or torch
+    tensors, all of one library, or Python numbers, which are constants; options follow as keywords. `analytic` says
+    that the formula extends to complex operands, so that a complex step differentiates it to rounding.
 
     Infinities are values, as in torch: 1 / 0 and log(0) pass, silently. Raises TypeError for operands that are
     neither, or of two libraries, and ValueError, naming the operation and the shapes, for shapes and axes that

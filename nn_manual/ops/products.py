@@ -7,7 +7,7 @@ from nn_manual.ops.operation import Differentiated, Tensor, broadcast_shape, ope
 
 
 @operation(analytic=True)
-def outer(a: Tensor, b: Tensor) -> Differentiated:
+def outer(a: Tensor, b: Tensor, /) -> Differentiated:
     """Outer product of two vectors, (n,) and (m,) to (n, m).
 
         answer = a[:, None] * b
@@ -27,7 +27,7 @@ def outer(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def matmul(a: Tensor, b: Tensor) -> Differentiated:
+def matmul(a: Tensor, b: Tensor, /) -> Differentiated:
     """Matrix product a @ b of vectors, matrices, and stacks of matrices (..., n, k) @ (..., k, m) that broadcast.
 
         answer      = a @ b
@@ -37,7 +37,7 @@ def matmul(a: Tensor, b: Tensor) -> Differentiated:
         grad_a      = unbroadcast(grad_matrix @ matrix_b.mT, matrix_a.shape).reshape(a.shape)
         grad_b      = unbroadcast(matrix_a.mT @ grad_matrix, matrix_b.shape).reshape(b.shape)
 
-    Derivation for two matrices: answer[i, j] = sum_l a[i, l] b[l, j], so
+    Derivation: for two matrices, answer[i, j] = sum_l a[i, l] b[l, j], so
 
         d answer[i, j] / d a[i, l] = b[l, j]  and  grad_a[i, l] = sum_j grad_answer[i, j] b[l, j]
         d answer[i, j] / d b[l, j] = a[i, l]  and  grad_b[l, j] = sum_i a[i, l] grad_answer[i, j]
@@ -62,7 +62,7 @@ def matmul(a: Tensor, b: Tensor) -> Differentiated:
 
 
 @operation(analytic=True)
-def trace(input: Tensor) -> Differentiated:
+def trace(input: Tensor, /) -> Differentiated:
     """Sum of a matrix's diagonal, (n, m) to ().
 
         answer     = sum(diagonal(input))

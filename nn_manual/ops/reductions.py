@@ -15,7 +15,7 @@ Axis = int | tuple[int, ...] | None
 
 
 @operation(analytic=True)
-def sum(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentiated:
+def sum(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Differentiated:
     """Sum over axes; the sum of nothing is 0.
 
         answer     = sum(input, axis=axis, keepdims=keepdims)
@@ -30,7 +30,7 @@ def sum(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentia
 
 
 @operation(analytic=True)
-def mean(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentiated:
+def mean(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Differentiated:
     """Sum over axes, divided by the number of entries summed. Raises ValueError where that number is 0.
 
         answer     = mean(input, axis=axis, keepdims=keepdims)
@@ -45,7 +45,7 @@ def mean(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differenti
 
 
 @operation(analytic=False)
-def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Differentiated:
+def max(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Differentiated:
     """Largest entry, of all (axis=None) or along one axis. Raises ValueError where there is none.
 
         answer     = max(input, axis=axis, keepdims=keepdims)
@@ -67,7 +67,7 @@ def max(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Diffe
 
 
 @operation(analytic=False)
-def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Differentiated:
+def min(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Differentiated:
     """Smallest entry, of all (axis=None) or along one axis. Raises ValueError where there is none.
 
         answer     = min(input, axis=axis, keepdims=keepdims)
@@ -87,7 +87,7 @@ def min(input: Tensor, axis: int | None = None, keepdims: bool = False) -> Diffe
 
 
 @operation(analytic=True)
-def logsumexp(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Differentiated:
+def logsumexp(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Differentiated:
     """log(sum(exp(input))) over axes, without overflow; of nothing it is -inf.
 
         answer     = log(sum(exp(input), axis=axis, keepdims=keepdims))
@@ -109,7 +109,7 @@ def logsumexp(input: Tensor, axis: Axis = None, keepdims: bool = False) -> Diffe
 
 
 @operation(analytic=True)
-def softmax(input: Tensor, axis: int = -1) -> Differentiated:
+def softmax(input: Tensor, /, *, axis: int = -1) -> Differentiated:
     """exp(input) / sum(exp(input)) along an axis, without overflow.
 
         answer     = exp(input) / sum(exp(input), axis=axis, keepdims=True)

@@ -15,7 +15,7 @@ from nn_manual.ops.reductions import reduced_axes
 
 
 @operation(analytic=True)
-def reshape(input: Tensor, shape: Shape) -> Differentiated:
+def reshape(input: Tensor, /, *, shape: Shape) -> Differentiated:
     """The same entries, in the same order, in another shape; one size may be -1, the one that fits.
 
         answer     = input.reshape(shape)
@@ -27,7 +27,7 @@ def reshape(input: Tensor, shape: Shape) -> Differentiated:
 
 
 @operation(analytic=True)
-def transpose(input: Tensor, axes: tuple[int, ...] | None = None) -> Differentiated:
+def transpose(input: Tensor, /, *, axes: tuple[int, ...] | None = None) -> Differentiated:
     """Axes in another order, reversed if `axes` is None: axis i of the answer is axis axes[i] of the input.
 
         answer     = transpose(input, axes)
@@ -46,7 +46,7 @@ def transpose(input: Tensor, axes: tuple[int, ...] | None = None) -> Differentia
 
 
 @operation(analytic=True)
-def broadcast_to(input: Tensor, shape: Shape) -> Differentiated:
+def broadcast_to(input: Tensor, /, *, shape: Shape) -> Differentiated:
     """The input repeated along the axes that it lacks, or where its size is 1, to `shape`; a read-only view.
 
         answer     = broadcast_to(input, shape)
@@ -64,10 +64,11 @@ def broadcast_to(input: Tensor, shape: Shape) -> Differentiated:
 def concatenate(*inputs: Tensor, axis: int = 0) -> Differentiated:
     """Arrays one after the other along an axis; their other sizes agree.
 
-        answer       = concatenate(inputs, axis)
-        grad_input_k = the part of grad_answer that came from input k
+        stops       = cumsum([input.shape[axis] for input in inputs])
+        answer      = concatenate(inputs, axis)
+        grad_inputs = split(grad_answer, stops[:-1], axis)
 
-    Derivation: with start the sum of the sizes before it, entry i of input k along the axis is entry start + i.
+    Derivation: an input starts where the one before it stops, so entry i of it along the axis is entry start + i.
     Raises ValueError where the shapes don't fit.
     """
     xp = namespace(inputs[0])
@@ -85,7 +86,7 @@ def concatenate(*inputs: Tensor, axis: int = 0) -> Differentiated:
 
 
 @operation(analytic=True)
-def index(input: Tensor, key: Any) -> Differentiated:
+def index(input: Tensor, /, *, key: Any) -> Differentiated:
     """input[key], for a key of integers, slices, None, ... and arrays of integers, as the library takes it.
 
         positions  = arange(input.size).reshape(input.shape)[key]
@@ -101,7 +102,7 @@ def index(input: Tensor, key: Any) -> Differentiated:
 
 
 @operation(analytic=True)
-def diagonal(input: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Differentiated:
+def diagonal(input: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Differentiated:
     """The diagonal of each matrix that two axes span, `offset` columns to the right, as the answer's last axis.
 
         positions  = diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2)
