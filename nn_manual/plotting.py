@@ -157,8 +157,7 @@ def steps_to_draw(relative: Array, tolerance: Array) -> Array:
     error is not within its tolerance, so that the curve never looks better than the run was.
     """
     edges = np.linspace(0, relative.size, min(relative.size, MAXIMUM_POINTS) + 1).astype(np.int64)
-    badness = np.where(np.isnan(relative), np.inf, relative)
-    worst = [start + np.argmax(badness[start:stop]) for start, stop in pairwise(edges)]
+    worst = [start + np.argmax(relative[start:stop]) for start, stop in pairwise(edges)]  # NaN counts as the maximum
     return np.union1d(worst, np.flatnonzero(~(relative <= tolerance))).astype(np.int64)
 
 

@@ -129,8 +129,12 @@ def test_only_what_a_run_has_gets_axes() -> None:
 
 
 def test_epochs_share_an_axis_and_steps_span_the_same_time() -> None:
-    figure = draw_runs([make_run([1.0] * 10, [1e-7] * 230, accuracy=[0.5] * 10)])
-    assert panel(figure, LOSS).get_xlim() == panel(figure, ACCURACY).get_xlim() == pytest.approx((-0.2, 10.2))
+    # The run with an accuracy is the shorter one.
+    figure = draw_runs([make_run([1.0] * 10, [1e-7] * 230), make_run([1.0] * 4, [1e-7] * 92, accuracy=[0.5] * 4)])
+    for title in (LOSS, ACCURACY):
+        axes = panel(figure, title)
+        assert axes.get_xlim() == pytest.approx((-0.2, 10.2))
+        assert [tick for tick in axes.get_xticks() if 0 <= tick <= 10] == [0, 2, 4, 6, 8, 10]
     assert panel(figure, GRADIENTS).get_xlim() == pytest.approx((-0.02 * 230, 1.02 * 230))
 
 
@@ -237,6 +241,8 @@ def test_a_loss_that_is_not_positive_is_marked_on_a_logarithmic_axis() -> None:
     axes = panel(draw_runs([run], log_y=True), LOSS)
     assert [points(line) for line in lines_of(axes, "0 or below")] == [[(2, 0.04), (3, 0.04)], [(3, 0.04)]]
     assert key_of(axes) == ["training", "validation", "0 or below: 3 of 6"]
+    # The lines have a gap there: clipped to a finite height, they would plunge to the axis.
+    assert not np.isfinite(axes.transScale.transform((2, 0.0))[1])
     assert key_of(panel(draw_runs([run]), LOSS)) == ["training", "validation"]
 
 
@@ -286,6 +292,7 @@ def test_errors_of_exactly_zero_are_marked_at_the_foot() -> None:
     assert points(marks) == [(1, 0.04), (3, 0.04)]
     assert marks.get_marker() == "v"
     assert key_of(axes) == ["tolerance", "exactly 0: 2 of 3"]
+    assert not np.isfinite(axes.transScale.transform((1, 0.0))[1])
     # The marks' height is a fraction of the axes: below every error.
     marks_at = axes.get_xaxis_transform().transform((0, 0.04))[1]
     assert marks_at + 5 < axes.transData.transform((0, 3e-7))[1]
@@ -316,13 +323,14 @@ def test_no_step_out_of_tolerance_is_passed_over(num_steps: int) -> None:
     generator = np.random.default_rng(0)
     errors = generator.uniform(1e-8, 1e-6, num_steps)
     tolerance = np.full(num_steps, 1e-5)
-    bad = np.sort(generator.choice(num_steps - 10, 5, replace=False))
+    bad = 10 + generator.choice(num_steps - 20, 5, replace=False)
     errors[bad] = [2e-5, math.nan, 3e-5, 1e-4, math.inf]
-    # Beside a larger error that its own tolerance allows.
+    # Beside a larger error that its own tolerance allows, and two that are not numbers.
     errors[-2:], tolerance[-2:] = [5e-5, 4e-5], [1e-4, 1e-5]
+    errors[:2] = math.nan
     shown = steps_to_draw(errors, tolerance)
-    assert set(bad) | {num_steps - 1} <= set(shown)
-    assert shown.size <= MAXIMUM_POINTS + 6
+    assert {0, 1, *bad, num_steps - 1} <= set(shown)
+    assert shown.size <= MAXIMUM_POINTS + 8
     assert np.all(np.diff(shown) > 0)
 
 
