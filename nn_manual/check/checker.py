@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.arbiter import in_float64, no_worse_than_torch
+from nn_manual.check.arbiter import Arbiter, in_float64
 from nn_manual.check.comparison import compare, worst_differences
 from nn_manual.check.pairs import Pair, pairs
 from nn_manual.check.plan import Plan
@@ -18,7 +18,7 @@ from nn_manual.check.update import UpdateChecker
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD
+from nn_manual.optim import SGD, clip_grad_norm
 from nn_manual.schedulers import Scheduler
 
 
@@ -31,7 +31,7 @@ class GradientChecker:
 
     torch then repeats the step: forward and backward anchored at the recorded activations, its own clipping, and
     torch.optim.SGD on its own gradients. `input_grad` says that the step computes the gradient of the model's input
-    (`model.backward`), and not only its parameters' (`model.backward_parameters`).
+    (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`, that it clips by it.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class GradientChecker:
         loss: Loss,
         optimizer: SGD | None = None,
         *,
-        clip_grad_norm: float | None = None,
+        max_norm: float | None = None,
         scheduler: Scheduler | None = None,
         input_grad: bool = False,
     ) -> None:
         self.model, self.loss = model, loss
-        self.clip_grad_norm, self.input_grad = clip_grad_norm, input_grad
+        self.max_norm, self.input_grad = max_norm, input_grad
         self.twin = Twin(model, loss)
         self.update = UpdateChecker(self.twin, optimizer, scheduler) if optimizer else None
         self.recorded = Recording([layer for _, layer in model.named_layers()], loss)
@@ -82,7 +82,7 @@ class GradientChecker:
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
         report = GradientReport(tuple(compare(*pair) for pair in both))
-        if report.passed or self.model.dtype != np.float32:
+        if report.passed:
             return report
         names = {comparison.name for comparison in report.failures}
         failed = [pair for pair in both if pair.quantity.name in names]
@@ -100,22 +100,28 @@ class GradientChecker:
 
     def _rounding(self, plan: Plan, failed: list[Pair]) -> frozenset[str]:
         """The names of those of `failed` that the arbiter puts down to rounding."""
-        double = in_float64(self.model, self.twin.param)
-        if not self._check_in_float64(double).passed:
-            return frozenset()
-        reference = differentiate(
-            Twin(double, self.loss, double.param_arena), self.recorded, plan, double.dtype, self.clip_grad_norm
-        )
-        truth = {pair.quantity.name: pair.reference for pair in pairs(plan, self.model, self.recorded, reference)}
-        return no_worse_than_torch(failed, truth)
-
-    def _check_in_float64(self, double: Sequential) -> GradientReport:
-        """The same batch through the same formulas in float64, by a check of its own."""
         input, target = self.recorded.layers[0].input, self.recorded.loss.target
         assert input is not None
         assert target is not None
-        target = target.astype(np.float64) if target.dtype.kind == "f" else target
-        return check_gradients(double, self.loss, input.astype(np.float64), target)
+        double = in_float64(self.model, self.twin.param)
+        checker = GradientChecker(double, self.loss, max_norm=self.max_norm, input_grad=self.input_grad)
+        with checker.recording():
+            checker.run(input.astype(np.float64), target.astype(np.float64) if target.dtype.kind == "f" else target)
+        arbiter = Arbiter(double, self.recorded, plan, self.max_norm)
+        if not arbiter.formulas_agree(checker._pairs()[1]):
+            return frozenset()
+        return frozenset(pair.quantity.name for pair in failed if arbiter.is_rounding(pair))
+
+    def run(self, input: Array, target: Array) -> None:
+        """Forward, loss, backward and clipping, as a training step does them."""
+        prediction, saved = self.model.forward(input)
+        grad_prediction = self.loss.backward(self.loss.forward(prediction, target)[1])
+        if self.input_grad:
+            self.model.backward(saved, grad_prediction)
+        else:
+            self.model.backward_parameters(saved, grad_prediction)
+        if self.max_norm is not None:
+            clip_grad_norm(self.model.grad_arena, self.max_norm)
 
     def _pairs(self) -> tuple[Plan, list[Pair]]:
         input = self.recorded.layers[0].input
@@ -123,7 +129,7 @@ class GradientChecker:
             raise CannotCompare(f"Sequential never ran its first layer, {type(self.recorded.layers[0].layer).__name__}")
         plan = self._plan(input.shape)
         check_structure(self.recorded, plan)
-        reference = differentiate(self.twin, self.recorded, plan, self.model.dtype, self.clip_grad_norm)
+        reference = differentiate(self.twin, self.recorded, plan, self.model.dtype, self.max_norm)
         return plan, pairs(plan, self.model, self.recorded, reference)
 
     def _plan(self, input_shape: Shape) -> Plan:
@@ -143,7 +149,5 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     """
     checker = GradientChecker(model, loss, input_grad=True)
     with checker.recording():
-        prediction, saved = model.forward(input)
-        _, loss_saved = loss.forward(prediction, target)
-        model.backward(saved, loss.backward(loss_saved))
+        checker.run(input, target)
     return checker.report()

@@ -8,6 +8,7 @@ activations, which gives every gradient that backward must reproduce.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from nn_manual.arrays import Array
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import Recording
 from nn_manual.check.twin import Twin
+
+Move = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Reference(NamedTuple):
@@ -35,15 +38,21 @@ class Reference(NamedTuple):
 
 
 def differentiate(
-    twin: Twin, recorded: Recording, plan: Plan, dtype: np.dtype[Any], clip_grad_norm: float | None
+    twin: Twin,
+    recorded: Recording,
+    plan: Plan,
+    dtype: np.dtype[Any],
+    max_norm: float | None,
+    move: Move | None = None,
 ) -> Reference:
     """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
 
-    Leaves the gradients in the twin's parameters, too. What the loss doesn't depend on has gradient zero.
+    Leaves the gradients in the twin's parameters, too. What the loss doesn't depend on has gradient zero. The arbiter
+    has every value and gradient on the way go through `move`.
     """
-    input = _tensor(recorded.layers[0].input, dtype).requires_grad_(plan.input_grad)
-    target = _tensor(recorded.loss.target, dtype)
-    target.requires_grad_(plan.target_grad)
+    move = move or _stay
+    input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
+    target = move(_tensor(recorded.loss.target, dtype)).requires_grad_(plan.target_grad)
     outputs, nodes = [], []
     node = input
     for function, calls in zip(twin.functions, recorded.layers, strict=True):
@@ -51,8 +60,10 @@ def differentiate(
         outputs.append(node.detach())
         # Replaces the value and keeps the graph. What torch saved for its own backward stays as it was, and the
         # tensor in `outputs` keeps torch's value.
-        node.data = _tensor(calls.output, dtype)
+        node.data = move(_tensor(calls.output, dtype))
         nodes.append(node)
+        if move is not _stay and node.requires_grad:
+            node.register_hook(move)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
     loss = twin.loss_function(node, target)
     boundaries = [input, *nodes] if plan.input_grad else nodes[plan.first :]
     wanted = [*twin.parameters.values(), *boundaries, *([target] if plan.target_grad else [])]
@@ -61,18 +72,22 @@ def differentiate(
     return Reference(
         outputs,
         loss.detach(),
-        _clip(twin, grads[:num_parameters], clip_grad_norm),
+        _clip(twin, grads[:num_parameters], max_norm),
         grads[num_parameters : num_parameters + len(boundaries)],
         grads[-1] if plan.target_grad else None,
     )
 
 
-def _clip(twin: Twin, grads: tuple[torch.Tensor, ...], clip_grad_norm: float | None) -> dict[str, torch.Tensor]:
+def _stay(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def _clip(twin: Twin, grads: tuple[torch.Tensor, ...], max_norm: float | None) -> dict[str, torch.Tensor]:
     """Put the gradients where torch's clipping and optimizers look for them; clip in place."""
     for parameter, grad in zip(twin.parameters.values(), grads, strict=True):
         parameter.grad = grad
-    if clip_grad_norm is not None:
-        torch.nn.utils.clip_grad_norm_(twin.parameters.values(), clip_grad_norm)
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(twin.parameters.values(), max_norm)
     return dict(zip(twin.parameters, grads, strict=True))
 
 

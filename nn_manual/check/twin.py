@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,14 +67,18 @@ def _torch_module(ours: Layer | Loss) -> torch.nn.Module:
         raise TypeError(f"torch.nn has no {name}: the class must define reference(), its formula on torch tensors")
     # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
     with torch.device("meta"):
-        module: torch.nn.Module = torch_class(**{field.name: getattr(ours, field.name) for field in fields(ours)})
+        module: torch.nn.Module = torch_class(**settings(ours))
     return module
+
+
+def settings(ours: Any) -> dict[str, Any]:
+    """The fields of a dataclass, a layer's, loss's or optimizer's, by name: torch's keyword arguments."""
+    return {field.name: getattr(ours, field.name) for field in fields(ours)}
 
 
 def sgd_twin(optimizer: SGD, parameters: list[torch.nn.Parameter]) -> torch.optim.SGD:
     """torch.optim.SGD with the same hyperparameters; fused, its fastest kernel."""
-    names = [field.name for field in fields(optimizer) if field.name != "model"]
-    return torch.optim.SGD(parameters, fused=True, **{name: getattr(optimizer, name) for name in names})
+    return torch.optim.SGD(parameters, fused=True, **{k: v for k, v in settings(optimizer).items() if k != "model"})
 
 
 class SchedulerTwin:
@@ -83,7 +88,7 @@ class SchedulerTwin:
         # A parameter of its own: torch's schedulers only need an optimizer to hold the lr.
         self._optimizer = torch.optim.SGD([torch.zeros(1)], lr=initial_lr)
         torch_class = getattr(torch.optim.lr_scheduler, type(scheduler).__name__)
-        self._scheduler = torch_class(self._optimizer, **vars(scheduler))
+        self._scheduler = torch_class(self._optimizer, **settings(scheduler))
         self._epoch = 0
 
     def lr(self, epoch: int) -> float:
