@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import MISSING
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from nn_manual.config.tree import Errors, Node, Place, plain
 
@@ -33,7 +34,8 @@ _ALMOST_A_BOOL = re.compile(r"yes|no|on|off|y|n|true|false", re.IGNORECASE)
 def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) -> Any:
     """The value of `node`, which the key `name` has, as the type `hint` asks; MISSING with its errors recorded.
 
-    As pydantic understands types, strictly: only an int may stand for a float. A path counts from `folder`.
+    As pydantic understands types, strictly: only an int may stand for a float. That a float is finite is the tree's
+    doing. A path counts from `folder`.
     """
     value = plain(node)
     if Path in (hint, *get_args(hint)) and isinstance(value, str):
@@ -41,12 +43,16 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
     try:
         return _adapter(hint).validate_python(value)
     except ValidationError as error:
-        faults: dict[Place, tuple[Any, list[str]]] = {}  # a union's members are one fault with several expectations
+        # Of a union each member has its errors. Those that got furthest into a list are of the member that was meant;
+        # at one place they are one error with several expectations.
+        depth = max(len(_indices(fault)) for fault in error.errors())
+        faults: dict[Place, tuple[Any, list[str]]] = {}
         for fault in error.errors():
-            faulty = _at(node, fault["loc"])
-            expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
-            expectations = faults.setdefault(faulty.name_place, (faulty.value, []))[1]
-            expectations.append(expected.format(**fault.get("ctx", {})))
+            if len(_indices(fault)) == depth:
+                faulty = reduce(lambda parent, index: parent.value[index], _indices(fault), node)
+                expectations = faults.setdefault(faulty.name_place, (faulty.value, []))[1]
+                expected = EXPECTED.get(fault["type"], fault["msg"].removeprefix("Input should be "))
+                expectations.append(expected.format(**fault.get("ctx", {})))
         for place, (found, expectations) in faults.items():
             message = f"{name} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
             errors.add(place, message + _spelling_hint(found, expectations))
@@ -66,15 +72,12 @@ def describe(value: Any) -> str:
 
 @cache
 def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    return TypeAdapter(hint, config=ConfigDict(strict=True))
 
 
-def _at(node: Node, location: tuple[int | str, ...]) -> Node:
-    """The node that pydantic's location leads to: indices; the names of a union's members are passed over."""
-    for step in location:
-        if isinstance(step, int) and isinstance(node.value, list):
-            node = node.value[step]
-    return node
+def _indices(fault: ErrorDetails) -> list[int]:
+    """The way from the value to the fault in it, through lists; pydantic's names of union members are left out."""
+    return [step for step in fault["loc"] if isinstance(step, int)]
 
 
 def _spelling_hint(found: Any, expectations: list[str]) -> str:

@@ -131,6 +131,8 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         (3, "data: {Arrays: {file: 3, target: y, task: regression}}", "3:17: file must be a path, not 3"),
         (3, "data: {Arrays: {file: a.csv, target: 3, task: regression}}",
          "3:30: target must be text or a list, not 3"),
+        (3, "data: {Arrays: {file: a.csv, target: [x, 3], task: regression}}",
+         "3:42: target must be text, not 3"),
         (12, "gradient_check: true", "12:1: gradient_check takes keys and values, not true"),
         (12, "early_stopping: {}", "12:1: early_stopping needs patience"),
         # shapes of components
@@ -197,6 +199,13 @@ lr_scheduler: {StepLR: {step_size: 0, gamma: 0}}
         "only these two words, in lower case and without quotes, are bools",
         "run.yaml:13:25: step_size must be at least 1, not 0",
         "run.yaml:13:39: gamma must be above 0, not 0.0",
+    ]
+
+
+def test_a_field_with_an_error_is_not_blamed_for_its_stand_in(errors_of: ErrorsOf) -> None:
+    spirals = "data: {Spirals: {num_classes: 2000, num_examples: many}}"  # the default of num_examples is too small
+    assert errors_of(valid_but(3, spirals)) == [
+        "run.yaml:3:37: num_examples must be an integer, not the text 'many'"
     ]
 
 

@@ -48,6 +48,8 @@ def test_keys_are_added(tmp_path: Path) -> None:
     assert config.lr_scheduler == StepLR(step_size=5)
     assert config.clip_grad_norm == 1.5
     assert load(tmp_path, "early_stopping.patience=2", "early_stopping=null").early_stopping is None
+    config = load(tmp_path, "early_stopping=null", "early_stopping.patience=2")
+    assert config.early_stopping == EarlyStopping(patience=2)
 
 
 def test_values_may_be_lists_and_mappings(tmp_path: Path) -> None:

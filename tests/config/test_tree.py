@@ -141,7 +141,7 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
         load_config(path)
 
 
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "run.yaml"
-    path.write_bytes(b"\xef\xbb\xbf" + VALID.encode())
-    assert load_config(path).seed == 3
+def test_a_byte_order_mark_is_passed_over(errors_of: ErrorsOf) -> None:
+    assert errors_of(b"\xef\xbb\xbf" + valid_but(1, "seed: -1").encode()) == [
+        "run.yaml:1:1: seed must be at least 0, not -1"
+    ]
