@@ -88,7 +88,7 @@ def read_file(path: str | os.PathLike[str]) -> str:
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{os.fspath(path)}: is larger than {MAX_BYTES} bytes, the most that a config may have")
     try:
-        return content.decode().removeprefix("\ufeff")  # the mark that some editors put first
+        return content.decode()
     except UnicodeDecodeError as error:
         place = Place(os.fspath(path), *_end_of(content[: error.start].decode()))
         raise ConfigError(f"{place}: is not UTF-8: {error.reason} {content[error.start]:#04x}") from None
