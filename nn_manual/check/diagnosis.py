@@ -13,7 +13,7 @@ from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 #: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
 EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}
 
-#: So many positions are listed at most: enough to see a pattern in one line.
+#: So many positions, rows or columns are listed at most: enough to see a pattern in one line.
 LISTED = 4
 
 
@@ -24,11 +24,13 @@ def describe_difference(ours: Array, reference: Array, kinks: Array | None = Non
     over a broadcast axis); values that aren't finite; zero everywhere; a wrong sign or constant factor, named where it
     is 2, a size of the array or an inverse of these; a transpose; a term constant along an axis, as a missing mean or
     bias leaves it; a sum in place of a product, or an axis lost. Otherwise which positions differ: those marked in
-    `kinks` (bool, shaped as both: where the input is tied or at a kink), those of some rows or columns, with what is
+    `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or columns, with what is
     wrong there, or how many and the first of them.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)
+    if not np.isfinite(reference).all():
+        return f"the reference is not finite at {_positions(~np.isfinite(reference))}"
     if not np.isfinite(ours).all():
         return f"not finite at {_positions(~np.isfinite(ours))}"
     if _close(ours, reference):
@@ -152,7 +154,7 @@ def _places(ours: Array, reference: Array, kinks: Array | None) -> str:
         return f"differs at ties or kinks only, {_positions(wrong)}"
     for axis, size in enumerate(wrong.shape):
         indices = np.flatnonzero(wrong.any(axis=tuple(other for other in range(wrong.ndim) if other != axis)))
-        if len(indices) < size:
+        if len(indices) < size and len(indices) <= LISTED:
             part = describe_difference(ours.take(indices, axis), reference.take(indices, axis))
             return f"only index {', '.join(map(str, indices))} of axis {axis} differs; there: {part}"
     worst = np.unravel_index(np.argmax(np.abs(ours - reference)), ours.shape)

@@ -85,6 +85,18 @@ def test_kinks() -> None:
     )
 
 
+def test_many_rows_are_not_listed() -> None:
+    right = np.random.default_rng(0).normal(size=(9, 2))
+    wrong = right.copy()
+    wrong[:5] += np.arange(1.0, 11.0).reshape(5, 2)
+    assert describe_difference(wrong, right).startswith("10 of 18 positions: (0, 0), (0, 1), (1, 0), (1, 1), ...; ")
+
+
+def test_a_reference_that_is_not_finite_proves_nothing() -> None:
+    right = np.array([1.0, np.inf])
+    assert describe_difference(np.ones(2), right) == "the reference is not finite at 1 of 2 positions: (1,)"
+
+
 def test_many_positions_are_cut_short() -> None:
     right = np.random.default_rng(0).normal(size=(2, 3))
     wrong = right + np.array([[1, 2, 3], [4, 50, 6]])
