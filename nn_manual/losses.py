@@ -130,8 +130,11 @@ class CrossEntropyLoss(Loss):
 
     Derivation: d logsumexp(p) / d p[c] = exp(p[c]) / sum_k exp(p[k]) = softmax(p)[c], so for one example
     d (-sum_k q[k] (p[k] - logsumexp(p))) / d p[c] = -q[c] + sum_k q[k] softmax(p)[c] = softmax(p)[c] - q[c],
-    because sum_k q[k] = 1. The maximum of each row is subtracted before exp: logsumexp doesn't change and nothing
-    overflows.
+    because sum_k q[k] = 1.
+
+    In floating point: each row's maximum m is subtracted before exp, so nothing overflows, and its own exp(0) = 1 is
+    left to log1p: logsumexp(p) = m + log1p(sum of the others). For the target's class exp(...) - 1 is expm1. So a
+    confident, right prediction keeps all its digits, where 1 + small and 1 - probability would lose them.
     Raises ValueError for other shapes and for a label outside 0 ... classes - 1, TypeError for other targets.
     """
 
@@ -146,8 +149,12 @@ class CrossEntropyLoss(Loss):
     def forward(self, prediction: Array, target: Array) -> tuple[Any, tuple[Array, Array]]:
         """The scalar loss; saves the log-probabilities and the target."""
         self._check(prediction, target)
-        shifted = prediction - prediction.max(axis=1, keepdims=True)
-        log_probability = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        rows = np.arange(len(target))
+        largest = prediction.argmax(axis=1)
+        shifted = prediction - prediction[rows, largest, np.newaxis]
+        others = np.exp(shifted)
+        others[rows, largest] = 0
+        log_probability = shifted - np.log1p(others.sum(axis=1, keepdims=True))
         total = -self._expected(log_probability, target).sum()
         return (total / len(target) if self.reduction == "mean" else total), (log_probability, target)
 
@@ -155,10 +162,12 @@ class CrossEntropyLoss(Loss):
         """grad_prediction."""
         log_probability, target = saved
         batch, classes = log_probability.shape
+        of_target = np.arange(batch), target
+        smoothed = self.label_smoothing / classes
         grad_prediction: Array = np.exp(log_probability)
         if self.label_smoothing:
-            grad_prediction -= self.label_smoothing / classes
-        grad_prediction[np.arange(batch), target] -= 1 - self.label_smoothing
+            grad_prediction -= smoothed
+        grad_prediction[of_target] = np.expm1(log_probability[of_target]) + (self.label_smoothing - smoothed)
         return grad_prediction / batch if self.reduction == "mean" else grad_prediction
 
     def _expected(self, log_probability: Array, target: Array) -> Array:
