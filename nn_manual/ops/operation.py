@@ -75,9 +75,11 @@ def vjp(operation: Operation, *operands: Tensor, **options: Any) -> tuple[Tensor
     constants and get none: `vjp(power, x, 2)` has one gradient. For an answer of shape () the upstream gradient
     may be a Python number.
 
-    Raises TypeError unless the arrays share one floating dtype, and ValueError, stating both shapes, for an
-    upstream gradient that is not shaped as the answer: it is never broadcast.
+    Raises TypeError for a function that is no Operation and unless the arrays share one floating dtype, and
+    ValueError, stating both shapes, for an upstream gradient that is not shaped as the answer: it is never broadcast.
     """
+    if not isinstance(operation, Operation):
+        raise TypeError(f"vjp takes an operation of nn_manual.ops, not {operation!r}")
     arrays = as_arrays(operation.__name__, operands)
     check_differentiable(operation.__name__, arrays)
     answer, *backwards = operation.differentiate(arrays, options)

@@ -178,7 +178,8 @@ def chosen(input: Tensor, arg_extreme: Callable[..., Tensor], axis: int | None) 
     """The share that each entry has in the extreme: 1 for the first along an axis; of all, 1 / n for n tied."""
     xp = namespace(input)
     if axis is None:
-        tied = input == input.reshape(-1)[arg_extreme(input)]
+        extreme = input.reshape(-1)[arg_extreme(input)]  # where there is a NaN, that
+        tied = (input == extreme) | xp.isnan(input)
         return xp.where(tied, xp.ones_like(input) / int(tied.sum()), 0)
     num_after = input.ndim - 1 - axis % input.ndim
     positions = xp.arange(input.shape[axis], device=input.device).reshape(-1, *[1] * num_after)

@@ -15,7 +15,9 @@ from nn_manual.check.operations import torch_gradients, torch_reference
 INF = math.inf
 
 
-def gradient(operation: ops.Operation, input: list[float], upstream: list[float], **options: object) -> list[float]:
+def gradient(
+    operation: ops.Operation, input: list[float], upstream: float | list[float], **options: object
+) -> list[float]:
     """The gradient for one vector; torch's must be the same, entry for entry."""
     _, backward = ops.vjp(operation, np.array(input), **options)
     ours: Array = backward(np.array(upstream))
@@ -55,10 +57,11 @@ def test_what_is_no_number_already_passes() -> None:
 
 
 def test_ties() -> None:
-    assert gradient(ops.max, [2.0, 1.0, 2.0, 2.0], 3.0) == [1, 0, 1, 1]  # type: ignore[arg-type]
-    assert gradient(ops.max, [1.0, 2.0, 2.0], 3.0, axis=0) == [0, 3, 0]  # type: ignore[arg-type]
-    assert gradient(ops.min, [2.0, 1.0, 1.0, 2.0], 3.0) == [0, 1.5, 1.5, 0]  # type: ignore[arg-type]
-    assert gradient(ops.min, [1.0, 1.0, 2.0], 3.0, axis=-1) == [3, 0, 0]  # type: ignore[arg-type]
+    assert gradient(ops.max, [2.0, 1.0, 2.0, 2.0], 3.0) == [1, 0, 1, 1]
+    assert gradient(ops.max, [1.0, 2.0, 2.0], 3.0, axis=0) == [0, 3, 0]
+    assert gradient(ops.min, [2.0, 1.0, 1.0, 2.0], 3.0) == [0, 1.5, 1.5, 0]
+    assert gradient(ops.min, [1.0, 1.0, 2.0], 3.0, axis=-1) == [3, 0, 0]
+    np.testing.assert_array_equal(gradient(ops.max, [math.nan, 1.0, math.nan], 3.0), [1.5, 0, 1.5])
     a, b = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
     upstream = np.array([4.0, 5.0, 6.0])
     for operation, expected in ((ops.maximum, ([2, 0, 6], [2, 5, 0])), (ops.minimum, ([2, 5, 0], [2, 0, 6]))):

@@ -117,6 +117,7 @@ class TestUnbroadcast:
 
 TWO_BY_THREE = np.arange(1.0, 7.0).reshape(2, 3)
 VECTOR = np.array([1.0, -2.0])
+NUMPYS_EXP: Any = np.exp
 
 
 @pytest.mark.parametrize(
@@ -195,6 +196,7 @@ VECTOR = np.array([1.0, -2.0])
             TypeError,
             "add: a gradient needs operands of one dtype, not float64 and float32",
         ),
+        (lambda: ops.vjp(NUMPYS_EXP, VECTOR), TypeError, "vjp takes an operation of nn_manual.ops, not <ufunc 'exp'>"),
         (lambda: ops.add(VECTOR, torch.tensor(VECTOR)), TypeError, "add: operands are arrays of one library"),
         (lambda: ops.exp(1.0), TypeError, "exp: operands are arrays of one library, at least one, not float"),
         (
