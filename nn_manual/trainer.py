@@ -1,0 +1,119 @@
+"""The training step, and epochs of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from nn_manual.arrays import Array
+from nn_manual.data import Examples, batches
+from nn_manual.errors import NotFiniteError
+from nn_manual.losses import CrossEntropyLoss, Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD, clip_grad_norm
+from nn_manual.schedulers import Scheduler
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.report import StepCheck
+
+#: Validation runs in slices of this many examples, so that its activations take no more memory than a large batch's.
+EVALUATION_BATCH = 4096
+
+
+class Step(NamedTuple):
+    """What a step leaves behind: its number from 1, its loss, how many examples, and the check if it was checked."""
+
+    number: int
+    loss: float
+    num_examples: int
+    check: StepCheck | None
+
+
+class Evaluation(NamedTuple):
+    """The loss over a set of examples, and for class targets the fraction whose largest output is the target's."""
+
+    loss: float
+    accuracy: float | None
+
+
+@dataclass(eq=False)
+class Trainer:
+    """Trains `model` to lower `loss` with `optimizer`, each `check_every`-th step proven against torch (0: none).
+
+    `clip_grad_norm` bounds the norm of the whole gradient, `lr_scheduler` sets the optimizer's lr anew each epoch.
+    A checked step raises GradientMismatch where a value is wrong, any step NotFiniteError where the loss overflows.
+    """
+
+    model: Sequential
+    loss: Loss
+    optimizer: SGD
+    clip_grad_norm: float | None = None
+    lr_scheduler: Scheduler | None = None
+    check_every: int = 1
+
+    def __post_init__(self) -> None:
+        self.num_steps = 0
+        self._initial_lr = self.optimizer.lr
+        self._checker = None
+        if self.check_every:
+            from nn_manual.check.checker import GradientChecker
+
+            self._checker = GradientChecker(
+                self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
+            )
+
+    def step(self, input: Array, target: Array) -> float:
+        """One step of gradient descent on a batch; returns the loss before it."""
+        prediction, saved = self.model.forward(input)
+        value, loss_saved = self.loss.forward(prediction, target)
+        self.model.backward_parameters(saved, self.loss.backward(loss_saved))
+        if self.clip_grad_norm is not None:
+            clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
+        self.optimizer.step()
+        return float(value)
+
+    def train_step(self, input: Array, target: Array) -> Step:
+        """`step`, checked when its turn has come."""
+        self.num_steps += 1
+        checker = self._checker if self.check_every and self.num_steps % self.check_every == 0 else None
+        with checker.recording() if checker else nullcontext():
+            value = self.step(input, target)
+        if not math.isfinite(value):
+            raise NotFiniteError(f"the loss is {value} at step {self.num_steps}")
+        return Step(self.num_steps, value, len(input), checker.compare() if checker else None)
+
+    def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
+        """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
+        if self.lr_scheduler is not None:
+            self.optimizer.lr = self.lr_scheduler.lr(self._initial_lr, epoch)
+            if self._checker is not None and self._checker.update is not None:
+                self._checker.update.start_epoch(epoch)
+        for batch in batches(examples, batch_size, seed, epoch):
+            yield self.train_step(*batch)
+
+    def evaluate(self, examples: Examples) -> Evaluation:
+        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy."""
+        losses, num_right = [], 0
+        classification = isinstance(self.loss, CrossEntropyLoss)
+        for start in range(0, len(examples.input), EVALUATION_BATCH):
+            input, target = (array[start : start + EVALUATION_BATCH] for array in examples)
+            prediction = self.model(input)
+            losses.append((float(self.loss.forward(prediction, target)[0]), len(input)))
+            if classification:
+                num_right += int((prediction.argmax(axis=1) == target).sum())
+        loss = mean_loss(self.loss, losses)
+        if not math.isfinite(loss):
+            raise NotFiniteError(f"the validation loss is {loss} after step {self.num_steps}")
+        return Evaluation(loss, num_right / len(examples.input) if classification else None)
+
+
+def mean_loss(loss: Loss, batches: list[tuple[float, int]]) -> float:
+    """The loss of all batches, (value, number of examples) each, together: their mean weighted by the examples, or
+    their sum if the loss is a sum over the examples.
+    """
+    if loss.reduction == "sum":
+        return math.fsum(value for value, _ in batches)
+    return math.fsum(value * size for value, size in batches) / sum(size for _, size in batches)
