@@ -1,1 +1,77 @@
 """Neural networks whose every gradient is derived by hand and proven against PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nn_manual import ops
+    from nn_manual.check.checker import GradientChecker, check_gradients
+    from nn_manual.check.report import GradientReport
+    from nn_manual.config import RunConfig, load_config
+    from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
+    from nn_manual.layers import Layer, Linear, ReLU, Tanh
+    from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
+    from nn_manual.model import Sequential
+    from nn_manual.optim import SGD, clip_grad_norm
+    from nn_manual.trainer import Trainer
+
+#: Where each public name lives. Modules load when a name is first used: the command line answers --help without
+#: numpy, and nothing loads torch before a check.
+_HOMES = {
+    "GradientChecker": "check.checker",
+    "check_gradients": "check.checker",
+    "GradientReport": "check.report",
+    "RunConfig": "config",
+    "load_config": "config",
+    "ConfigError": "errors",
+    "DataError": "errors",
+    "GradientMismatch": "errors",
+    "NotFiniteError": "errors",
+    "Layer": "layers",
+    "Linear": "layers",
+    "ReLU": "layers",
+    "Tanh": "layers",
+    "CrossEntropyLoss": "losses",
+    "Loss": "losses",
+    "MSELoss": "losses",
+    "TraceLoss": "losses",
+    "Sequential": "model",
+    "SGD": "optim",
+    "clip_grad_norm": "optim",
+    "Trainer": "trainer",
+}
+
+__all__ = [
+    "SGD",
+    "ConfigError",
+    "CrossEntropyLoss",
+    "DataError",
+    "GradientChecker",
+    "GradientMismatch",
+    "GradientReport",
+    "Layer",
+    "Linear",
+    "Loss",
+    "MSELoss",
+    "NotFiniteError",
+    "ReLU",
+    "RunConfig",
+    "Sequential",
+    "Tanh",
+    "TraceLoss",
+    "Trainer",
+    "check_gradients",
+    "clip_grad_norm",
+    "load_config",
+    "ops",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ops":
+        return importlib.import_module("nn_manual.ops")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"nn_manual.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

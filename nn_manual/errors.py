@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class NNManualError(Exception):
     """Base of the errors whose text is written for the user. `exit_status` is the process's."""
@@ -16,11 +18,11 @@ class ConfigError(NNManualError):
 
 
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
-    """A hand-derived value and torch's differ by more than rounding. `report` says where."""
+    """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where."""
 
     exit_status = 3
 
-    def __init__(self, report: object) -> None:
+    def __init__(self, report: Any) -> None:
         super().__init__(str(report))
         self.report = report
 

@@ -29,6 +29,11 @@ class Loss(ABC):
     def backward(self, saved: Any) -> Array:
         """grad_prediction, shaped as the prediction."""
 
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """Losses of this class with different settings, on which the catalogue checks the class."""
+        return [cls()]
+
 
 def _check_reduction(reduction: str) -> None:
     if reduction not in ("mean", "sum"):
@@ -62,6 +67,11 @@ class MSELoss(Loss):
 
     def __post_init__(self) -> None:
         _check_reduction(self.reduction)
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """Both reductions."""
+        return [cls("mean"), cls("sum")]
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
         """The scalar loss; saves prediction - target."""
@@ -145,6 +155,11 @@ class CrossEntropyLoss(Loss):
         _check_reduction(self.reduction)
         if not 0 <= self.label_smoothing <= 1:
             raise ValueError(f"label_smoothing must be between 0 and 1, not {self.label_smoothing}")
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """Both reductions, without and with label smoothing."""
+        return [cls("mean"), cls("sum"), cls("mean", 0.1), cls("sum", 0.3)]
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, tuple[Array, Array]]:
         """The scalar loss; saves the log-probabilities and the target."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,10 @@ class StepCheck:
         allowed = self.plan.tolerances * self.scale
         return int(np.argmax(self.absolute / np.where(allowed > 0, allowed, 1)))
 
-    def record(self) -> dict[str, object]:
+    def record(self) -> dict[str, Any]:
         """The line of gradients.jsonl, without the step: how many tensors, and the worst one's errors."""
         quantity, absolute, scale = self.plan.quantities[self.worst], self.absolute[self.worst], self.scale[self.worst]
-        record: dict[str, object] = {
+        record: dict[str, Any] = {
             "tensors": len(self.absolute),
             "worst": quantity.name,
             "absolute": float(absolute),

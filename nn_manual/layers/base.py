@@ -56,6 +56,11 @@ class Layer(ABC):
         """
         return input_shape
 
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Small layers of this class, each with an input shape, on which the catalogue checks the class."""
+        return [(cls(), (4, 3))]
+
     @property
     def num_parameters(self) -> int:
         """Number of scalars in all parameters together."""

@@ -42,6 +42,11 @@ class Linear(Layer):
                 f"in_features and out_features must be at least 1, not {self.in_features} and {self.out_features}"
             )
 
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """With and without bias, and with two leading dimensions."""
+        return [(cls(3, 2), (4, 3)), (cls(3, 2, bias=False), (4, 3)), (cls(1, 4), (2, 5, 1))]
+
     def parameter_shapes(self) -> dict[str, Shape]:
         """weight (out_features, in_features), bias (out_features,)."""
         shapes: dict[str, Shape] = {"weight": (self.out_features, self.in_features)}
