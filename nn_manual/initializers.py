@@ -23,6 +23,11 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
+def _check_gain(gain: float) -> None:
+    if not gain >= 0:
+        raise ValueError(f"gain must be at least 0, not {gain}")
+
+
 class Initializer(ABC):
     """A distribution for weights."""
 
@@ -57,6 +62,9 @@ class XavierUniform(Initializer):
 
     gain: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_gain(self.gain)
+
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with uniform draws."""
         bound = self.gain * math.sqrt(6 / sum(weight.shape))
@@ -68,6 +76,9 @@ class XavierNormal(Initializer):
     """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
 
     gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_gain(self.gain)
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws."""
