@@ -34,8 +34,9 @@ class Sequential(Layer):
         dtype: str | np.dtype[Any] = "float32",
         initializer: Initializer | None = None,
     ) -> None:
-        _check_layers(layers)
+        _check_types(layers)
         self.layers = layers
+        self._check_distinct()
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
         self.initializer = initializer
@@ -121,27 +122,34 @@ class Sequential(Layer):
 
     def load_state_dict(self, state_dict: Mapping[str, Array]) -> None:
         """Copy parameters in by torch's names. Raises ValueError for a missing or unexpected name or a shape that
-        doesn't fit, before anything is changed.
+        doesn't fit, TypeError for values that are no real numbers, before anything is changed.
         """
         own = self.state_dict()
-        for name in own.keys() ^ state_dict.keys():
+        for name in sorted(own.keys() ^ state_dict.keys()):
             raise ValueError(f"{'missing' if name in own else 'unexpected'} parameter {name!r} in the state dict")
         for name, value in state_dict.items():
             if value.shape != own[name].shape:
                 raise ValueError(f"parameter {name!r} has shape {own[name].shape}, the state dict's {value.shape}")
+            if not np.can_cast(value.dtype, self.dtype, "same_kind"):
+                raise TypeError(f"parameter {name!r} is {self.dtype}, the state dict's {value.dtype}")
         for name, value in state_dict.items():
             own[name][...] = value
 
+    def _check_distinct(self) -> None:
+        """Raise ValueError for a layer that stands in two places, inner Sequentials included."""
+        places: dict[int, str] = {}
+        for name, layer in self.named_layers():
+            first = places.setdefault(id(layer), name)
+            if first != name:
+                raise ValueError(
+                    f"layer {name} is the same object as layer {first}: their gradients would overwrite each other"
+                )
 
-def _check_layers(layers: tuple[Layer, ...]) -> None:
+
+def _check_types(layers: tuple[Layer, ...]) -> None:
     for index, layer in enumerate(layers):
         if not isinstance(layer, Layer):
             raise TypeError(f"layer {index} is {layer!r}, not a Layer")
-        if layer in layers[:index]:
-            raise ValueError(
-                f"layer {index} is the same object as layer {layers.index(layer)}: "
-                "their gradients would overwrite each other"
-            )
 
 
 def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
