@@ -38,14 +38,15 @@ def carve(flat: Array, shapes: Mapping[str, Shape]) -> SimpleNamespace:
     `carve(flat, {"weight": (3, 2), "bias": (3,)}).weight` is a (3, 2) view of `flat[0:6]`: writing to it
     writes to `flat`. Raises ValueError unless the shapes fill `flat` exactly.
     """
+    size = sum(size_of(shape) for shape in shapes.values())
+    if size != flat.size:
+        raise ValueError(f"shapes {dict(shapes)} hold {size} elements, the flat vector {flat.size}")
     views = {}
     start = 0
     for name, shape in shapes.items():
         stop = start + size_of(shape)
         views[name] = flat[start:stop].reshape(shape)
         start = stop
-    if start != flat.size:
-        raise ValueError(f"shapes {dict(shapes)} hold {start} elements, the flat vector {flat.size}")
     return SimpleNamespace(**views)
 
 
