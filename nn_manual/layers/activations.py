@@ -19,7 +19,7 @@ class ReLU(Layer):
 
     Derivation: d output / d input is 1 where input > 0 and 0 where input < 0. At input = 0 the function has a
     kink; any value in [0, 1] is a subgradient and torch takes 0. output > 0 exactly where input > 0, so the
-    output is all that backward needs.
+    output is all that backward needs. Raises ValueError for a gradient that is not shaped as the output.
     """
 
     def forward(self, input: Array) -> tuple[Array, Array]:
@@ -30,6 +30,7 @@ class ReLU(Layer):
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """Pass the gradient where the output is positive."""
         output = saved
+        self.check_gradient(grad_output, output.shape)
         grad_input: Array = grad_output * (output > 0)
         return grad_input
 
@@ -42,6 +43,7 @@ class Tanh(Layer):
         grad_input = grad_output * (1 - output**2)
 
     Derivation: tanh = sinh / cosh, so by the quotient rule tanh' = (cosh**2 - sinh**2) / cosh**2 = 1 - tanh**2.
+    Raises ValueError for a gradient that is not shaped as the output.
     """
 
     def forward(self, input: Array) -> tuple[Array, Array]:
@@ -52,5 +54,6 @@ class Tanh(Layer):
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """Scale the gradient by 1 - output**2."""
         output = saved
+        self.check_gradient(grad_output, output.shape)
         grad_input: Array = grad_output * (1 - output * output)
         return grad_input

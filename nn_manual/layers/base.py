@@ -56,6 +56,15 @@ class Layer(ABC):
         """
         return input_shape
 
+    def check_gradient(self, grad_output: Array, output_shape: Shape) -> None:
+        """Raise ValueError, stating both shapes, for a gradient that is not shaped as the output: one of a shape
+        that broadcasts would be multiplied out and summed without a sign of it.
+        """
+        if grad_output.shape != output_shape:
+            raise ValueError(
+                f"{type(self).__name__} takes a gradient of its output's shape {output_shape}, not {grad_output.shape}"
+            )
+
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
         """Small layers of this class, each with an input shape, on which the catalogue checks the class."""

@@ -29,7 +29,8 @@ class Linear(Layer):
         d output[n, o] / d weight[o, i] = input[n, i]    and grad_weight[o, i] = sum_n grad_output[n, o] input[n, i]
         d output[n, o] / d bias[o]      = 1              and grad_bias[o]      = sum_n grad_output[n, o]
 
-    which are the three products above. Raises ValueError for an input whose last dimension is not in_features.
+    which are the three products above. Raises ValueError for an input whose last dimension is not in_features, and
+    for a gradient that is not shaped as the output.
     """
 
     in_features: int
@@ -37,10 +38,9 @@ class Linear(Layer):
     bias: bool = True
 
     def __post_init__(self) -> None:
-        if self.in_features < 1 or self.out_features < 1:
-            raise ValueError(
-                f"in_features and out_features must be at least 1, not {self.in_features} and {self.out_features}"
-            )
+        for name in ("in_features", "out_features"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
@@ -85,6 +85,7 @@ class Linear(Layer):
     def backward_parameters(self, saved: Array, grad_output: Array) -> None:
         """Write grad_weight and grad_bias only."""
         input = saved
+        self.check_gradient(grad_output, self.output_shape(input.shape))
         np.matmul(rows(grad_output).T, rows(input), out=self.grad.weight)
         if self.bias:
             np.sum(rows(grad_output), axis=0, out=self.grad.bias)
