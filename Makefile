@@ -1,0 +1,27 @@
+# `make train` and `make test` do all the set-up: a virtual environment of their own, with the pinned versions.
+
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/ready
+
+.PHONY: train test lint clean
+
+train: $(READY)
+	$(VENV)/bin/nn-manual train config/digits.yaml
+
+test: lint
+	$(VENV)/bin/python -m pytest -n 2
+
+lint: $(READY)
+	$(VENV)/bin/ruff check nn_manual scripts tests
+	$(VENV)/bin/mypy
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "nn_manual needs Python 3.11 or newer; choose one with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV)
