@@ -212,7 +212,7 @@ def _entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
     return Entry(component, dtype, len(done), num_tensors, worst, done[-1].failure, done[-1].description)
 
 
-def _label(component: Layer | Loss) -> str:
+def _label(component: Any) -> str:
     """The component as one would write it: required fields, and the others where they are not the default."""
     arguments = []
     for item in fields(component):
@@ -220,5 +220,5 @@ def _label(component: Layer | Loss) -> str:
         if item.default is MISSING:
             arguments.append(repr(value))
         elif value != item.default:
-            arguments.append(f"{item.name}={value!r}")
+            arguments.append(f"{item.name}={value}")
     return f"{type(component).__name__}({', '.join(arguments)})"
