@@ -1,0 +1,196 @@
+"""What holds for every layer: it agrees with torch, with differences and with its docstring, and keeps the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from types import SimpleNamespace
+from typing import Any
+
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import torch
+from comparing import (
+    DIFFERENCE_TOLERANCE,
+    TOLERANCES,
+    assert_equal,
+    central_differences,
+    combinations,
+    evaluate,
+    formulas,
+    freeze,
+    frozen,
+)
+from hypothesis import given, settings
+
+from nn_manual import layers
+from nn_manual.arrays import Array, Shape, rows
+from nn_manual.check.catalogue import draw
+from nn_manual.layers import Layer, Linear
+
+CLASSES: list[type[Layer]] = [getattr(layers, name) for name in layers.__all__ if name != "Layer"]
+LAYERS = [(layer, shape) for layer_class in CLASSES for layer, shape in layer_class.examples()]
+
+each_layer = pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=repr)
+each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
+
+
+def bound(layer: Layer, dtype: str, kind: str = "random") -> Layer:
+    """The layer with parameters of this kind, and gradients that show where nothing is written."""
+    param = draw(kind, (layer.num_parameters,), dtype, np.random.default_rng(1))
+    layer.bind(frozen(param), np.full_like(param, np.nan))
+    return layer
+
+
+def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array, SimpleNamespace]:
+    """The output, and the gradients by the names of formulas, of torch's layer of the same name and fields."""
+    options = {field.name: getattr(layer, field.name) for field in fields(layer)}  # type: ignore[arg-type]  # a dataclass
+    module = getattr(torch.nn, type(layer).__name__)(**options)
+    for name, parameter in vars(layer.param).items():
+        setattr(module, name, torch.nn.Parameter(torch.from_numpy(parameter.copy())))
+    leaf = torch.from_numpy(input.copy()).requires_grad_()
+    output = module(leaf)
+    output.backward(torch.from_numpy(grad_output.copy()))
+    gradients = {f"grad_{name}": parameter.grad.numpy() for name, parameter in module.named_parameters()}
+    assert leaf.grad is not None
+    return output.detach().numpy(), SimpleNamespace(grad_input=leaf.grad.numpy(), **gradients)
+
+
+def our_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array, SimpleNamespace]:
+    """The same of ours, which can write neither to the input nor to what it saves nor to the upstream gradient."""
+    output, saved = layer.forward(input)
+    grad_input = layer.backward(freeze(saved), grad_output)
+    gradients = {f"grad_{name}": gradient.copy() for name, gradient in vars(layer.grad).items()}
+    return output, SimpleNamespace(grad_input=grad_input, **gradients)
+
+
+def assert_as_torch(layer: Layer, input: Array, grad_output: Array) -> None:
+    output, gradients = our_results(layer, input, grad_output)
+    torch_output, torch_gradients = torch_results(layer, input, grad_output)
+    assert_equal(output, torch_output)
+    assert vars(gradients).keys() == vars(torch_gradients).keys()
+    for name, gradient in vars(gradients).items():
+        assert_equal(gradient, vars(torch_gradients)[name])
+
+
+def inputs(layer: Layer, shape: Shape, kind: str, upstream: str, dtype: str, seed: int = 0) -> tuple[Array, Array]:
+    generator = np.random.default_rng(seed)
+    input = draw(kind, shape, dtype, generator)
+    return frozen(input), frozen(draw(upstream, layer.output_shape(shape), dtype, generator))
+
+
+@each_layer
+@combinations
+def test_torch_agrees(layer: Layer, shape: Shape, kind: str, other_kind: str, dtype: str) -> None:
+    input, grad_output = inputs(layer, shape, kind, other_kind, dtype)
+    assert_as_torch(bound(layer, dtype, kind), input, grad_output)
+    assert_as_torch(bound(layer, dtype, "random"), input, grad_output)
+
+
+#: How an array can lie in memory: as it is made, transposed, every second element, backwards.
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "C": lambda array: array,
+    "Fortran": np.asfortranarray,
+    "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
+    "reversed": lambda array: array[..., ::-1].copy()[..., ::-1],
+}
+
+
+@st.composite
+def shaped_layers(draw: st.DrawFn) -> tuple[Layer, Shape]:
+    """Any layer, with any leading dimensions: none, empty, one, several."""
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4))
+    features = max(shape[-1], 1)
+    linear = st.builds(Linear, st.just(features), st.integers(1, 4), st.booleans())
+    others = [st.builds(layer_class) for layer_class in CLASSES if layer_class is not Linear]
+    return draw(st.one_of(linear, *others)), (*shape[:-1], features)
+
+
+@given(shaped_layers(), st.sampled_from(list(LAYOUTS)), st.sampled_from(list(LAYOUTS)), st.integers(0, 99))
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_shapes_and_layouts(layer_and_shape: tuple[Layer, Shape], layout: str, other_layout: str, seed: int) -> None:
+    layer, shape = layer_and_shape
+    input, grad_output = inputs(layer, shape, "random", "random", "float64", seed)
+    assert layer.output_shape(shape) == grad_output.shape
+    assert_as_torch(bound(layer, "float64"), frozen(LAYOUTS[layout](input)), frozen(LAYOUTS[other_layout](grad_output)))
+
+
+@each_layer
+def test_differences_agree(layer: Layer, shape: Shape) -> None:
+    input, grad_output = inputs(layer, shape, "random", "random", "float64")
+    _, gradients = our_results(bound(layer, "float64"), input, grad_output)
+
+    def of_input(input: Array) -> Any:
+        return (layer.forward(input)[0] * grad_output).sum()
+
+    assert_equal(gradients.grad_input, central_differences(of_input, input), tolerance=DIFFERENCE_TOLERANCE)
+    for name, parameter in vars(layer.param).items():
+
+        def of_parameter(values: Array, name: str = name) -> Any:
+            setattr(layer.param, name, values)
+            return of_input(input)
+
+        expected = central_differences(of_parameter, parameter)
+        assert_equal(vars(gradients)[f"grad_{name}"], expected, tolerance=DIFFERENCE_TOLERANCE)
+        setattr(layer.param, name, parameter)
+
+
+@each_layer
+@each_dtype
+@pytest.mark.parametrize("kind", ["random", "tied"])
+def test_docstring_agrees(layer: Layer, shape: Shape, dtype: str, kind: str) -> None:
+    input, grad_output = inputs(layer, shape, kind, "random", dtype)
+    output, gradients = our_results(bound(layer, dtype), input, grad_output)
+    absent = {"bias": np.zeros(1, dtype)}  # what a layer without one adds
+    known = {"input": input, "grad_output": grad_output, "rows": rows, **absent, **vars(layer.param)}
+    stated = evaluate(layer, known)
+    for name, value in {"output": output, **vars(gradients)}.items():
+        assert_equal(value, stated[name])
+
+
+@pytest.mark.parametrize("layer_class", CLASSES)
+def test_docstring_states_every_gradient_and_nothing_else(layer_class: type[Layer]) -> None:
+    parameters = {name for layer, _ in layer_class.examples() for name in layer.parameter_shapes()}
+    assert [line.name for line in formulas(layer_class)] == [
+        "output",
+        "grad_input",
+        *(f"grad_{name}" for name in sorted(parameters, reverse=True)),  # torch's order: weight, bias
+    ]
+
+
+@each_layer
+def test_runs_twice_before_either_is_taken_back(layer: Layer, shape: Shape) -> None:
+    bound(layer, "float64")
+    first, second = (inputs(layer, shape, "random", "random", "float64", seed) for seed in (1, 2))
+    expected = [our_results(layer, *arrays)[1] for arrays in (first, second)]
+    saved = [layer.forward(input)[1] for input, _ in (first, second)]
+    for index in (0, 1):
+        grad_input = layer.backward(saved[index], (first, second)[index][1])
+        np.testing.assert_array_equal(grad_input, expected[index].grad_input)
+        for name, gradient in vars(layer.grad).items():
+            np.testing.assert_array_equal(gradient, vars(expected[index])[f"grad_{name}"])
+
+
+@each_layer
+def test_backward_parameters_writes_what_backward_writes(layer: Layer, shape: Shape) -> None:
+    bound(layer, "float32")
+    input, grad_output = inputs(layer, shape, "random", "negative", "float32")
+    _, gradients = our_results(layer, input, grad_output)
+    bound(layer, "float32")
+    layer.backward_parameters(layer.forward(input)[1], grad_output)
+    for name, gradient in vars(layer.grad).items():
+        np.testing.assert_array_equal(gradient, vars(gradients)[f"grad_{name}"])
+
+
+@each_layer
+def test_a_gradient_that_would_broadcast_is_refused(layer: Layer, shape: Shape) -> None:
+    _, saved = bound(layer, "float64").forward(np.ones(shape))
+    output_shape = layer.output_shape(shape)
+    flattened = (int(np.prod(output_shape[:-1])), 1, output_shape[-1])
+    for wrong in [(1,), output_shape[1:], (1, *output_shape), flattened, (*output_shape[:-1], output_shape[-1] + 1)]:
+        with pytest.raises(ValueError, match=type(layer).__name__) as caught:
+            layer.backward(saved, np.ones(wrong))
+        assert str(output_shape) in str(caught.value)
+        assert str(wrong) in str(caught.value)
