@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue import KINDS
+
+# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
+torch.set_num_threads(1)
 
 #: Of the largest magnitude, by dtype: what correct formulas meet with a hundredfold margin on the small shapes here.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
@@ -24,22 +28,24 @@ def frozen(array: Array) -> Array:
 
 def freeze(saved: Any) -> Any:
     """`saved` of a forward pass, every array in it frozen."""
-    for item in saved if isinstance(saved, list | tuple) else [saved]:
-        if isinstance(item, np.ndarray):
-            frozen(item)
-        else:
+    if isinstance(saved, np.ndarray):
+        frozen(saved)
+    elif isinstance(saved, list | tuple):
+        for item in saved:
             freeze(item)
     return saved
 
 
-def assert_equal(ours: Any, reference: Any, *, tolerance: float | None = None) -> None:
-    """One shape, one dtype, and no difference above `tolerance` (the dtype's) of the reference's largest magnitude."""
+def assert_equal(ours: Any, reference: Any, *, tolerance: float | None = None, scale: float = 0) -> None:
+    """One shape, one dtype, and no difference above `tolerance` (the dtype's) of the reference's largest magnitude, or
+    of `scale`, the magnitude of what it is the difference of, where that is larger.
+    """
     ours, reference = np.asarray(ours), np.asarray(reference)
     assert (ours.shape, ours.dtype) == (reference.shape, reference.dtype)
     assert np.all(np.isfinite(reference))
     tolerance = TOLERANCES[str(reference.dtype)] if tolerance is None else tolerance
     difference = np.abs(ours - reference).max(initial=0)
-    assert difference <= tolerance * np.abs(reference).max(initial=0), f"{ours}\nis not\n{reference}"
+    assert difference <= tolerance * max(scale, np.abs(reference).max(initial=0)), f"{ours}\nis not\n{reference}"
 
 
 #: Half the distance of the points that `central_differences` subtracts, for float64 values of about 1. The formula's

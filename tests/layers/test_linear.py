@@ -48,8 +48,8 @@ def test_a_small_case_by_hand() -> None:
 
 
 def test_default_parameters_are_drawn_from_torchs_distribution() -> None:
-    """Uniform in ±bound, bound = 1/sqrt(in_features). Of 1,000 draws, the fewest here, the largest falls short
-    of 0.99 bound with probability 4e-5; three standard errors are 9% of their mean square and 6% of bound for their mean.
+    """Uniform in ±bound, bound = 1/sqrt(in_features). Of 1,000 draws, the fewest here, the largest falls short of 0.99
+    bound with probability 4e-5; three standard errors are 9% of the mean square, and 6% of bound for the mean.
     """
     for in_features, out_features in [(16, 4000), (64, 1000)]:
         linear = Linear(in_features, out_features)
