@@ -23,8 +23,8 @@ class ConstantLR(Scheduler):
     total_iters: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.factor <= 1:
-            raise ValueError(f"factor must be between 0 and 1, not {self.factor}")
+        if not 0 < self.factor <= 1:  # torch divides by it
+            raise ValueError(f"factor must be above 0 and at most 1, not {self.factor}")
         if self.total_iters < 0:
             raise ValueError(f"total_iters must be at least 0, not {self.total_iters}")
 
