@@ -1,0 +1,66 @@
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual.arrays import blocks, carve, namespace, rows, size_of
+
+
+def test_namespace_is_the_library_of_the_array() -> None:
+    assert namespace(np.ones(2)) is np
+    assert namespace(np.float32(1)) is np
+    assert namespace(2.0) is np
+    assert namespace(torch.ones(2)) is torch
+    assert namespace(torch.nn.Parameter(torch.ones(2))) is torch
+
+
+def test_namespace_does_not_load_torch() -> None:
+    code = "import sys, nn_manual.arrays as a; print(a.namespace([]).__name__, 'torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["numpy", "False"]
+
+
+def test_size_of_a_shape() -> None:
+    assert [size_of(shape) for shape in [(), (3,), (2, 3), (2, 0, 3)]] == [1, 3, 6, 0]
+
+
+def test_carved_views_share_the_memory_and_cover_it() -> None:
+    flat = np.arange(10.0)
+    views = carve(flat, {"1.weight": (3, 2), "1.scale": (), "1.bias": (3,), "none": (0, 4)})
+    assert list(vars(views)) == ["1.weight", "1.scale", "1.bias", "none"]
+    assert vars(views)["1.weight"].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert vars(views)["1.scale"].tolist() == 6
+    assert vars(views)["1.bias"].tolist() == [7, 8, 9]
+    for view in vars(views).values():
+        view[...] = -1
+    assert flat.tolist() == [-1] * 10
+
+
+@pytest.mark.parametrize("size", [6, 8, 0])
+def test_shapes_that_do_not_fill_the_vector_are_refused(size: int) -> None:
+    message = f"shapes {{'a': (2, 3), 'b': (1,)}} hold 7 elements, the flat vector {size}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        carve(np.zeros(size), {"a": (2, 3), "b": (1,)})
+
+
+@pytest.mark.parametrize(("size", "count"), [(0, 0), (1, 1), (65_536, 1), (65_537, 2), (200_000, 4)])
+def test_blocks_cover_everything_once_and_in_order(size: int, count: int) -> None:
+    slices = list(blocks(size))
+    assert len(slices) == count
+    assert [index for block in slices for index in range(block.start, block.stop)] == list(range(size))
+    assert all(block.stop - block.start <= 65_536 for block in slices)
+
+
+def test_blocks_of_another_size() -> None:
+    assert list(blocks(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
+
+
+def test_rows_count_every_leading_dimension_as_batch() -> None:
+    array = np.arange(24.0).reshape(2, 3, 4)
+    assert rows(array).tolist() == [row.tolist() for matrix in array for row in matrix]
+    assert np.shares_memory(rows(array), array)
+    assert rows(np.zeros(4)).shape == (1, 4)
+    assert rows(np.zeros((0, 4))).shape == (0, 4)
+    assert rows(np.zeros((2, 0, 4))).shape == (0, 4)
