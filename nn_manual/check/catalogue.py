@@ -103,14 +103,15 @@ class CatalogueReport:
 
     def __str__(self) -> str:
         width = max(len(entry.component) for entry in self.entries)
-        lines = [f"{'':{width}} dtype    cases  tensors  worst of the tolerance"]
+        lines = [f"{'':{width}} dtype    cases  tensors     worst"]
         for entry in self.entries:
             verdict = "ok" if entry.failure is None else "WRONG"
             counts = f"{entry.dtype} {entry.num_cases:6,} {entry.num_tensors:8,}"
-            lines.append(f"{entry.component:{width}} {counts}  {entry.worst:8.2%}  {verdict}")
+            lines.append(f"{entry.component:{width}} {counts}  {entry.worst:9.2%}  {verdict}")
+        lines += ["", "worst: the largest error, in percent of what is allowed"]
         num_tensors = sum(entry.num_tensors for entry in self.entries)
         num_wrong = sum(entry.failure is not None for entry in self.entries)
-        lines += ["", f"{num_tensors:,} tensors compared with torch's, {num_wrong} of {len(self.entries)} rows wrong"]
+        lines += [f"{num_tensors:,} tensors compared with torch's, {num_wrong} of {len(self.entries)} rows wrong"]
         for entry in self.entries:
             if entry.failure is not None:
                 lines += ["", f"{entry.component}, {entry.dtype}, {entry.last_case}:", str(entry.failure)]
