@@ -22,7 +22,8 @@ class Scale(Layer):
     def backward(self, saved: Array, grad_output: Array) -> Array:
         self.grad.factor[...] = (grad_output * saved).sum()
         self.grad.offset[...] = grad_output.sum(axis=0)
-        return grad_output * self.param.factor
+        grad_input: Array = grad_output * self.param.factor
+        return grad_input
 
 
 def test_two_formulas_make_a_layer() -> None:
