@@ -45,8 +45,8 @@ def in_float64(model: Sequential, param: Array) -> Sequential:
 class Arbiter:
     """Judges the tensors of one recorded step. `double` is its model in float64, as it was when the step began."""
 
-    def __init__(self, double: Sequential, recorded: Recording, plan: Plan, max_norm: float | None) -> None:
-        self._double, self._recorded, self._plan, self._max_norm = double, recorded, plan, max_norm
+    def __init__(self, double: Sequential, recorded: Recording, plan: Plan) -> None:
+        self._double, self._recorded, self._plan = double, recorded, plan
         self._truth = self._reference(double.param_arena)
         #: By name, how far float32 takes torch's own values away from the float64 ones.
         self._effect = dict.fromkeys(self._truth, 0.0)
@@ -75,8 +75,8 @@ class Arbiter:
 
     def _reference(self, param: Array, move: Move | None = None) -> Mapping[str, Array]:
         twin = Twin(self._double, self._recorded.loss.loss, param)
-        reference = differentiate(twin, self._recorded, self._plan, param.dtype, self._max_norm, move)
-        both = pairs(self._plan, self._double, self._recorded, reference)
+        reference = differentiate(twin, self._recorded, self._plan, param.dtype, move, move)
+        both = pairs(self._plan, self._recorded, reference)
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
 
 

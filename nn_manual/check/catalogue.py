@@ -145,17 +145,20 @@ def loss_examples() -> list[Loss]:
 
 
 class Case(NamedTuple):
-    """One input of a component: how many tensors it compared, the worst as a fraction of its tolerance, a failure."""
+    """One input of a component: how many tensors it compared, the worst as a fraction of its tolerance, a failure, and
+    the comparisons that this input proves nothing by.
+    """
 
     description: str
     num_tensors: int
     worst: float
     failure: GradientReport | None = None
+    vacuous: tuple[str, ...] = ()
 
 
 def _case(description: str, report: GradientReport) -> Case:
     worst = report.worst.relative / report.worst.tolerance if report.worst else 0.0
-    return Case(description, len(report.comparisons), worst, None if report.passed else report)
+    return Case(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
 
 
 def layer_cases(layer: Layer, input_shape: Shape, dtype: str, seed: int) -> Iterator[Case]:
@@ -209,8 +212,13 @@ def _entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
         done.append(case)
         if case.failure is not None:
             break
+    failure = done[-1].failure
+    # A zero input proves nothing about a weight's gradient, and is no failure. To prove it by no input at all is one.
+    unproven = set(done[0].vacuous).intersection(*(case.vacuous for case in done))
+    if failure is None and unproven:
+        failure = GradientReport((), vacuous=tuple(sorted(unproven)))
     num_tensors, worst = sum(case.num_tensors for case in done), max(case.worst for case in done)
-    return Entry(component, dtype, len(done), num_tensors, worst, done[-1].failure, done[-1].description)
+    return Entry(component, dtype, len(done), num_tensors, worst, failure, done[-1].description)
 
 
 def _label(component: Any) -> str:

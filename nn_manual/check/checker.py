@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 import numpy as np
+import torch
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.arbiter import Arbiter, in_float64
-from nn_manual.check.comparison import compare, worst_differences
+from nn_manual.check.comparison import Comparison, all_within, compare, worst_differences
+from nn_manual.check.conduct import check_conduct
+from nn_manual.check.diagnosis import describe_difference, describe_kinks
 from nn_manual.check.pairs import Pair, pairs
 from nn_manual.check.plan import Plan
-from nn_manual.check.recording import Recording
+from nn_manual.check.recording import CallFailed, Recording
 from nn_manual.check.reference import differentiate
 from nn_manual.check.report import GradientReport, StepCheck
 from nn_manual.check.structure import CannotCompare, check_structure
 from nn_manual.check.twin import Twin
-from nn_manual.check.update import UpdateChecker
+from nn_manual.check.update import UpdateChecker, compare_clipping
+from nn_manual.check.vacuous import check_memory, vacuous
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD, clip_grad_norm
+from nn_manual.optim import SGD
 from nn_manual.schedulers import Scheduler
 
 
@@ -44,20 +52,36 @@ class GradientChecker:
         scheduler: Scheduler | None = None,
         input_grad: bool = False,
     ) -> None:
+        if not any(True for _ in model.named_layers()):
+            raise ValueError("the model has no layers: there is nothing to check")
+        if not (model.num_parameters or input_grad):
+            raise ValueError("the model has no parameters, and without input_grad there is no gradient to check")
         self.model, self.loss = model, loss
         self.max_norm, self.input_grad = max_norm, input_grad
         self.twin = Twin(model, loss)
         self.update = UpdateChecker(self.twin, optimizer, scheduler) if optimizer else None
-        self.recorded = Recording([layer for _, layer in model.named_layers()], loss)
+        self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self._plans: dict[Shape, Plan] = {}
 
-    def recording(self) -> Recording:
-        """The context in which the step must run. torch starts from the parameters as they are when it opens."""
+    @contextmanager
+    def recording(self) -> Iterator[Recording]:
+        """The context in which the step must run. torch starts from the parameters as they are when it opens.
+
+        Raises GradientMismatch where a layer raises.
+        """
         if self.update is None:
             np.copyto(self.twin.param, self.model.param_arena)
         else:
             self.update.anchor()
-        return self.recorded
+        try:
+            with self.recorded:
+                yield self.recorded
+        except CallFailed as failed:
+            try:
+                check_structure(self.recorded, self._plan())
+            except CannotCompare as problem:
+                raise GradientMismatch(GradientReport((), problem=str(problem))) from failed
+            raise failed.error from None  # the step is sound: the loss refused its target
 
     def compare(self) -> StepCheck:
         """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of ours isn't finite."""
@@ -65,28 +89,40 @@ class GradientChecker:
             plan, both = self._pairs()
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
-        absolute, scale = worst_differences([pair.ours for pair in both], [pair.reference for pair in both])
+        differences = [worst_differences([pair.ours for pair in both], [pair.reference for pair in both])]
         rounding: frozenset[str] = frozenset()
-        if not np.all(absolute <= plan.tolerances[: len(both)] * scale):
+        if not all_within(differences[0][0], plan.tolerances[: len(both)], differences[0][1]):
             rounding = self._excuse(both)
+        if self.max_norm is not None:
+            gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
+            differences.append(compare_clipping(plan, self.model.grad_arena, gradients, self.max_norm))
         if self.update is not None:
-            update_absolute, update_scale = self.update.compare(plan.update)
-            absolute, scale = np.append(absolute, update_absolute), np.append(scale, update_scale)
+            differences.append(self.update.compare(plan))
+        absolute, scale = (np.concatenate(parts) for parts in zip(*differences, strict=True))
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
         return StepCheck(plan, absolute, scale, rounding)
 
     def report(self) -> GradientReport:
-        """Compare the recorded step in full, every tensor with its worst place; the optimizer is left out."""
+        """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct; clipping and
+        the optimizer are left out.
+        """
         try:
             plan, both = self._pairs()
+            check_conduct(self.recorded, plan)
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
         report = GradientReport(tuple(compare(*pair) for pair in both))
-        if report.passed:
+        if report.agrees:
             return report
         names = {comparison.name for comparison in report.failures}
         failed = [pair for pair in both if pair.quantity.name in names]
-        return GradientReport(report.comparisons, rounding=self._rounding(plan, failed))
+        report = replace(report, rounding=self._rounding(plan, failed))
+        return report if report.agrees else replace(report, diagnosis=self._diagnosis(report.failures[0], both))
+
+    def vacuous(self) -> tuple[str, ...]:
+        """A sentence for each comparison of the recorded step that proves nothing."""
+        plan, both = self._pairs()
+        return tuple(vacuous(self.model, self.recorded, plan, both))
 
     def _excuse(self, both: list[Pair]) -> frozenset[str]:
         """The names of the tensors that are beyond the tolerance by rounding only; raises if anything is worse."""
@@ -94,60 +130,99 @@ class GradientChecker:
             if not np.isfinite(ours).all():
                 raise NotFiniteError(f"{quantity.name} of {quantity.layer} holds a value that is not finite")
         report = self.report()
-        if not report.passed:
+        if not report.agrees:
             raise GradientMismatch(report)
         return report.rounding
 
     def _rounding(self, plan: Plan, failed: list[Pair]) -> frozenset[str]:
         """The names of those of `failed` that the arbiter puts down to rounding."""
+        if not all(np.isfinite(pair.ours).all() and pair.reference.isfinite().all() for pair in failed):
+            return frozenset()
         input, target = self.recorded.layers[0].input, self.recorded.loss.target
         assert input is not None
         assert target is not None
         double = in_float64(self.model, self.twin.param)
-        checker = GradientChecker(double, self.loss, max_norm=self.max_norm, input_grad=self.input_grad)
-        with checker.recording():
-            checker.run(input.astype(np.float64), target.astype(np.float64) if target.dtype.kind == "f" else target)
-        arbiter = Arbiter(double, self.recorded, plan, self.max_norm)
-        if not arbiter.formulas_agree(checker._pairs()[1]):
+        checker = GradientChecker(double, self.loss, input_grad=self.input_grad)
+        try:
+            with checker.recording():
+                checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
+            both = checker._pairs()[1]
+        except (CannotCompare, GradientMismatch):
+            return frozenset()  # a layer that can't even run in float64 is no case of rounding
+        arbiter = Arbiter(double, self.recorded, plan)
+        if not arbiter.formulas_agree(both):
             return frozenset()
         return frozenset(pair.quantity.name for pair in failed if arbiter.is_rounding(pair))
 
+    def _diagnosis(self, failure: Comparison, both: list[Pair]) -> str:
+        """What the first failing difference looks like, and how near the layer's input is to a kink there."""
+        pair = next(pair for pair in both if pair.quantity.name == failure.name)
+        calls = next((calls for calls in self.recorded.layers if calls.label == failure.layer), None)
+        kink_distance = getattr(calls.layer, "kink_distance", None) if calls else None
+        ours, reference = pair.ours, pair.reference.numpy()
+        input = self.recorded.layers[0].input
+        assert input is not None
+        if kink_distance is None or calls is None or calls.input is None or calls.input.shape != ours.shape:
+            return describe_difference(ours, reference, batch_size=len(input))
+        distance = kink_distance(calls.input)
+        words = describe_difference(ours, reference, kinks=distance == 0, batch_size=len(input))
+        return f"{words}\n{describe_kinks(distance, failure.index)}"
+
     def run(self, input: Array, target: Array) -> None:
-        """Forward, loss, backward and clipping, as a training step does them."""
+        """Forward, loss and backward, as a training step does them."""
         prediction, saved = self.model.forward(input)
         grad_prediction = self.loss.backward(self.loss.forward(prediction, target)[1])
         if self.input_grad:
             self.model.backward(saved, grad_prediction)
         else:
             self.model.backward_parameters(saved, grad_prediction)
-        if self.max_norm is not None:
-            clip_grad_norm(self.model.grad_arena, self.max_norm)
 
     def _pairs(self) -> tuple[Plan, list[Pair]]:
-        input = self.recorded.layers[0].input
-        if input is None:
-            raise CannotCompare(f"Sequential never ran its first layer, {type(self.recorded.layers[0].layer).__name__}")
-        plan = self._plan(input.shape)
+        num_plans = len(self._plans)
+        plan = self._plan()
         check_structure(self.recorded, plan)
-        reference = differentiate(self.twin, self.recorded, plan, self.model.dtype, self.max_norm)
-        return plan, pairs(plan, self.model, self.recorded, reference)
+        # Once for each shape, torch gets memory of its own throughout: whatever still shares ours, compares itself.
+        first = len(self._plans) > num_plans
+        reference = differentiate(self.twin, self.recorded, plan, self.model.dtype, torch.clone if first else None)
+        both = pairs(plan, self.recorded, reference)
+        if first:
+            check_memory(both)
+        return plan, both
 
-    def _plan(self, input_shape: Shape) -> Plan:
-        if input_shape not in self._plans:
-            self._plans[input_shape] = Plan(
-                self.model, self.loss, input_shape, input_grad=self.input_grad, update=self.update is not None
+    def _plan(self) -> Plan:
+        calls = self.recorded.layers[0]
+        if calls.input is None:
+            raise CannotCompare(f"Sequential never ran its first layer, {calls.label}")
+        shape = calls.input.shape
+        if shape not in self._plans:
+            self._plans[shape] = Plan(
+                self.model,
+                self.loss,
+                shape,
+                input_grad=self.input_grad,
+                clip=self.max_norm is not None,
+                update=self.update is not None,
             )
-        return self._plans[input_shape]
+        return self._plans[shape]
 
 
 def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) -> GradientReport:
     """Run forward and backward once and compare everything with torch: each layer's output, the loss, and the
     gradients of the prediction, of the target (regression losses), of every parameter, at every layer boundary and of
-    the input. Nothing is trained; the gradients stay in the model. The report's str() is the table.
+    the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained; the
+    gradients stay in the model. The report's str() is the table.
 
-    input (batch, ...) in the model's dtype, target as the loss takes it.
+    input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError where they don't fit.
     """
+    model.output_shape(input.shape)
     checker = GradientChecker(model, loss, input_grad=True)
-    with checker.recording():
-        checker.run(input, target)
-    return checker.report()
+    # What a backward forgets to write, or adds to, shows.
+    model.grad_arena.fill(np.nan)
+    try:
+        with checker.recording():
+            checker.run(input, target)
+    except GradientMismatch as mismatch:
+        report: GradientReport = mismatch.report
+        return report
+    report = checker.report()
+    return replace(report, vacuous=checker.vacuous()) if report.agrees else report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,8 +46,8 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Whether the worst difference is within the tolerance; never true for NaN."""
-        return self.absolute <= self.tolerance * self.scale
+        """Whether the worst difference is within the tolerance; never true for NaN or infinity."""
+        return self.absolute <= self.tolerance * self.scale < math.inf
 
 
 def relative(absolute: float, scale: float) -> float:
@@ -61,8 +62,15 @@ def ulps(absolute: float, scale: float, dtype: np.dtype[Any]) -> float:
     return float(absolute / np.spacing(dtype.type(scale))) if np.isfinite(scale) else float("nan")
 
 
+def all_within(absolute: Array, tolerances: Array, scale: Array) -> bool:
+    """Whether every `absolute` is within its tolerance of its `scale`; never true for NaN or infinity."""
+    allowed = tolerances * scale
+    return bool(((absolute <= allowed) & (allowed < math.inf)).all())
+
+
 def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor]) -> tuple[Array, Array]:
-    """max|ours - reference| and max|reference| of each pair, as two float64 vectors. NaN anywhere gives NaN.
+    """max|ours - reference| and max|reference| of each pair, as two float64 vectors. NaN anywhere, and infinity in
+    both, give NaN.
 
     The pairs must have equal shapes and at least one element each.
     """
@@ -88,7 +96,8 @@ def _packed_differences(ours: list[Array], references: list[torch.Tensor]) -> tu
     reference = np.concatenate([tensor.numpy() for tensor in references], axis=None)
     sizes = np.array([array.size for array in ours])
     starts = (np.cumsum(sizes) - sizes).astype(np.intp)
-    difference -= reference
+    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+        difference -= reference
     return (
         np.maximum.reduceat(np.abs(difference, out=difference), starts),
         np.maximum.reduceat(np.abs(reference, out=reference), starts),
@@ -98,8 +107,9 @@ def _packed_differences(ours: list[Array], references: list[torch.Tensor]) -> tu
 def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: float | None = None) -> Comparison:
     """One pair in full: where the worst difference is, and the values there. `scale` overrides max|reference|."""
     reference_array = reference.numpy()
-    difference = np.abs(ours - reference_array)
-    # argmax finds a NaN first, which is the worst that can be there.
+    with np.errstate(invalid="ignore"):  # infinity - infinity is NaN, and the worst that can be there
+        difference = np.abs(ours - reference_array)
+    # argmax finds a NaN first.
     index = tuple(int(i) for i in np.unravel_index(np.argmax(difference), ours.shape))
     scale = float(np.abs(reference_array).max()) if scale is None else scale
     return Comparison(

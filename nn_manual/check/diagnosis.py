@@ -17,33 +17,43 @@ EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items
 LISTED = 4
 
 
-def describe_difference(ours: Array, reference: Array, kinks: Array | None = None) -> str:
+def describe_difference(
+    ours: Array, reference: Array, kinks: Array | None = None, batch_size: int | None = None
+) -> str:
     """In words, how a hand-derived gradient differs from the reference: two numpy arrays of one floating dtype.
 
     The first of these that explains all of the difference is returned: equal; a shape (transposed, reshaped, not summed
     over a broadcast axis); values that aren't finite; zero everywhere; a wrong sign or constant factor, named where it
-    is 2, a size of the array or an inverse of these; a transpose; a term constant along an axis, as a missing mean or
-    bias leaves it; a sum in place of a product, or an axis lost. Otherwise which positions differ: those marked in
-    `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or columns, with what is
-    wrong there, or how many and the first of them.
+    is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant along an axis, as a
+    missing mean or bias leaves it; a sum in place of a product, or an axis lost. Otherwise which positions differ:
+    those marked in `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or
+    columns, with what is wrong there, or how many and the first of them.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)
     if not np.isfinite(reference).all():
         return f"the reference is not finite at {_positions(~np.isfinite(reference))}"
     if not np.isfinite(ours).all():
+        if np.isnan(ours).all():
+            return "not a number anywhere: never written, or made of what isn't one"
         return f"not finite at {_positions(~np.isfinite(ours))}"
     if _close(ours, reference):
         return "equal up to rounding"
     if not ours.any():
         return "zero everywhere: the gradient was not passed on"
     return (
-        _factor(ours, reference)
+        _factor(ours, reference, batch_size)
         or _transpose(ours, reference)
         or _term(ours, reference)
         or _lost_structure(ours, reference)
         or _places(ours, reference, kinks)
     )
+
+
+def describe_kinks(distance: Array, index: tuple[int, ...]) -> str:
+    """In words, how far the input is from a kink: at `index`, and where it is nearest to one."""
+    nearest = tuple(int(i) for i in np.unravel_index(np.argmin(distance), distance.shape))
+    return f"the input is {distance[index]:.2g} from a kink there; the nearest is {distance[nearest]:.2g}, at {nearest}"
 
 
 def _close(ours: Array, reference: Array) -> bool:
@@ -80,7 +90,7 @@ def _shape(ours: Array, reference: Array) -> str:
     return sentence
 
 
-def _factor(ours: Array, reference: Array) -> str | None:
+def _factor(ours: Array, reference: Array, batch_size: int | None) -> str | None:
     """ours = factor * reference, the factor by least squares; named where a square or a size gives it."""
     tolerance = EXPLAINED[reference.dtype.name]
     factor = float(np.vdot(reference, ours) / np.vdot(reference, reference)) if reference.any() else 0.0
@@ -92,6 +102,7 @@ def _factor(ours: Array, reference: Array) -> str | None:
         return sign
     sizes = [(length, f"the size of axis {axis}") for axis, length in enumerate(reference.shape)]
     known = [(2, "the slope of a square"), *sizes, (reference.size, "the number of entries")]
+    known += [(batch_size, "the batch size")] if batch_size else []
     times = [name for value, name in known if np.isclose(size, value, rtol=tolerance)]
     divided = [name for value, name in known if np.isclose(1 / size, value, rtol=tolerance)]
     if times:

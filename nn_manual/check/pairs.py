@@ -13,7 +13,6 @@ from nn_manual.check.plan import Plan, Quantity
 from nn_manual.check.recording import Recording
 from nn_manual.check.reference import Reference
 from nn_manual.check.structure import CannotCompare
-from nn_manual.model import Sequential
 
 
 class Pair(NamedTuple):
@@ -24,15 +23,19 @@ class Pair(NamedTuple):
     reference: torch.Tensor
 
 
-def pairs(plan: Plan, model: Sequential, recorded: Recording, reference: Reference) -> list[Pair]:
-    """Every tensor of forward and backward, exactly once, in the plan's order. CannotCompare where shapes differ."""
-    both = [*_forward(recorded, reference), *_backward(plan, model, recorded, reference)]
+def pairs(plan: Plan, recorded: Recording, reference: Reference) -> list[Pair]:
+    """Every tensor of forward and backward, exactly once, in the plan's order. CannotCompare where one is empty, which
+    would agree with anything, and where shapes differ.
+    """
+    both = [*_forward(recorded, reference), *_backward(plan, recorded, reference)]
     result = []
     for quantity, (ours, theirs) in zip([*plan.forward, *plan.backward], both, strict=True):
         if ours.shape != theirs.shape:
             raise CannotCompare(
                 f"{quantity.layer}: {quantity.name} has shape {ours.shape}, torch's has {tuple(theirs.shape)}"
             )
+        if not ours.size:
+            raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {ours.shape}: nothing to compare")
         result.append(Pair(quantity, ours, theirs))
     return result
 
@@ -47,16 +50,15 @@ def _forward(recorded: Recording, reference: Reference) -> Iterator[Both]:
     yield np.asarray(recorded.loss.value), reference.loss
 
 
-def _backward(plan: Plan, model: Sequential, recorded: Recording, reference: Reference) -> Iterator[Both]:
+def _backward(plan: Plan, recorded: Recording, reference: Reference) -> Iterator[Both]:
     assert recorded.loss.grad_prediction is not None
     yield recorded.loss.grad_prediction, reference.boundaries[-1]
     if reference.target is not None:
         yield recorded.loss.grad_target(), reference.target
-    grads = vars(model.grad)
     for i in reversed(range(len(recorded.layers))):
-        for name in plan.parameters[i]:
-            yield grads[name], reference.parameters[name]
+        calls = recorded.layers[i]
+        for name, grad in zip(plan.parameters[i], calls.grads.values(), strict=True):
+            yield grad, reference.parameters[name]
         if i >= plan.first_grad_input:
-            grad_input = recorded.layers[i].grad_input
-            assert grad_input is not None
-            yield grad_input, reference.boundaries[i - plan.first_grad_input]
+            assert calls.grad_input is not None
+            yield calls.grad_input, reference.boundaries[i - plan.first_grad_input]

@@ -16,25 +16,35 @@ from nn_manual.model import Sequential
 
 @dataclass(frozen=True)
 class Quantity:
-    """A tensor to compare: its name, the layer whose formula made it, and how far it may be off."""
+    """A tensor to compare: its name, the layer whose formula made it, and how far it may be off.
+
+    Raises ValueError for a tolerance that proves nothing.
+    """
 
     name: str
     layer: str
     tolerance: float
+
+    def __post_init__(self) -> None:
+        if not self.tolerance < tolerances.MEANINGLESS:
+            raise ValueError(f"{self.name}: at a tolerance of {self.tolerance:.1g} of the norm, twice the value passes")
 
 
 class Plan:
     """The quantities of one checked step, in the order in which a mistake would spread.
 
     outputs of the layers, first to last; the loss; grad_prediction; then from the last layer to the first its
-    parameters' gradients and its grad_input; then the updated parameters. The first that fails was computed from
-    values that passed, so its layer is the wrong one.
+    parameters' gradients and its grad_input; the clipped gradient; the updated parameters. The first that fails was
+    computed from values that passed, so its layer is the wrong one.
 
     `input_grad` says whether the gradients of the model's own input, and of the target where the loss has one, are
-    asked for. If not, the gradient travels back to the first layer that has parameters and stops there.
+    asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clip` and
+    `update` say whether the step clips the gradient and moves the parameters.
     """
 
-    def __init__(self, model: Sequential, loss: Loss, input_shape: Shape, *, input_grad: bool, update: bool) -> None:
+    def __init__(
+        self, model: Sequential, loss: Loss, input_shape: Shape, *, input_grad: bool, clip: bool, update: bool
+    ) -> None:
         self.names, self.layers = _unzip(model)
         self.dtype = model.dtype
         self.input_grad, self.target_grad = input_grad, input_grad and hasattr(loss, "backward_target")
@@ -48,7 +58,7 @@ class Plan:
             [f"{name}.{parameter}" for parameter in layer.parameter_shapes()]
             for name, layer in zip(self.names, self.layers, strict=True)
         ]
-        self.labels = [f"{name} ({type(layer).__name__})" for name, layer in zip(self.names, self.layers, strict=True)]
+        self.labels = [label_of(name, layer) for name, layer in zip(self.names, self.layers, strict=True)]
         self._tolerances = self._tolerance_of_each_layer(model, input_shape)
         widest = max(self._tolerances, default=tolerances.sum_of_products(model.dtype, 1))
         self.forward = [self._quantity(i, "output") for i in range(len(self.layers))]
@@ -61,7 +71,11 @@ class Plan:
             for name in model.parameter_shapes()
             if update
         ]
-        self.quantities = [*self.forward, *self.backward, *self.update]
+        of_clipping = Quantity(
+            "clipped gradient", "clip_grad_norm", tolerances.sum_of_products(model.dtype, model.num_parameters)
+        )
+        self.clipping = [of_clipping] if clip else []
+        self.quantities = [*self.forward, *self.backward, *self.clipping, *self.update]
         self.tolerances = np.array([quantity.tolerance for quantity in self.quantities])
 
     def _backward_of(self, i: int) -> list[Quantity]:
@@ -85,6 +99,11 @@ class Plan:
             result.append(tolerances.sum_of_products(model.dtype, longest))
             input_shape = output_shape
         return result
+
+
+def label_of(name: str, layer: Layer) -> str:
+    """How a layer is called in a report."""
+    return f"{name} ({type(layer).__name__})"
 
 
 def _unzip(model: Sequential) -> tuple[list[str], list[Layer]]:

@@ -10,19 +10,36 @@ from collections.abc import Callable
 from typing import Any
 
 from nn_manual.arrays import Array
+from nn_manual.check.plan import label_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+
+class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better
+    """A layer or a loss raised `error` while it was watched."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class LayerCalls:
-    """What one layer received and returned. Arrays are the very objects, not copies."""
+    """What one layer received and returned. Arrays are the very objects, not copies.
 
-    def __init__(self, layer: Layer) -> None:
-        self.layer = layer
+    `views` are the model's own of the layer's gradients, by their names in the layer; `grads` are those to compare:
+    the views, or copies made when backward returns, where `copy_grads` says that they will be clipped in place.
+    """
+
+    def __init__(self, label: str, layer: Layer, grads: dict[str, Array], *, copy_grads: bool) -> None:
+        self.label, self.layer, self.views, self.grads = label, layer, grads, grads
+        self._copy_grads = copy_grads
         self.clear()
 
     def clear(self) -> None:
-        """Forget the last step."""
+        """Forget the last step, and find the layer's methods as they are now."""
+        self._forward, self._backward = self.layer.forward, self.layer.backward
+        self._backward_parameters = self.layer.backward_parameters
         self.num_forwards = 0
         self.num_backwards = 0
         self.input: Array | None = None
@@ -31,29 +48,49 @@ class LayerCalls:
         self.grad_output: Array | None = None
         self.grad_input: Array | None = None
         self.saved_again: Any = None
+        self.raised: str | None = None
 
     def forward(self, input: Array) -> tuple[Array, Any]:
         """The layer's forward, noted."""
-        output, saved = type(self.layer).forward(self.layer, input)
         self.num_forwards += 1
-        self.input, self.output, self.saved = input, output, saved
-        return output, saved
+        self.input = input
+        try:
+            self.output, self.saved = self._forward(input)
+        except Exception as error:
+            raise self._failed("forward", error) from error
+        return self.output, self.saved
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """The layer's backward, noted."""
         num_backwards = self.num_backwards
-        grad_input = type(self.layer).backward(self.layer, saved, grad_output)
-        # A backward may call backward_parameters, which is noted too: it is one backward all the same.
-        self.num_backwards = num_backwards + 1
-        self.saved_again, self.grad_output, self.grad_input = saved, grad_output, grad_input
-        return grad_input
+        self.saved_again, self.grad_output = saved, grad_output
+        try:
+            self.grad_input = self._backward(saved, grad_output)
+        except Exception as error:
+            raise self._failed("backward", error) from error
+        self._count_backward(num_backwards)
+        return self.grad_input
 
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
         """The layer's backward for its parameters alone, noted."""
         num_backwards = self.num_backwards
-        type(self.layer).backward_parameters(self.layer, saved, grad_output)
-        self.num_backwards = num_backwards + 1
         self.saved_again, self.grad_output = saved, grad_output
+        try:
+            self._backward_parameters(saved, grad_output)
+        except Exception as error:
+            raise self._failed("backward_parameters", error) from error
+        self._count_backward(num_backwards)
+
+    def _count_backward(self, before: int) -> None:
+        """One of the two may call the other, which is noted too: it is one backward all the same."""
+        self.num_backwards = before + 1
+        if self._copy_grads:
+            self.grads = {name: view.copy() for name, view in self.views.items()}
+
+    def _failed(self, method: str, error: Exception) -> CallFailed:
+        if not isinstance(error, CallFailed):  # from the one of the two that called the other
+            self.raised = f"{method} raised {type(error).__name__}: {error}"
+        return CallFailed(error)
 
 
 class LossCalls:
@@ -64,17 +101,24 @@ class LossCalls:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the last step."""
+        """Forget the last step, and find the loss's methods as they are now."""
+        self._forward, self._backward = self.loss.forward, self.loss.backward
         self.prediction: Array | None = None
         self.target: Array | None = None
         self.value: Any = None
         self.saved: Any = None
         self.grad_prediction: Array | None = None
+        self.refused = False
+        self.raised: str | None = None
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
         """The loss's forward, noted."""
-        self.value, self.saved = type(self.loss).forward(self.loss, prediction, target)
         self.prediction, self.target = prediction, target
+        try:
+            self.value, self.saved = self._forward(prediction, target)
+        except Exception as error:
+            self.refused = True
+            raise CallFailed(error) from error
         return self.value, self.saved
 
     def grad_target(self) -> Array:
@@ -84,33 +128,54 @@ class LossCalls:
 
     def backward(self, saved: Any) -> Array:
         """The loss's backward, noted."""
-        self.grad_prediction = type(self.loss).backward(self.loss, saved)
+        try:
+            self.grad_prediction = self._backward(saved)
+        except Exception as error:
+            self.raised = f"backward raised {type(error).__name__}: {error}"
+            raise CallFailed(error) from error
         return self.grad_prediction
 
 
 class Recording:
-    """Watches layers and a loss while the `with` block runs, by standing in for their methods on the instances."""
+    """Watches a model's layers and a loss while the `with` block runs, by standing in for their methods on the
+    instances. `copy_grads` says that the step changes the parameters' gradients after backward.
+    """
 
-    def __init__(self, layers: list[Layer], loss: Loss) -> None:
-        self.layers = [LayerCalls(layer) for layer in layers]
+    def __init__(self, model: Sequential, loss: Loss, *, copy_grads: bool = False) -> None:
+        grads = vars(model.grad)
+        self.layers = [
+            LayerCalls(
+                label_of(name, layer),
+                layer,
+                {parameter: grads[f"{name}.{parameter}"] for parameter in layer.parameter_shapes()},
+                copy_grads=copy_grads,
+            )
+            for name, layer in model.named_layers()
+        ]
         self.loss = LossCalls(loss)
         self._watched: list[tuple[dict[str, Any], dict[str, Callable[..., Any]]]] = [
             (vars(calls.layer), _methods(calls, "forward", "backward", "backward_parameters")) for calls in self.layers
         ]
         self._watched.append((vars(loss), _methods(self.loss, "forward", "backward")))
+        #: What stood on the instances before: methods that somebody else put there.
+        self._own: list[dict[str, Any]] = []
 
     def __enter__(self) -> Recording:
         for calls in self.layers:
             calls.clear()
         self.loss.clear()
+        self._own = []
         for attributes, methods in self._watched:
+            own = () if attributes.keys().isdisjoint(methods) else attributes.keys() & methods.keys()
+            self._own.append({name: attributes[name] for name in own})
             attributes.update(methods)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for attributes, methods in self._watched:
+        for (attributes, methods), own in zip(self._watched, self._own, strict=True):
             for name in methods:
                 del attributes[name]
+            attributes.update(own)
 
 
 def _methods(calls: object, *names: str) -> dict[str, Callable[..., Any]]:

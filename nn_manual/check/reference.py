@@ -25,7 +25,7 @@ Move = Callable[[torch.Tensor], torch.Tensor]
 class Reference(NamedTuple):
     """torch's values for one step.
 
-    `outputs`: of each layer, from our input to it. `parameters`: their gradients by name, clipped where the step clips.
+    `outputs`: of each layer, from our input to it. `parameters`: their gradients by name, not clipped.
     `boundaries`: the gradients at the inputs of the layers from `plan.first_grad_input` on, and last at the prediction.
     `target`: the target's gradient, if asked for.
     """
@@ -42,13 +42,13 @@ def differentiate(
     recorded: Recording,
     plan: Plan,
     dtype: np.dtype[Any],
-    max_norm: float | None,
     move: Move | None = None,
+    move_grad: Move | None = None,
 ) -> Reference:
     """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
 
-    Leaves the gradients in the twin's parameters, too. What the loss doesn't depend on has gradient zero. The arbiter
-    has every value and gradient on the way go through `move`.
+    What the loss doesn't depend on has gradient zero. Input, target and activations go through `move`, if given,
+    and the gradients on the way back through `move_grad`.
     """
     move = move or _stay
     input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
@@ -62,8 +62,8 @@ def differentiate(
         # tensor in `outputs` keeps torch's value.
         node.data = move(_tensor(calls.output, dtype))
         nodes.append(node)
-        if move is not _stay and node.requires_grad:
-            node.register_hook(move)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
+        if move_grad is not None and node.requires_grad:
+            node.register_hook(move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
     loss = twin.loss_function(node, target)
     boundaries = [input, *nodes] if plan.input_grad else nodes[plan.first :]
     wanted = [*twin.parameters.values(), *boundaries, *([target] if plan.target_grad else [])]
@@ -72,7 +72,7 @@ def differentiate(
     return Reference(
         outputs,
         loss.detach(),
-        _clip(twin, grads[:num_parameters], max_norm),
+        dict(zip(twin.parameters, grads[:num_parameters], strict=True)),
         grads[num_parameters : num_parameters + len(boundaries)],
         grads[-1] if plan.target_grad else None,
     )
@@ -80,15 +80,6 @@ def differentiate(
 
 def _stay(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
-
-
-def _clip(twin: Twin, grads: tuple[torch.Tensor, ...], max_norm: float | None) -> dict[str, torch.Tensor]:
-    """Put the gradients where torch's clipping and optimizers look for them; clip in place."""
-    for parameter, grad in zip(twin.parameters.values(), grads, strict=True):
-        parameter.grad = grad
-    if max_norm is not None:
-        torch.nn.utils.clip_grad_norm_(twin.parameters.values(), max_norm)
-    return dict(zip(twin.parameters, grads, strict=True))
 
 
 def _tensor(array: Array | None, dtype: np.dtype[Any]) -> torch.Tensor:

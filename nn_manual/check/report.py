@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import Comparison, relative, ulps
 from nn_manual.check.plan import Plan
+
+#: Columns of a terminal.
+WIDTH = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +55,16 @@ class GradientReport:
 
     `problem` tells of a step that can't be compared at all (a layer that was never run, a shape that doesn't fit):
     its first line begins with the layer or part that is to blame. `rounding` holds the names of tensors beyond the
-    tolerance in float32 of which the arbiter found that the formula is right. str() is the table, 80 columns wide.
+    tolerance in float32 of which the arbiter found that the formula is right. `vacuous` has a sentence for each
+    comparison that agrees and proves nothing; `diagnosis` says what the first failure looks like. str() is the table,
+    80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
     problem: str | None = None
     rounding: frozenset[str] = frozenset()
+    vacuous: tuple[str, ...] = ()
+    diagnosis: str = ""
 
     @property
     def failures(self) -> tuple[Comparison, ...]:
@@ -64,9 +72,14 @@ class GradientReport:
         return tuple(c for c in self.comparisons if not c.passed and c.name not in self.rounding)
 
     @property
-    def passed(self) -> bool:
-        """Whether everything could be compared and agrees."""
+    def agrees(self) -> bool:
+        """Whether everything could be compared and equals torch's."""
         return self.problem is None and not self.failures
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything agrees, and would not have done so with a wrong formula."""
+        return self.agrees and not self.vacuous
 
     @property
     def worst(self) -> Comparison | None:
@@ -74,13 +87,18 @@ class GradientReport:
         return max(self.comparisons, key=_severity, default=None)
 
     def __str__(self) -> str:
-        lines = [self._headline(), ""]
+        lines = [*_wrap(self._headline()), ""]
         if self.comparisons:
-            width = max(12, *(len(c.name) for c in self.comparisons))
-            lines.append(f"{'tensor':{width}} {'shape':>12} {'absolute':>9} {'relative':>9} {'allowed':>8} {'ULPs':>8}")
-            lines += [self._row(c, width) for c in self.comparisons]
+            width = max(len("tensor"), *(len(c.name) for c in self.comparisons))
+            shape = max(len("scalar"), *(len(_shape(c)) for c in self.comparisons))
+            lines.append(f"{'tensor':{width}} {'shape':>{shape}}  absolute  relative  allowed     ULPs")
+            lines += [self._row(c, width, shape) for c in self.comparisons]
         for failure in self.failures[:1]:
             lines += ["", *_place(failure)]
+        lines += [line for text in self.diagnosis.splitlines() for line in _wrap(text)]
+        if self.vacuous:
+            lines += ["", "vacuous, a wrong formula would have agreed, too:"]
+            lines += [line for text in self.vacuous for line in _wrap(text)]
         return "\n".join(lines).rstrip()
 
     def _headline(self) -> str:
@@ -89,16 +107,25 @@ class GradientReport:
         if self.failures:
             first = self.failures[0]
             return f"gradient check failed: wrong first in {first.layer}: {first.name}"
+        if self.vacuous:
+            return f"gradient check failed: it proves nothing about {self.vacuous[0]}"
         worst = self.worst
         return f"{len(self.comparisons)} tensors equal torch's" + (
             f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else ""
         )
 
-    def _row(self, c: Comparison, width: int) -> str:
-        verdict = "" if c.passed else "  rounding" if c.name in self.rounding else "  WRONG"
-        shape = "x".join(map(str, c.shape)) or "scalar"
-        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.1f}"
-        return f"{c.name:{width}} {shape:>12} {errors}{verdict}"
+    def _row(self, c: Comparison, width: int, shape: int) -> str:
+        verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
+        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
+        return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
+
+
+def _shape(c: Comparison) -> str:
+    return "x".join(map(str, c.shape)) or "scalar"
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _severity(c: Comparison) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 #: these bounds. The smallest mistake that a formula can make (a lost factor, an index, a term) is far above them.
 SUM_OF_PRODUCTS = {"float32": 1e-5, "float64": 1e-12}
 
-#: Parameters after the optimizer's step: a handful of elementwise operations, each rounding by half an eps (6e-8 and
-#: 1.1e-16), on gradients that themselves agree within the bounds above.
+#: Parameters after the optimizer's step on the same gradients: a handful of elementwise operations, each rounding by
+#: half an eps (6e-8 and 1.1e-16), and a momentum that carries the roundings of the steps before it along.
 UPDATE = {"float32": 1e-6, "float64": 1e-13}
 
 #: The learning rate: closed form against torch's recursion, Python floats both; rounding grows with the epochs.
@@ -26,6 +26,10 @@ LEARNING_RATE = 1e-12
 #: Rounding errors of a sum grow like the square root of its length. The table holds up to this length, which covers
 #: the nets in config/; longer sums get proportionally more.
 REDUCTION_LENGTH = 1024
+
+
+#: A tolerance of the norm from which on zero would pass for any value, or nearly, and twice the value, too.
+MEANINGLESS = 0.5
 
 
 def sum_of_products(dtype: np.dtype[Any], reduction_length: int) -> float:

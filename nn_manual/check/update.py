@@ -1,21 +1,40 @@
-"""The check of the optimizer: torch schedules and steps on its own gradients, and ends where we do."""
+"""The check of clipping and of the optimizer: torch clips our gradients, schedules and steps, and ends where we do.
+
+The gradients themselves have been compared by then. torch takes ours, so that what is left to differ is the formula
+of the clipping or of the step, and it is they that are named.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.comparison import Comparison, compare, worst_differences
-from nn_manual.check.plan import Quantity
+from nn_manual.check.comparison import all_within, compare, worst_differences
+from nn_manual.check.pairs import Pair
+from nn_manual.check.plan import Plan, Quantity
 from nn_manual.check.report import GradientReport
 from nn_manual.check.tolerances import LEARNING_RATE
-from nn_manual.check.twin import SchedulerTwin, Twin, sgd_twin
-from nn_manual.errors import GradientMismatch
+from nn_manual.check.twin import TORCH_DTYPES, SchedulerTwin, Twin, sgd_twin
+from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.optim import SGD
 from nn_manual.schedulers import Scheduler
+
+
+def compare_clipping(plan: Plan, clipped: Array, gradients: list[Array], max_norm: float) -> tuple[Array, Array]:
+    """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became: the
+    worst difference and its scale. Raises GradientMismatch.
+    """
+    parameter = torch.zeros(clipped.size, dtype=TORCH_DTYPES[clipped.dtype.name])
+    parameter.grad = torch.from_numpy(np.concatenate(gradients, axis=None))
+    torch.nn.utils.clip_grad_norm_(parameter, max_norm)
+    absolute, scale = worst_differences([clipped], [parameter.grad])
+    if not all_within(absolute, np.array([plan.clipping[0].tolerance]), scale):
+        _raise_mismatch(plan.clipping, [clipped], [parameter.grad], scale)
+    return absolute, scale
 
 
 class UpdateChecker:
@@ -31,6 +50,10 @@ class UpdateChecker:
         self.torch_optimizer = sgd_twin(optimizer, list(twin.parameters.values()))
         self.torch_scheduler = SchedulerTwin(scheduler, optimizer.lr) if scheduler else None
         self._initial_lr = optimizer.lr
+        model = optimizer.model
+        self._param, self._torch_param = torch.from_numpy(model.param_arena), torch.from_numpy(twin.param)
+        for name, grad in vars(model.grad).items():
+            twin.parameters[name].grad = torch.from_numpy(grad)  # torch steps on our gradients: it shares them
         self._compared_steps: int | None = None
         self._scale = np.empty(0)
 
@@ -46,38 +69,41 @@ class UpdateChecker:
 
     def anchor(self) -> None:
         """Start from our parameters, and from our momentum if steps went by that were not compared."""
-        if self._compared_steps == self.optimizer.num_steps:
-            return  # the copy at the end of `compare` still holds
-        np.copyto(self.twin.param, self.optimizer.model.param_arena)
+        all_compared = self._compared_steps == self.optimizer.num_steps
+        if all_compared and torch.equal(self._param, self._torch_param):
+            return  # the copy at the end of `compare` still holds: nobody has set a parameter since
+        self._torch_param.copy_(self._param)
         self._scale = np.array([np.abs(p.numpy(force=True)).max(initial=0) for p in self.twin.parameters.values()])
-        if self.optimizer.velocity is not None:
+        if self.optimizer.velocity is not None and not all_compared:
             velocity = vars(carve(self.optimizer.velocity.copy(), self.optimizer.model.parameter_shapes()))
             for name, parameter in self.twin.parameters.items():
                 self.torch_optimizer.state[parameter]["momentum_buffer"] = torch.from_numpy(velocity[name])
 
-    def compare(self, plan: list[Quantity]) -> tuple[Array, Array]:
-        """Let torch step on the gradients that its parameters hold. The worst difference of each, and its scale.
+    def compare(self, plan: Plan) -> tuple[Array, Array]:
+        """Let torch step on our gradients. The worst difference of each parameter, and its scale.
 
         The scale is the largest magnitude that the parameter had before or has after the step: one that lands near
-        zero carries the rounding errors of where it came from. Raises GradientMismatch.
+        zero carries the rounding errors of where it came from. Raises GradientMismatch, or NotFiniteError.
         """
-        model, parameters = self.optimizer.model, self.twin.parameters
         self.torch_optimizer.param_groups[0]["lr"] = self.optimizer.lr
         self.torch_optimizer.step()
-        ours, references = list(model.state_dict().values()), [p.detach() for p in parameters.values()]
+        ours = list(vars(self.optimizer.model.param).values())
+        references = [parameter.detach() for parameter in self.twin.parameters.values()]
         absolute, scale_after = worst_differences(ours, references)
         scale = np.maximum(self._scale, scale_after)
-        if not np.all(absolute <= np.array([q.tolerance for q in plan]) * scale):
-            raise GradientMismatch(GradientReport(_in_full(plan, ours, references, scale)))
-        torch.from_numpy(self.twin.param).copy_(torch.from_numpy(model.param_arena))
+        if not all_within(absolute, plan.tolerances[-len(ours) :], scale):
+            _raise_mismatch(plan.update, ours, references, scale)
+        self._torch_param.copy_(self._param)
         self._scale, self._compared_steps = scale_after, self.optimizer.num_steps
         return absolute, scale
 
 
-def _in_full(
-    plan: list[Quantity], ours: list[Array], references: list[torch.Tensor], scale: Array
-) -> tuple[Comparison, ...]:
-    return tuple(
-        compare(quantity, array, reference, float(largest))
-        for quantity, array, reference, largest in zip(plan, ours, references, scale, strict=True)
-    )
+def _raise_mismatch(
+    quantities: list[Quantity], ours: list[Array], references: list[torch.Tensor], scale: Array
+) -> NoReturn:
+    both = [Pair(*pair) for pair in zip(quantities, ours, references, strict=True)]
+    for pair in both:
+        if not np.isfinite(pair.ours).all():
+            raise NotFiniteError(f"{pair.quantity.name} holds a value that is not finite after {pair.quantity.layer}")
+    comparisons = tuple(compare(*pair, float(largest)) for pair, largest in zip(both, scale, strict=True))
+    raise GradientMismatch(GradientReport(comparisons))

@@ -34,6 +34,11 @@ class ReLU(Layer):
         grad_input: Array = grad_output * (output > 0)
         return grad_input
 
+    def kink_distance(self, input: Array) -> Array:
+        """How far each input is from the kink at 0."""
+        distance: Array = np.abs(input)
+        return distance
+
 
 @dataclass(eq=False)
 class Tanh(Layer):

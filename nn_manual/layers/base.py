@@ -19,6 +19,9 @@ class Layer(ABC):
     those formulas. A layer keeps no activations: what `backward` needs travels in `saved`, so the same layer
     can run twice before either is taken back.
 
+    A layer whose derivative jumps somewhere says how far its input is from there, elementwise, in a method
+    `kink_distance(input)`: a report on a wrong gradient then tells whether it is wrong at the kinks.
+
     `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
     Sequential that the layer is in; `bind` hands the views out.
     """
