@@ -28,7 +28,7 @@ from nn_manual.check.twin import Twin
 from nn_manual.model import Sequential
 
 #: How many times everything is moved, each time at random. The worst effect counts.
-NUM_PERTURBATIONS = 8
+NUM_PERTURBATIONS = 4
 
 #: A correct value may be this many times the measured effect away: of the few random moves none may have been as
 #: unlucky as the roundings that the step made. A wrong formula is off by many orders of magnitude more in float64.
@@ -43,17 +43,21 @@ def in_float64(model: Sequential, param: Array) -> Sequential:
 
 
 class Arbiter:
-    """Judges the tensors of one recorded step. `double` is its model in float64, as it was when the step began."""
+    """Judges the tensors of one recorded step, which began with the parameters `param`.
 
-    def __init__(self, double: Sequential, recorded: Recording, plan: Plan) -> None:
-        self._double, self._recorded, self._plan = double, recorded, plan
-        self._truth = self._reference(double.param_arena)
+    `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten.
+    """
+
+    def __init__(self, twins: tuple[Twin, Twin], param: Array, recorded: Recording, plan: Plan) -> None:
+        self._recorded, self._plan = recorded, plan
+        double, single = twins
+        self._truth = self._reference(double, param)
         #: By name, how far float32 takes torch's own values away from the float64 ones.
         self._effect = dict.fromkeys(self._truth, 0.0)
         move = functools.partial(_move, generator=torch.Generator().manual_seed(0))
-        param = torch.from_numpy(double.param_arena.astype(np.float32))
+        param = param.astype(np.float32)
         for _ in range(NUM_PERTURBATIONS):
-            moved = self._reference(move(param).numpy(), move)
+            moved = self._reference(single, move(torch.from_numpy(param)).numpy(), move)
             for name, truth in self._truth.items():
                 self._effect[name] = max(self._effect[name], _distance(moved[name], truth))
 
@@ -73,9 +77,9 @@ class Arbiter:
         """The measured effect, for the eps of `dtype`: rounding errors are proportional to it."""
         return MARGIN * self._effect[pair.quantity.name] * float(np.finfo(dtype).eps / np.finfo(np.float32).eps)
 
-    def _reference(self, param: Array, move: Move | None = None) -> Mapping[str, Array]:
-        twin = Twin(self._double, self._recorded.loss.loss, param)
-        reference = differentiate(twin, self._recorded, self._plan, param.dtype, move, move)
+    def _reference(self, twin: Twin, param: Array, move: Move | None = None) -> Mapping[str, Array]:
+        np.copyto(twin.param, param)
+        reference = differentiate(twin, self._recorded, self._plan, twin.param.dtype, move, move)
         both = pairs(self._plan, self._recorded, reference)
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
 

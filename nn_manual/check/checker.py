@@ -39,7 +39,8 @@ class GradientChecker:
 
     torch then repeats the step: forward and backward anchored at the recorded activations, its own clipping, and
     torch.optim.SGD on its own gradients. `input_grad` says that the step computes the gradient of the model's input
-    (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`, that it clips by it.
+    (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`, that it clips by it. `twin`,
+    torch's version of the model, is made unless it is given.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class GradientChecker:
         max_norm: float | None = None,
         scheduler: Scheduler | None = None,
         input_grad: bool = False,
+        twin: Twin | None = None,
     ) -> None:
         if not any(True for _ in model.named_layers()):
             raise ValueError("the model has no layers: there is nothing to check")
@@ -58,7 +60,9 @@ class GradientChecker:
             raise ValueError("the model has no parameters, and without input_grad there is no gradient to check")
         self.model, self.loss = model, loss
         self.max_norm, self.input_grad = max_norm, input_grad
-        self.twin = Twin(model, loss)
+        self.twin = twin or Twin(model, loss)
+        #: Those of the arbiter, in float64 and float32, once it was called.
+        self._twins: tuple[Twin, Twin] | None = None
         self.update = UpdateChecker(self.twin, optimizer, scheduler) if optimizer else None
         self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self._plans: dict[Shape, Plan] = {}
@@ -141,15 +145,17 @@ class GradientChecker:
         input, target = self.recorded.layers[0].input, self.recorded.loss.target
         assert input is not None
         assert target is not None
+        if self._twins is None:
+            self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
         double = in_float64(self.model, self.twin.param)
-        checker = GradientChecker(double, self.loss, input_grad=self.input_grad)
+        checker = GradientChecker(double, self.loss, input_grad=self.input_grad, twin=self._twins[0])
         try:
             with checker.recording():
                 checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
             both = checker._pairs()[1]
         except (CannotCompare, GradientMismatch):
             return frozenset()  # a layer that can't even run in float64 is no case of rounding
-        arbiter = Arbiter(double, self.recorded, plan)
+        arbiter = Arbiter(self._twins, self.twin.param, self.recorded, plan)
         if not arbiter.formulas_agree(both):
             return frozenset()
         return frozenset(pair.quantity.name for pair in failed if arbiter.is_rounding(pair))

@@ -7,9 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from nn_manual.arrays import Array, carve
+from nn_manual.arrays import carve
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -24,12 +25,12 @@ TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 class Twin:
     """torch's version of a model and its loss: one function per layer, in the order in which they run.
 
-    `param` is a numpy array over the memory of all parameters, laid out as the model's `param_arena`: its own, unless
-    one is given. `parameters` are torch's views of it, by torch's names.
+    `param` is a numpy array over the memory of all parameters, laid out as the model's `param_arena`, in `dtype` or
+    else the model's. `parameters` are torch's views of it, by torch's names.
     """
 
-    def __init__(self, model: Sequential, loss: Loss, param: Array | None = None) -> None:
-        self.param = np.zeros_like(model.param_arena) if param is None else param
+    def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike = None) -> None:
+        self.param = np.zeros(model.num_parameters, dtype or model.dtype)
         self.loss_function = loss_function(loss)
         self.parameters = {
             name: torch.nn.Parameter(torch.from_numpy(view))
