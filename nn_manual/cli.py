@@ -10,41 +10,58 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from nn_manual.errors import NNManualError
+from nn_manual.errors import ConfigError, DataError, NNManualError
 
-#: What a shell reports for a program that SIGINT or SIGTERM ended: 128 plus the signal's number.
-INTERRUPTED, TERMINATED = 130, 143
+#: What a shell reports for a program that a signal ended: 128 plus the signal's number.
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a run as Ctrl-C does: whatever is half-written is cleaned up on the way out."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch, 4 not finite, 5 data.
+    """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch, 4 not finite, 5 data,
+    130 and 143 for SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
 
-    An error is one or a few lines on standard error, never a traceback.
+    An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
+    does.
     """
-    options = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
+    options = _parse(arguments)
     try:
-        return int(options.command(options))
+        status = int(options.command(options))
+        sys.stdout.flush()
     except NNManualError as error:
-        print(f"nn-manual: {error}", file=sys.stderr)
-        return error.exit_status
-    except KeyboardInterrupt:
-        print("nn-manual: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; keep Python from failing again when it flushes at exit.
-        sys.stdout = None
-        return 0
+        return _end(error, str(error), error.exit_status)
+    except _Terminated as end:
+        return _end(end, "terminated", TERMINATED)
+    except KeyboardInterrupt as end:
+        return _end(end, "interrupted", INTERRUPTED)
+    except MemoryError as error:
+        return _end(error, f"not enough memory: {error}", ConfigError.exit_status)
+    except OSError as error:  # the errors of files have become DataErrors: this is standard output
+        sys.stdout = None  # keeps Python from writing again, and failing again, at exit
+        if isinstance(error, BrokenPipeError):
+            return BROKEN_PIPE
+        return _end(error, f"standard output can't be written: {error.strerror}", DataError.exit_status)
+    return status
+
+
+def _end(error: BaseException, message: str, status: int) -> int:
+    """Say what ended the command, with the notes that were added on the way; returns `status`."""
+    print("\n".join([f"nn-manual: {message}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+    return status
 
 
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a signal handler's signature
-    print("nn-manual: terminated", file=sys.stderr)
-    raise SystemExit(TERMINATED)
+    raise _Terminated
 
 
 def _train(options: argparse.Namespace) -> int:
     from nn_manual.config import load_config
-    from nn_manual.run import default_run_directory, describe, run
+    from nn_manual.progress import describe
+    from nn_manual.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
@@ -53,6 +70,8 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if (options.config is not None) + options.catalogue + options.ops != 1:
+        raise ConfigError("check takes one of these: CONFIG, --catalogue, --ops")
     if options.catalogue:
         from nn_manual.check.catalogue import catalogue
 
@@ -61,15 +80,10 @@ def _check(options: argparse.Namespace) -> int:
         from nn_manual.check.operations import check_operations
 
         return _report(check_operations())
-    from nn_manual.check.checker import check_gradients
     from nn_manual.config import load_config
-    from nn_manual.data import batches
-    from nn_manual.run import load
+    from nn_manual.run import check
 
-    config = load_config(options.config, options.overrides)
-    split, model = load(config)
-    batch = next(iter(batches(split.train, config.batch_size, config.seed, 0)))
-    return _report(check_gradients(model, config.loss, *batch))
+    return _report(check(load_config(options.config, options.overrides)))
 
 
 def _report(report: object) -> int:
@@ -82,6 +96,17 @@ def _plot(options: argparse.Namespace) -> int:
 
     print(plot_runs(options.runs, options.output, smoothing=options.smoothing, log_y=options.log_y))
     return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    # argparse doesn't go back to the overrides once an option stood between them and CONFIG.
+    if others and (options.command is _plot or any(other.startswith("-") for other in others)):
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    if others:
+        options.overrides += others
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -58,18 +58,28 @@ GRADIENTS_COLUMNS: dict[str, type] = {
 }
 
 
+def check_run_directory(path: Path) -> None:
+    """Raise DataError, naming `path`, if it holds anything already or is no directory. One that isn't there is fine."""
+    try:
+        contents = sorted(os.listdir(path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{path}: the run directory can't be made: {error.strerror}") from error
+    if contents:
+        raise DataError(f"{path}: the run directory exists and isn't empty, it holds {contents[0]}")
+
+
 def create_run_directory(path: Path) -> Path:
     """Make the directory `path`, its parents too, and return it. One that exists and is empty is taken as it is.
 
     Raises DataError, naming `path`, if it holds anything already, is no directory or can't be made.
     """
+    check_run_directory(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        contents = sorted(os.listdir(path))
     except OSError as error:
         raise DataError(f"{path}: the run directory can't be made: {error.strerror}") from error
-    if contents:
-        raise DataError(f"{path}: the run directory exists and isn't empty, it holds {contents[0]}")
     return path
 
 
