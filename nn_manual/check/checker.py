@@ -39,8 +39,8 @@ class GradientChecker:
 
     torch then repeats the step: forward and backward anchored at the recorded activations, its own clipping, and
     torch.optim.SGD on its own gradients. `input_grad` says that the step computes the gradient of the model's input
-    (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`, that it clips by it. `twin`,
-    torch's version of the model, is made unless it is given.
+    (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`, that it clips by it.
+    `twin`, torch's version of the model, is made unless it is given.
     """
 
     def __init__(

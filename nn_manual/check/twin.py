@@ -29,7 +29,7 @@ class Twin:
     else the model's. `parameters` are torch's views of it, by torch's names.
     """
 
-    def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike = None) -> None:
+    def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike | None = None) -> None:
         self.param = np.zeros(model.num_parameters, dtype or model.dtype)
         self.loss_function = loss_function(loss)
         self.parameters = {
@@ -52,13 +52,13 @@ def layer_function(layer: Layer, parameters: dict[str, torch.nn.Parameter]) -> F
     module = _torch_module(layer)
     for name, parameter in parameters.items():
         setattr(module, name, parameter)
-    return module
+    return module.forward  # nobody hooks into these modules: what calling them would look for costs more than they do
 
 
 def loss_function(loss: Loss) -> Function:
     """torch's version of a loss, found as a layer's is."""
     reference = getattr(loss, "reference", None)
-    return _torch_module(loss) if reference is None else reference
+    return _torch_module(loss).forward if reference is None else reference
 
 
 def _torch_module(ours: Layer | Loss) -> torch.nn.Module:
