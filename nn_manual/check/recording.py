@@ -49,6 +49,7 @@ class LayerCalls:
         self.grad_input: Array | None = None
         self.saved_again: Any = None
         self.raised: str | None = None
+        self._running = False
 
     def forward(self, input: Array) -> tuple[Array, Any]:
         """The layer's forward, noted."""
@@ -62,34 +63,34 @@ class LayerCalls:
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """The layer's backward, noted."""
-        num_backwards = self.num_backwards
-        self.saved_again, self.grad_output = saved, grad_output
-        try:
-            self.grad_input = self._backward(saved, grad_output)
-        except Exception as error:
-            raise self._failed("backward", error) from error
-        self._count_backward(num_backwards)
+        self.grad_input = self._noted("backward", self._backward, saved, grad_output)
         return self.grad_input
 
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
         """The layer's backward for its parameters alone, noted."""
-        num_backwards = self.num_backwards
+        self._noted("backward_parameters", self._backward_parameters, saved, grad_output)
+
+    def _noted(self, name: str, method: Callable[[Any, Array], Any], saved: Any, grad_output: Array) -> Any:
+        """Run one of the two. Where it calls the other, that is the layer's own affair, and one backward all the same:
+        what it hands on is not what the layer was given.
+        """
+        if self._running:
+            return method(saved, grad_output)
+        self._running = True
         self.saved_again, self.grad_output = saved, grad_output
         try:
-            self._backward_parameters(saved, grad_output)
+            result = method(saved, grad_output)
         except Exception as error:
-            raise self._failed("backward_parameters", error) from error
-        self._count_backward(num_backwards)
-
-    def _count_backward(self, before: int) -> None:
-        """One of the two may call the other, which is noted too: it is one backward all the same."""
-        self.num_backwards = before + 1
+            raise self._failed(name, error) from error
+        finally:
+            self._running = False
+        self.num_backwards += 1
         if self._copy_grads:
             self.grads = {name: view.copy() for name, view in self.views.items()}
+        return result
 
     def _failed(self, method: str, error: Exception) -> CallFailed:
-        if not isinstance(error, CallFailed):  # from the one of the two that called the other
-            self.raised = f"{method} raised {type(error).__name__}: {error}"
+        self.raised = f"{method} raised {type(error).__name__}: {error}"
         return CallFailed(error)
 
 
