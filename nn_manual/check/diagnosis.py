@@ -34,9 +34,8 @@ def describe_difference(
     if not np.isfinite(reference).all():
         return f"the reference is not finite at {_positions(~np.isfinite(reference))}"
     if not np.isfinite(ours).all():
-        if np.isnan(ours).all():
-            return "not a number anywhere: never written, or made of what isn't one"
-        return f"not finite at {_positions(~np.isfinite(ours))}"
+        never = "; it was never written, or added to what was there" if np.isnan(ours).all() else ""
+        return f"not finite at {_positions(~np.isfinite(ours))}{never}"
     if _close(ours, reference):
         return "equal up to rounding"
     if not ours.any():

@@ -1,0 +1,52 @@
+"""Nets for the tests of the check, and ways to break one tensor of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual import Layer, Linear, ReLU, Sequential, Tanh
+from nn_manual.arrays import Array
+
+# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
+torch.set_num_threads(1)
+
+Change = Callable[[Array], Array]
+
+
+def net(dtype: str = "float32", seed: int = 1) -> Sequential:
+    """Square matrices in the middle, so that a transpose fits."""
+    return Sequential(Linear(3, 4), Tanh(), Linear(4, 4), ReLU(), Linear(4, 4), seed=seed, dtype=dtype)
+
+
+def batch(dtype: str = "float32", seed: int = 0) -> tuple[Array, Array]:
+    """Four examples for `net`, so that a batch can be mistaken for features, too."""
+    generator = np.random.default_rng(seed)
+    return generator.standard_normal((4, 3)).astype(dtype), generator.standard_normal((4, 4)).astype(dtype)
+
+
+def break_gradient(part: Any, name: str, change: Change) -> None:
+    """Have `change` spoil one gradient of a layer ("grad_input" or "grad_" and a parameter) or of a loss."""
+    if not isinstance(part, Layer):
+        method = {"grad_prediction": "backward", "grad_target": "backward_target"}[name]
+        replace_method(part, method, lambda right, self, saved: change(right(self, saved)))
+    elif name == "grad_input":
+        replace_method(part, "backward", lambda right, *arguments: change(right(*arguments)))
+    else:
+
+        def spoiled(right: Callable[..., None], self: Layer, saved: Any, grad_output: Array) -> None:
+            right(self, saved, grad_output)
+            grad = getattr(self.grad, name.removeprefix("grad_"))
+            grad[...] = change(grad.copy())
+
+        replace_method(part, "backward_parameters", spoiled)
+
+
+def replace_method(part: Any, method: str, replacement: Callable[..., Any]) -> None:
+    """Give one object a class of its own, of the same name, with `replacement`: it is handed the right method first."""
+    right = getattr(type(part), method)
+    methods = {method: lambda self, *arguments: replacement(right, self, *arguments)}
+    part.__class__ = type(type(part).__name__, (type(part),), methods)
