@@ -61,13 +61,14 @@ class Arbiter:
             for name, truth in self._truth.items():
                 self._effect[name] = max(self._effect[name], _distance(moved[name], truth))
 
-    def formulas_agree(self, both: Iterable[Pair]) -> bool:
-        """Whether ours and torch's, both computed in float64, differ by no more than the tolerance or rounding."""
-        return all(
-            compare(*pair).passed
-            or _distance(pair.ours, pair.reference.numpy()) <= self._allowance(pair, np.dtype(np.float64))
+    def wrong(self, both: Iterable[Pair]) -> list[Pair]:
+        """Those of which ours and torch's, both computed in float64, differ by more than the tolerance and rounding."""
+        return [
+            pair
             for pair in both
-        )
+            if not compare(*pair).passed
+            and not _distance(pair.ours, pair.reference.numpy()) <= self._allowance(pair, np.dtype(np.float64))
+        ]
 
     def is_rounding(self, pair: Pair) -> bool:
         """Whether our value in the step is as near to torch's float64 one as the dtype of the step brings it."""
