@@ -85,7 +85,9 @@ class GradientChecker:
                 check_structure(self.recorded, self._plan())
             except CannotCompare as problem:
                 raise GradientMismatch(GradientReport((), problem=str(problem))) from failed
-            raise failed.error from None  # the step is sound: the loss refused its target
+            # The step is sound so far: the loss refused its target, or is wrong itself.
+            failed.error.add_note(f"raised by {type(self.loss).__name__}.forward")
+            raise failed.error from None
 
     def compare(self) -> StepCheck:
         """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of ours isn't finite."""

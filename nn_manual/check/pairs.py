@@ -54,7 +54,7 @@ def _backward(plan: Plan, recorded: Recording, reference: Reference) -> Iterator
     assert recorded.loss.grad_prediction is not None
     yield recorded.loss.grad_prediction, reference.boundaries[-1]
     if reference.target is not None:
-        yield recorded.loss.grad_target(), reference.target
+        yield _grad_target(recorded), reference.target
     for i in reversed(range(len(recorded.layers))):
         calls = recorded.layers[i]
         for name, grad in zip(plan.parameters[i], calls.grads.values(), strict=True):
@@ -62,3 +62,10 @@ def _backward(plan: Plan, recorded: Recording, reference: Reference) -> Iterator
         if i >= plan.first_grad_input:
             assert calls.grad_input is not None
             yield calls.grad_input, reference.boundaries[i - plan.first_grad_input]
+
+
+def _grad_target(recorded: Recording) -> Array:
+    try:
+        return recorded.loss.grad_target()
+    except Exception as error:
+        raise CannotCompare(f"loss: backward_target raised {type(error).__name__}: {error}") from error

@@ -70,8 +70,10 @@ class Layer(ABC):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Small layers of this class, each with an input shape, on which the catalogue checks the class."""
-        return [(cls(), (4, 3))]
+        """Small layers of this class, each with an input shape, on which the catalogue checks the class. A square shape
+        is among them: there a transpose shows in the values alone.
+        """
+        return [(cls(), (4, 3)), (cls(), (3, 3))]
 
     @property
     def num_parameters(self) -> int:

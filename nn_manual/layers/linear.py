@@ -44,8 +44,8 @@ class Linear(Layer):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """With and without bias, and with two leading dimensions."""
-        return [(cls(3, 2), (4, 3)), (cls(3, 2, bias=False), (4, 3)), (cls(1, 4), (2, 5, 1))]
+        """With and without bias, with two leading dimensions, and all square, where only values show a transpose."""
+        return [(cls(3, 2), (4, 3)), (cls(3, 2, bias=False), (4, 3)), (cls(1, 4), (2, 5, 1)), (cls(3, 3), (3, 3))]
 
     def parameter_shapes(self) -> dict[str, Shape]:
         """weight (out_features, in_features), bias (out_features,)."""
