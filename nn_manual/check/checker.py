@@ -37,10 +37,11 @@ class GradientChecker:
             ... the step: forward, loss, backward, clipping, optimizer ...
         checker.compare()          # returns a StepCheck; raises GradientMismatch or NotFiniteError
 
-    torch then repeats the step: forward and backward anchored at the recorded activations, its own clipping, and
-    torch.optim.SGD on its own gradients. `input_grad` says that the step computes the gradient of the model's input
-    (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`, that it clips by it.
-    `twin`, torch's version of the model, is made unless it is given.
+    torch then repeats the step, anchored at what we computed: each layer forward and backward at the recorded
+    activations, clipping and torch.optim.SGD on our gradients. `input_grad` says that the step computes the gradient
+    of the model's input (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`,
+    that it clips by it. `twin`, torch's version of the model, is made unless it is given. Raises ValueError where
+    there is nothing to check.
     """
 
     def __init__(

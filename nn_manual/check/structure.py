@@ -36,7 +36,7 @@ def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> Non
             raise CannotCompare(f"Sequential ran {label} forward {_times(calls.num_forwards)} instead of once")
         if previous is not None and not _same(calls.input, previous.output):
             raise CannotCompare(f"Sequential gave {label} another array than the output of the layer before it")
-        if calls.raised and calls.grad_output is None:
+        if calls.raised and calls.output is None:
             raise CannotCompare(f"{label}: {calls.raised}")
         assert calls.input is not None
         _check_array(f"{label}: the output", calls.output, calls.layer.output_shape(calls.input.shape), plan.dtype)
@@ -51,9 +51,11 @@ def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> Non
 def _check_backward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
     if loss.raised:
         raise CannotCompare(f"loss: {loss.raised}")
+    if loss.grad_prediction is None:
+        raise CannotCompare("loss: backward never ran, or returned None")
     assert loss.prediction is not None
     _check_array("loss: grad_prediction", loss.grad_prediction, loss.prediction.shape, plan.dtype)
-    grad = loss.grad_prediction
+    grad: Array | None = loss.grad_prediction
     for i in reversed(range(plan.first, len(layers))):
         calls = layers[i]
         label = calls.label

@@ -116,11 +116,13 @@ def relu_without_mask(layer: ReLU, saved: Array, grad_output: Array) -> Array:  
 
 
 def tanh_not_squared(layer: Tanh, saved: Array, grad_output: Array) -> Array:  # noqa: ARG001
-    return grad_output * (1 - saved)
+    grad_input: Array = grad_output * (1 - saved)
+    return grad_input
 
 
 def tanh_of_its_output(layer: Tanh, saved: Array, grad_output: Array) -> Array:  # noqa: ARG001
-    return grad_output * (1 - np.tanh(saved) ** 2)
+    grad_input: Array = grad_output * (1 - np.tanh(saved) ** 2)
+    return grad_input
 
 
 def linear_input_with_the_transpose(layer: Linear, saved: Array, grad_output: Array) -> Array:
