@@ -40,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(end, "interrupted", INTERRUPTED)
     except MemoryError as error:
         return _end(error, f"not enough memory: {error}", ConfigError.exit_status)
-    except OSError as error:  # the errors of files have become DataErrors: this is standard output
+    except OSError as error:  # the errors of files have become DataErrors: this is one of standard output
         sys.stdout = None  # keeps Python from writing again, and failing again, at exit
         if isinstance(error, BrokenPipeError):
             return BROKEN_PIPE
-        return _end(error, f"standard output can't be written: {error.strerror}", DataError.exit_status)
+        return _end(error, f"{error.filename or 'standard output'}: {error.strerror or error}", DataError.exit_status)
     return status
 
 
