@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.diagnosis import describe_difference
+from nn_manual.check.diagnosis import describe_difference, describe_kinks
 
 SHAPE = (3, 4)
 
@@ -82,6 +82,27 @@ def test_kinks() -> None:
     wrong[0, 2] = 1
     assert describe_difference(wrong, right, kinks=input == 0) == (
         "4 of 6 positions: (0, 0), (0, 2), (1, 1), (1, 2); worst 4, the reference has 0"
+    )
+
+
+def test_the_distance_to_the_nearest_kink() -> None:
+    distance = np.array([[0.5, 0.25], [1e-9, 3.0]])
+    assert describe_kinks(distance, (0, 1)) == (
+        "the input is 0.25 from a kink there; the nearest is 1e-09, at (1, 0)"
+    )
+
+
+def test_the_batch_size_is_a_factor_to_be_named() -> None:
+    right = np.random.default_rng(0).normal(size=SHAPE)
+    assert describe_difference(right / 7, right, batch_size=7) == "1/7 of the reference: divided by the batch size"
+    assert describe_difference(right * 7, right, batch_size=7) == "7 times the reference: the batch size"
+    assert describe_difference(right * 7, right) == "7 times the reference"
+
+
+def test_nothing_but_nan_was_never_written() -> None:
+    right = np.random.default_rng(0).normal(size=2)
+    assert describe_difference(right * np.nan, right) == (
+        "not finite at 2 of 2 positions: (0,), (1,); it was never written, or added to what was there"
     )
 
 

@@ -1,0 +1,93 @@
+"""Rounding beyond the tolerance is excused, and nothing else is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import break_gradient, net, replace_method
+
+from nn_manual import SGD, GradientChecker, GradientMismatch, Linear, MSELoss, Sequential, Tanh, check_gradients
+from nn_manual.arrays import Array
+
+
+def cancelling(model: Sequential, num_examples: int = 64) -> tuple[Array, Array]:
+    """A batch whose second half cancels the first in the last bias's gradient, but for rounding."""
+    input = np.random.default_rng(0).standard_normal((num_examples, 3)).astype(np.float32)
+    prediction = model(input)
+    sign = np.repeat([1, -1], num_examples // 2)[:, np.newaxis].astype(np.float32)
+    error = np.abs(np.random.default_rng(1).standard_normal((num_examples // 2, prediction.shape[1])))
+    return input, prediction + sign * np.concatenate([error, error]).astype(np.float32)
+
+
+def test_a_sum_that_cancels_is_rounding() -> None:
+    model = net()
+    report = check_gradients(model, MSELoss(), *cancelling(model))
+    assert report.rounding == {"4.grad_bias"}
+    assert report.passed
+    (bias,) = (comparison for comparison in report.comparisons if comparison.name == "4.grad_bias")
+    assert bias.relative > 1e-3, "far beyond the tolerance"
+    assert "rounding" in str(report)
+    assert "WRONG" not in str(report)
+
+
+def test_a_training_step_records_rounding_and_goes_on() -> None:
+    model = net()
+    optimizer = SGD(model, lr=0.1)
+    checker = GradientChecker(model, MSELoss(), optimizer)
+    input, target = cancelling(model)
+    with checker.recording():
+        checker.run(input, target)
+        optimizer.step()
+    check = checker.compare()
+    assert check.rounding == {"4.grad_bias"}
+    assert check.record()["rounding"] == ["4.grad_bias"]
+
+
+@pytest.mark.parametrize("factor", [1.001, 2, -1])
+@pytest.mark.parametrize("tensor", ["4.grad_weight", "2.grad_bias", "1.grad_input"])
+def test_beside_rounding_a_wrong_formula_stays_wrong(tensor: str, factor: float) -> None:
+    model = net()
+    input, target = cancelling(model)
+    place, name = tensor.split(".")
+    break_gradient(model.layers[int(place)], name, lambda grad: grad * grad.dtype.type(factor))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert tensor in [failure.name for failure in report.failures]
+    assert "4.grad_bias" not in [failure.name for failure in report.failures] or report.rounding == frozenset()
+
+
+@pytest.mark.parametrize("factor", [2, -1, 1.01])
+def test_a_wrong_formula_of_the_cancelling_sum_itself_is_no_rounding(factor: float) -> None:
+    """In float64 the digits are there, and the factor shows."""
+    model = net()
+    input, target = cancelling(model)
+    break_gradient(model.layers[4], "grad_bias", lambda grad: grad * grad.dtype.type(factor))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.failures[0].name == "4.grad_bias"
+
+
+def test_a_layer_that_is_wrong_in_float32_only_is_wrong() -> None:
+    """A formula that loses digits which torch's keeps: right in float64, and no rounding that the step must have."""
+    model = Sequential(Linear(3, 4), Tanh(), Linear(4, 4))
+
+    def coarse(grad: Array) -> Array:
+        return grad if grad.dtype == np.float64 else grad.astype(np.float16).astype(np.float32)
+
+    break_gradient(model.layers[1], "grad_input", coarse)
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((8, 3)), generator.standard_normal((8, 4))
+    report = check_gradients(model, MSELoss(), input.astype(np.float32), target.astype(np.float32))
+    assert report.failures[0].name == "1.grad_input"
+
+
+def test_a_layer_that_can_only_do_float32_is_not_excused() -> None:
+    model = net()
+    input, target = cancelling(model)
+    replace_method(model.layers[1], "forward", lambda right, layer, input: right(layer, input.astype(np.float32)))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.rounding == frozenset()
+    assert [failure.name for failure in report.failures] == ["4.grad_bias"]
+    checker = GradientChecker(model, MSELoss())
+    with checker.recording():
+        checker.run(input, target)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 4 \(Linear\): 4\.grad_bias"):
+        checker.compare()

@@ -1,0 +1,74 @@
+"""Many arrays compared at once, or one in full: the same differences, and never a pass for what is no number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nn_manual.arrays import DTYPES
+from nn_manual.check.comparison import LARGE, all_within, compare, relative, ulps, worst_differences
+from nn_manual.check.plan import Quantity
+
+QUANTITY = Quantity("0.grad_weight", "0 (Linear)", 1e-5)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    st.lists(st.sampled_from([(), (1,), (3, 2), (2, 1, 2), (LARGE,), (2, LARGE)]), min_size=1, max_size=5),
+    st.sampled_from(sorted(DTYPES)),
+    st.integers(0, 100),
+)
+def test_all_at_once_is_what_each_gives_alone(shapes: list[tuple[int, ...]], dtype: str, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    ours = [np.asarray(generator.standard_normal(shape), dtype) for shape in shapes]
+    references = [torch.from_numpy(np.asarray(generator.standard_normal(shape), dtype)) for shape in shapes]
+    absolute, scale = worst_differences(ours, references)
+    for i, (array, reference) in enumerate(zip(ours, references, strict=True)):
+        full = compare(QUANTITY, array, reference)
+        assert full.absolute == absolute[i] == np.abs(array - reference.numpy()).max()
+        assert full.scale == scale[i] == np.abs(reference.numpy()).max()
+        assert full.ours == array[full.index]
+        assert full.reference == reference.numpy()[full.index]
+        assert abs(full.ours - full.reference) == pytest.approx(full.absolute, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [3, LARGE])
+@pytest.mark.parametrize(
+    ("ours", "reference"),
+    [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf), (np.inf, np.inf), (-np.inf, np.inf)],
+)
+def test_what_is_not_finite_never_passes(ours: float, reference: float, size: int) -> None:
+    left, right = np.ones(size, np.float32), np.ones(size, np.float32)
+    left[1], right[1] = ours, reference
+    absolute, scale = worst_differences([left], [torch.from_numpy(right)])
+    assert not all_within(absolute, np.array([1e-5]), scale)
+    full = compare(QUANTITY, left, torch.from_numpy(right))
+    assert not full.passed
+    assert full.index == (1,)
+
+
+def test_passed_is_within_the_tolerance_of_the_largest_magnitude() -> None:
+    reference = torch.tensor([1e-9, -4.0])
+    assert compare(QUANTITY, np.array([3e-5, -4], np.float32), reference).passed
+    failed = compare(QUANTITY, np.array([5e-5, -4], np.float32), reference)
+    assert not failed.passed
+    assert (failed.index, failed.scale) == ((0,), 4.0)
+    assert failed.relative == pytest.approx(1.25e-5, rel=1e-3)
+    assert failed.ulps == pytest.approx(5e-5 / 2**-21, rel=1e-3)
+
+
+def test_zero_equals_zero_and_nothing_else() -> None:
+    zero = torch.zeros(2)
+    assert compare(QUANTITY, np.zeros(2, np.float32), zero).passed
+    assert not compare(QUANTITY, np.array([0, 1e-45], np.float32), zero).passed
+    assert (relative(0, 0), relative(1, 0), relative(1, 4)) == (0, float("inf"), 0.25)
+
+
+def test_ulps_are_counted_at_the_largest_magnitude() -> None:
+    assert ulps(2**-23, 1.0, np.dtype(np.float32)) == 1
+    assert ulps(2**-52, 1.0, np.dtype(np.float64)) == 1
+    assert ulps(2**-22, 2.5, np.dtype(np.float32)) == 1
+    assert np.isnan(ulps(1.0, np.inf, np.dtype(np.float32)))

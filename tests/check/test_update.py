@@ -1,0 +1,213 @@
+"""Clipping, the schedule and SGD: torch's trajectory, and each way to leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import batch, break_gradient, net, replace_method
+
+from nn_manual import (
+    SGD,
+    GradientChecker,
+    GradientMismatch,
+    Linear,
+    MSELoss,
+    NotFiniteError,
+    Sequential,
+    clip_grad_norm,
+)
+from nn_manual.arrays import DTYPES
+from nn_manual.check.report import StepCheck
+from nn_manual.schedulers import CosineAnnealingLR, StepLR
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"momentum": 0.9},
+    {"momentum": 0.9, "dampening": 0.5},
+    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    {"weight_decay": 0.1},
+    {"maximize": True, "momentum": 0.5, "lr": 1e-3},  # a larger one climbs to infinity
+]
+
+
+class Run:
+    """A net, its optimizer and its checker, one step at a time."""
+
+    def __init__(self, dtype: str = "float32", max_norm: float | None = None, **settings: Any) -> None:
+        self.dtype, self.max_norm = dtype, max_norm
+        self.model = net(dtype)
+        self.optimizer = SGD(self.model, **{"lr": 0.1, **settings})
+        self.checker = GradientChecker(self.model, MSELoss(), self.optimizer, max_norm=max_norm)
+        self.num_steps = 0
+
+    def step(self, clip: Callable[[Any, float], Any] = clip_grad_norm, *, checked: bool = True) -> StepCheck | None:
+        self.num_steps += 1
+        if not checked:
+            self._step(clip)
+            return None
+        with self.checker.recording():
+            self._step(clip)
+        return self.checker.compare()
+
+    def _step(self, clip: Callable[[Any, float], Any]) -> None:
+        self.checker.run(*batch(self.dtype, seed=self.num_steps))
+        if self.max_norm is not None:
+            clip(self.model.grad_arena, self.max_norm)
+        self.optimizer.step()
+
+
+@each_dtype
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("every", [1, 3])
+def test_every_step_or_every_third_follows_torch(every: int, settings: dict[str, Any], dtype: str) -> None:
+    checked, unchecked = Run(dtype, **settings), Run(dtype, **settings)
+    for number in range(1, 22):
+        check = checked.step(checked=number % every == 0)
+        unchecked.step(checked=False)
+        assert (check is not None) == (number % every == 0)
+    assert np.array_equal(checked.model.param_arena, unchecked.model.param_arena), "the check changes nothing"
+    assert not np.array_equal(checked.model.param_arena, net(dtype).param_arena)
+
+
+def test_a_checked_step_compares_every_tensor_once_by_name() -> None:
+    check = Run(max_norm=0.1).step()
+    assert check is not None
+    parameters = [f"{i}.{name}" for i in (0, 2, 4) for name in ("weight", "bias")]
+    assert [quantity.name for quantity in check.plan.quantities] == [
+        *(f"{i}.output" for i in range(5)),
+        *("loss", "loss.grad_prediction", "4.grad_weight", "4.grad_bias", "4.grad_input", "3.grad_input"),
+        *("2.grad_weight", "2.grad_bias", "2.grad_input", "1.grad_input", "0.grad_weight", "0.grad_bias"),
+        "clipped gradient",
+        *(f"updated {name}" for name in parameters),
+    ]
+    assert len(check.absolute) == len(check.scale) == 24
+    assert check.record()["tensors"] == 24
+    assert np.all(check.scale > 0)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_parameters_may_be_set_between_checked_steps(momentum: float) -> None:
+    run = Run(momentum=momentum)
+    for _ in range(3):
+        run.step()
+        run.model.load_state_dict({name: 2 * value for name, value in run.model.state_dict().items()})
+        run.step()
+        run.optimizer.lr /= 2
+
+
+def wrong_sgd(change: Callable[[SGD], None]) -> Callable[..., None]:
+    def step(right: Callable[[SGD], None], optimizer: SGD) -> None:
+        right(optimizer)
+        change(optimizer)
+
+    return step
+
+
+def moves_twice(optimizer: SGD) -> None:
+    optimizer.model.param_arena -= optimizer.lr * optimizer.model.grad_arena
+
+
+def moves_one_parameter_more(optimizer: SGD) -> None:
+    optimizer.model.param_arena[-1] *= 1.0001
+
+
+def forgets_momentum(optimizer: SGD) -> None:
+    assert optimizer.velocity is not None
+    optimizer.velocity[...] = 0
+
+
+def decays_momentum(optimizer: SGD) -> None:
+    assert optimizer.velocity is not None
+    optimizer.velocity *= np.float32(0.999)
+
+
+@pytest.mark.parametrize(
+    ("change", "first_seen", "name"),
+    [
+        (moves_twice, 1, "updated 0.weight"),
+        (moves_one_parameter_more, 1, "updated 4.bias"),
+        (forgets_momentum, 2, "updated 0.weight"),
+        (decays_momentum, 2, "updated 0.weight"),
+    ],
+)
+def test_a_wrong_step_is_caught_and_named(change: Callable[[SGD], None], first_seen: int, name: str) -> None:
+    run = Run(momentum=0.9)
+    replace_method(run.optimizer, "step", wrong_sgd(change))
+    for _ in range(first_seen - 1):
+        run.step()
+    with pytest.raises(GradientMismatch, match=f"wrong first in optimizer: {name}") as caught:
+        run.step()
+    assert all(comparison.layer == "optimizer" for comparison in caught.value.report.comparisons)
+
+
+def test_a_step_that_was_forgotten_is_caught() -> None:
+    run = Run()
+    replace_method(run.optimizer, "step", lambda *_: None)
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 0\.weight"):
+        run.step()
+
+
+def clips_to_half(grad: Any, max_norm: float) -> None:
+    clip_grad_norm(grad, max_norm / 2)
+
+
+def clips_every_element(grad: Any, max_norm: float) -> None:
+    np.clip(grad, -max_norm, max_norm, out=grad)
+
+
+def does_not_clip(grad: Any, max_norm: float) -> None:
+    pass
+
+
+@each_dtype
+@pytest.mark.parametrize("clip", [clips_to_half, clips_every_element, does_not_clip])
+def test_wrong_clipping_is_caught_and_named(clip: Callable[[Any, float], None], dtype: str) -> None:
+    with pytest.raises(GradientMismatch, match="wrong first in clip_grad_norm: clipped gradient"):
+        Run(dtype, max_norm=0.1).step(clip)
+
+
+@each_dtype
+@pytest.mark.parametrize("max_norm", [0.01, 1e6])
+def test_right_clipping_passes(max_norm: float, dtype: str) -> None:
+    run = Run(dtype, max_norm=max_norm, momentum=0.9)
+    for _ in range(5):
+        run.step()
+
+
+@pytest.mark.parametrize("name", ["grad_weight", "grad_input"])
+def test_clipping_hides_no_wrong_factor(name: str) -> None:
+    """Clipped to one norm, a gradient and twice the gradient are the same: so they are compared before."""
+    model = Sequential(Linear(3, 4, bias=False), Linear(4, 4, bias=False))
+    break_gradient(model.layers[1], name, lambda grad: 2 * grad)
+    checker = GradientChecker(model, MSELoss(), max_norm=0.01)
+    with checker.recording():
+        checker.run(*batch())
+        clip_grad_norm(model.grad_arena, 0.01)
+    with pytest.raises(GradientMismatch, match=rf"wrong first in 1 \(Linear\): 1\.{name}"):
+        checker.compare()
+
+
+def test_a_parameter_that_overflows_is_not_finite() -> None:
+    run = Run()
+    run.optimizer.lr = 3e38
+    run.model.param_arena *= 10
+    with np.errstate(over="ignore"), pytest.raises(NotFiniteError, match=r"updated .* holds a value that is not"):
+        run.step()
+
+
+@pytest.mark.parametrize("scheduler", [StepLR(2, 0.5), CosineAnnealingLR(5)])
+def test_the_schedule_is_torchs_or_it_stops_the_epoch(scheduler: Any) -> None:
+    optimizer = SGD(net(), lr=0.1)
+    checker = GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=scheduler)
+    assert checker.update is not None
+    for epoch in range(5):
+        optimizer.lr = scheduler.lr(0.1, epoch)
+        checker.update.start_epoch(epoch)
+    optimizer.lr = scheduler.lr(0.1, 5) * 1.000001 + 1e-9
+    with pytest.raises(GradientMismatch, match=r"scheduler: lr is .*, torch's is"):
+        checker.update.start_epoch(5)
