@@ -57,10 +57,16 @@ def differentiate(
     node = input
     for function, calls in zip(twin.functions, recorded.layers, strict=True):
         node = function(node)
-        outputs.append(node.detach())
-        # Replaces the value and keeps the graph. What torch saved for its own backward stays as it was, and the
-        # tensor in `outputs` keeps torch's value.
-        node.data = move(_tensor(calls.output, dtype))
+        ours = move(_tensor(calls.output, dtype))
+        # Both replace the value and keep the graph; `outputs` keeps torch's value.
+        if hasattr(node.grad_fn, "_saved_result"):
+            # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
+            # of a saturated tanh, 1 - output**2 hangs on the last bit.
+            outputs.append(node.detach().clone())
+            node.data.copy_(ours)
+        else:
+            outputs.append(node.detach())
+            node.data = ours
         nodes.append(node)
         if move_grad is not None and node.requires_grad:
             node.register_hook(move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
