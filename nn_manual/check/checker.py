@@ -233,7 +233,6 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
 
     input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError where they don't fit.
     """
-    model.output_shape(input.shape)
     checker = GradientChecker(model, loss, input_grad=True)
     # What a backward forgets to write, or adds to, shows.
     model.grad_arena.fill(np.nan)

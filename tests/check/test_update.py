@@ -145,6 +145,15 @@ def test_a_wrong_step_is_caught_and_named(change: Callable[[SGD], None], first_s
     assert all(comparison.layer == "optimizer" for comparison in caught.value.report.comparisons)
 
 
+def test_setting_parameters_does_not_excuse_a_wrong_momentum() -> None:
+    run = Run(momentum=0.9)
+    replace_method(run.optimizer, "step", wrong_sgd(forgets_momentum))
+    run.step()
+    run.model.param_arena *= 2
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 0\.weight"):
+        run.step()
+
+
 def test_a_step_that_was_forgotten_is_caught() -> None:
     run = Run()
     replace_method(run.optimizer, "step", lambda *_: None)
