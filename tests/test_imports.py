@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": TRAINING | {"check", "data", "config", "metrics", "plotting", "trainer"},
     "cli": TRAINING | {"check", "data", "config", "metrics", "plotting", "trainer", "run"},
     "__main__": {"cli"},
+    "pytest_plugin": {"arrays", "layers", "check"},
 }
 
 #: The parts that may import each heavy library.

@@ -6,9 +6,11 @@ near zero those of an eps. So each component meets each kind of input with each 
 
 from __future__ import annotations
 
+import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,18 +128,26 @@ def catalogue(seed: int = 0) -> CatalogueReport:
     entries = []
     for dtype in DTYPES:
         for layer, shape in layer_examples():
-            entries.append(_entry(_label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
+            entries.append(entry(label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
         for loss in loss_examples():
-            entries.append(_entry(_label(loss), dtype, loss_cases(loss, dtype, seed)))
+            entries.append(entry(label(loss), dtype, loss_cases(loss, dtype, seed)))
         for name, settings in SGD_SETTINGS.items():
-            entries.append(_entry(name, dtype, sgd_cases(settings, dtype, seed)))
+            entries.append(entry(name, dtype, sgd_cases(settings, dtype, seed)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
 
 
-def layer_examples() -> list[tuple[Layer, Shape]]:
-    """The examples of every public concrete layer."""
-    classes = (getattr(layers, name) for name in layers.__all__ if name != "Layer")
-    return [example for layer_class in classes for example in layer_class.examples()]
+def layer_examples(module: ModuleType = layers) -> list[tuple[Layer, Shape]]:
+    """The examples of every public concrete layer that a module, or a package's modules, define; not of those that it
+    only imports.
+    """
+    return [
+        example
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and issubclass(thing, Layer) and not name.startswith("_")
+        if is_dataclass(thing) and not inspect.isabstract(thing)
+        if f"{thing.__module__}.".startswith(f"{module.__name__}.")
+        for example in thing.examples()
+    ]
 
 
 def loss_examples() -> list[Loss]:
@@ -164,11 +174,13 @@ def _case(description: str, report: GradientReport) -> Case:
     return Case(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
 
 
-def layer_cases(layer: Layer, input_shape: Shape, dtype: str, seed: int) -> Iterator[Case]:
-    """The layer alone, for each kind of input with each kind of upstream gradient."""
+def layer_cases(
+    layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
+) -> Iterator[Case]:
+    """The layer alone, for each kind of input with each of these kinds of upstream gradient."""
     generator = np.random.default_rng(seed)
     model = Sequential(layer, seed=seed, dtype=dtype)
-    for kind, upstream in itertools.product(KINDS, KINDS):
+    for kind, upstream in itertools.product(KINDS, upstreams):
         model.reset_parameters(generator)  # or parameters of before would pass for today's
         input = draw(kind, input_shape, dtype, generator)
         grad_output = draw(upstream, layer.output_shape(input_shape), dtype, generator)
@@ -214,7 +226,8 @@ def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_clas
             yield Case(f"{kind} input, step {step}", record["tensors"], record["relative"] / record["tolerance"])
 
 
-def _entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
+def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
+    """Run the cases of a component up to the first that fails."""
     done = []
     for case in cases:
         done.append(case)
@@ -229,9 +242,11 @@ def _entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
     return Entry(component, dtype, len(done), num_tensors, worst, failure, done[-1].description)
 
 
-def _label(component: Any) -> str:
+def label(component: Any) -> str:
     """The component as one would write it: required fields, and the others where they are not the default."""
     arguments = []
+    if not is_dataclass(component):  # a Sequential
+        return repr(component)
     for item in fields(component):
         value = getattr(component, item.name)
         if item.default is MISSING:
