@@ -1,23 +1,22 @@
-"""The run directory's files, written and read.
+"""What a run directory says.
 
     config.yaml         the resolved config, text
     metrics.jsonl       one JSON object a line for each epoch
     gradients.jsonl     one JSON object a line for each checked step; empty where the check is off
     model.safetensors   the weights under torch's names
 
-A reader can meet these files while the run still writes them, or after it was killed: a file that is replaced is
-whole at every instant, old or new, and a file that grows lacks at most the end of its last line.
+A reader can meet these files while the run still writes them, or after it was killed: nn_manual.files writes them.
 Reading executes and imports nothing that lies in a run.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +24,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
+from nn_manual.files import read_file
 
 CONFIG_FILE = "config.yaml"
 METRICS_FILE = "metrics.jsonl"
@@ -56,128 +56,23 @@ GRADIENTS_COLUMNS: dict[str, type] = {
     "tolerance": float,
     "ulps": float,
 }
+#: The key of gradients.jsonl that holds the ledger: {tensor: [percent, ULPs]}, every tensor in the order in which a
+#: mistake would spread.
+ERRORS = "errors"
 
 
-def check_run_directory(path: Path) -> None:
-    """Raise DataError, naming `path`, if it holds anything already or is no directory. One that isn't there is fine."""
-    try:
-        contents = sorted(os.listdir(path))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise DataError(f"{path}: the run directory can't be made: {error.strerror}") from error
-    if contents:
-        raise DataError(f"{path}: the run directory exists and isn't empty, it holds {contents[0]}")
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """How far each tensor of each checked step was from torch's: two arrays (steps, tensors), float64.
 
-
-def create_run_directory(path: Path) -> Path:
-    """Make the directory `path`, its parents too, and return it. One that exists and is empty is taken as it is.
-
-    Raises DataError, naming `path`, if it holds anything already, is no directory or can't be made.
-    """
-    check_run_directory(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{path}: the run directory can't be made: {error.strerror}") from error
-    return path
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` to the file `path`, so that whoever opens `path` finds all of it or what was there before.
-
-    The bytes go to a temporary file in the same directory (a rename is atomic only within one file system), reach
-    the disk, and then take the name. Whatever stops this, KeyboardInterrupt included, the temporary file is
-    removed. Raises DataError, naming `path`, where the system refuses.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_directory(path.parent)
-    except OSError as error:
-        raise DataError(f"{path}: can't be written: {error.strerror}") from error
-
-
-def _sync_directory(path: Path) -> None:
-    """Bring a directory's entries to the disk: without it a power cut can undo a rename."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class JsonLines:
-    """A new file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
-
-    Floats are written as their repr, so they read back to the same bits. JSON has no infinity and no NaN: both are
-    written as null. Lines wait in memory until `flush`, `close`, or until BUFFERED_LINES have gathered, and reach
-    the file whole: where the disk refuses, the part of a line that got through is cut off again.
-
-    Opening, flushing and closing raise DataError, naming the file; it is an error if `path` exists.
+    A 0 says that all elements were equal, and nothing else is written as 0.
     """
 
-    #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
-    BUFFERED_LINES = 4096
-
-    # One encoder for all lines: json.dumps with options would build a new one for each.
-    _encode = json.JSONEncoder(allow_nan=False).encode
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lines: list[str] = []
-        try:
-            self._file = path.open("xb", buffering=0)
-        except OSError as error:
-            raise DataError(f"{path}: can't be written: {error.strerror}") from error
-
-    def append(self, record: dict[str, Any]) -> None:
-        """Add one line. Values are Python's own numbers, strings, or None; TypeError for what JSON does not know."""
-        try:
-            line = self._encode(record)
-        except ValueError:  # an infinity or NaN: rare, so that looking for it costs the other lines nothing
-            line = self._encode({key: _finite_or_none(value) for key, value in record.items()})
-        self._lines.append(line)
-        if len(self._lines) >= self.BUFFERED_LINES:
-            self.flush()
-
-    def flush(self) -> None:
-        """Hand the lines that wait in memory to the system."""
-        # Taken out first: whatever happens below, no line is written twice.
-        lines, self._lines = self._lines, []
-        remaining = memoryview("".join(f"{line}\n" for line in lines).encode())
-        size_before = self._file.tell()
-        try:
-            while remaining:
-                remaining = remaining[self._file.write(remaining) :]
-        except OSError as error:
-            self._file.truncate(size_before)
-            raise DataError(f"{self.path}: can't be written: {error.strerror}") from error
-
-    def close(self) -> None:
-        """Flush, and let go of the file."""
-        try:
-            self.flush()
-        finally:
-            self._file.close()
-
-    def __enter__(self) -> JsonLines:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def _finite_or_none(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    tensors: tuple[str, ...]
+    #: max|ours - torch|, in percent of what the tolerance allows; above 100 only where it was rounding.
+    percent: Array
+    #: The same in units of the last place at the tensor's largest magnitude.
+    ulps: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,34 +87,26 @@ class Run:
     metrics: dict[str, Array]
     #: The columns of GRADIENTS_COLUMNS, one entry a checked step; length 0 where the check was off.
     gradients: dict[str, Array]
+    #: One row a checked step.
+    ledger: Ledger
 
 
 def read_run(path: Path) -> Run:
     """Read the run directory `path`. The last line of a .jsonl file may lack its end and is then left out.
 
     Raises DataError, with the file and the line, for a file that is missing or can't be read, a line that isn't a
-    JSON object, a key that is missing, and a value of the wrong type. null stands for a float that was not
-    finite and is read as NaN. Keys without a meaning here are passed over.
+    JSON object, a key that is missing, a value of the wrong type, and a step whose tensors are not those of the first.
+    null stands for a float that was not finite and is read as NaN. Keys without a meaning here are passed over.
     """
     try:
-        config = _read(path / CONFIG_FILE).decode()
+        config = read_file(path / CONFIG_FILE).decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path / CONFIG_FILE}: is not UTF-8 text: {error}") from error
     # A directory's name is bytes: those that are no UTF-8 would fail to print.
     name = os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace")
-    return Run(
-        name,
-        config,
-        _read_columns(path / METRICS_FILE, METRICS_COLUMNS, OPTIONAL_COLUMNS),
-        _read_columns(path / GRADIENTS_FILE, GRADIENTS_COLUMNS),
-    )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror}") from error
+    records = list(_read_records(path / METRICS_FILE))
+    metrics = _columns(path / METRICS_FILE, records, METRICS_COLUMNS, OPTIONAL_COLUMNS)
+    return Run(name, config, metrics, *_read_gradients(path / GRADIENTS_FILE))
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -230,21 +117,54 @@ def _refuse_constant(name: str) -> NoReturn:
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def _read_records(path: Path) -> list[dict[str, Any]]:
+def _read_records(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a .jsonl file, one for each line."""
-    lines = _read(path).splitlines(keepends=True)
-    records = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(io.BytesIO(read_file(path)), start=1):
         try:
             record = _decoder.decode(line.decode())
         except (ValueError, RecursionError) as error:  # RecursionError: brackets nested a thousand deep
-            if number == len(lines) and not line.endswith(b"\n"):
-                break
+            if not line.endswith(b"\n"):  # the last line, and torn
+                return
             raise DataError(f"{path}:{number}: is not JSON: {error}") from error
         if not isinstance(record, dict):
             raise DataError(f"{path}:{number}: expected a JSON object, not {_shown(record)}")
+        yield record
+
+
+def _read_gradients(path: Path) -> tuple[dict[str, Array], Ledger]:
+    """The columns of gradients.jsonl, and its ledger."""
+    records: list[dict[str, Any]] = []
+    rows: list[Array] = []
+    tensors: tuple[str, ...] = ()
+    for number, record in enumerate(_read_records(path), start=1):
+        if ERRORS not in record:
+            raise DataError(f'{path}:{number}: "{ERRORS}" is missing')
+        # Out of the record, and an array at once: a long run's ledger takes gigabytes as Python's lists of floats.
+        errors = record.pop(ERRORS)
+        row = _ledger_row(errors)
+        if row is None:
+            raise DataError(f'{path}:{number}: "{ERRORS}" is {_shown(errors)}, expected {{tensor: [percent, ULPs]}}')
+        tensors = tensors if records else tuple(errors)
+        if tuple(errors) != tensors:
+            raise DataError(f'{path}:{number}: "{ERRORS}" has other tensors than the first line')
         records.append(record)
-    return records
+        rows.append(row)
+    percent, ulps = np.array(rows, np.float64).reshape(len(rows), len(tensors), 2).transpose(2, 0, 1)
+    return _columns(path, records, GRADIENTS_COLUMNS), Ledger(tensors, percent, ulps)
+
+
+def _ledger_row(errors: object) -> Array | None:
+    """The values of {tensor: [percent, ULPs]} as an array (tensors, 2); None where `errors` is something else."""
+    # Each of these runs over all tensors without a line of Python: the file has one for each step.
+    if not isinstance(errors, dict) or not set(map(type, errors.values())) <= {list}:
+        return None
+    numbers = list(chain.from_iterable(errors.values()))
+    if not set(map(len, errors.values())) <= {2} or not set(map(type, numbers)) <= {float, int}:
+        return None
+    try:
+        return np.array(numbers, np.float64).reshape(-1, 2)
+    except OverflowError:  # an integer beyond 1.8e308
+        return None
 
 
 #: For each type of column: what JSON may hold there, the array's dtype, and the name in messages. An integer does
@@ -256,9 +176,13 @@ _COLUMN_TYPES: dict[type, tuple[set[type], type, str]] = {
 }
 
 
-def _read_columns(path: Path, types: Mapping[str, type], optional: frozenset[str] = frozenset()) -> dict[str, Array]:
-    """The columns of a .jsonl file. A column in `optional` is in every line or in none."""
-    records = _read_records(path)
+def _columns(
+    path: Path,
+    records: Sequence[Mapping[str, Any]],
+    types: Mapping[str, type],
+    optional: frozenset[str] = frozenset(),
+) -> dict[str, Array]:
+    """The columns of a .jsonl file's records. A column in `optional` is in every record or in none."""
     columns: dict[str, Array] = {}
     for key, kind in types.items():
         if key in optional and not any(key in record for record in records):
@@ -279,38 +203,3 @@ def _shown(value: object) -> str:
     """`value` in a message: as JSON, and not more of it than a line holds."""
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:40]}..."
-
-
-def write_weights(path: Path, weights: Mapping[str, Array]) -> str:
-    """Write named arrays as a safetensors file, atomically; returns the SHA-256 of the file, in hexadecimal.
-
-    The names are torch's (`0.weight`), so `safetensors.torch.load_file` gives a state dict. The format has no
-    checksum and a flipped bit mostly loads as another number: keep the digest (summary.json's `model_sha256`)
-    and hand it to `read_weights`. Raises DataError where the file can't be written.
-    """
-    import safetensors.numpy
-
-    # safetensors reads an array's memory from its first byte on, whatever its strides.
-    data = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in weights.items()})
-    write_atomically(path, data)
-    return hashlib.sha256(data).hexdigest()
-
-
-def read_weights(path: Path, sha256: str | None = None) -> dict[str, Array]:
-    """The named arrays of a safetensors file.
-
-    Raises DataError, naming the file, if it can't be read, is not of this format, holds a dtype that numpy lacks,
-    or has another SHA-256 than the one given.
-    """
-    import safetensors
-    import safetensors.numpy
-
-    data = _read(path)
-    if sha256 is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
-        raise DataError(f"{path}: is corrupt: its SHA-256 is {found}, recorded was {sha256}")
-    try:
-        return safetensors.numpy.load(data)
-    except safetensors.SafetensorError as error:
-        raise DataError(f"{path}: is not a whole safetensors file: {error}") from error
-    except KeyError as error:  # safetensors.numpy looks the dtype up in a table
-        raise DataError(f"{path}: holds the dtype {error}, which numpy does not have") from error

@@ -18,7 +18,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.metrics import Run, read_run, write_atomically
+from nn_manual.files import write_atomically
+from nn_manual.metrics import Run, read_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nn_manual import metrics
+from nn_manual import files, metrics
 from nn_manual.arrays import DTYPES
 from nn_manual.config import EarlyStopping, RunConfig, check_sizes, dump_config
 from nn_manual.data import Split, batches, num_batches
@@ -107,7 +107,7 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
     `directory` must not exist or be empty. Raises the errors of nn_manual.errors. Whatever ends a run early,
     KeyboardInterrupt too, gets a note that says where it stopped; the files in `directory` are whole.
     """
-    metrics.check_run_directory(directory)
+    files.check_run_directory(directory)
     split, model = load(config)
     trainer = Trainer(
         model,
@@ -117,7 +117,7 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
         lr_scheduler=config.lr_scheduler,
         check_every=config.gradient_check.every,
     )
-    metrics.create_run_directory(directory)
+    files.create_run_directory(directory)
     try:
         return _train(config, trainer, split, directory)
     except BaseException as end:
@@ -131,11 +131,11 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
 
 def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -> dict[str, Any]:
     """The run itself, in a directory that is there."""
-    metrics.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
+    files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
     tally = GradientTally()
     with (
-        metrics.JsonLines(directory / metrics.METRICS_FILE) as epochs,
-        metrics.JsonLines(directory / metrics.GRADIENTS_FILE) as gradients,
+        files.JsonLines(directory / metrics.METRICS_FILE) as epochs,
+        files.JsonLines(directory / metrics.GRADIENTS_FILE) as gradients,
     ):
         for record in _epochs(config, trainer, split, tally, gradients):
             epochs.append(record)
@@ -146,7 +146,7 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
 
 
 def _epochs(
-    config: RunConfig, trainer: Trainer, split: Split, tally: GradientTally, gradients: metrics.JsonLines
+    config: RunConfig, trainer: Trainer, split: Split, tally: GradientTally, gradients: files.JsonLines
 ) -> Iterator[dict[str, Any]]:
     """Train epoch by epoch; the line of metrics.jsonl of each."""
     start, early_stop = time.perf_counter(), EarlyStop(config.early_stopping)
@@ -158,7 +158,7 @@ def _epochs(
             losses.append((step.loss, step.num_examples))
             if step.check is not None:
                 line = {"step": step.number, **step.check.record()}
-                gradients.append(line)
+                gradients.append(line, errors=step.check.ledger())
                 tally.add(line)
         train_loss = trainer.mean_loss("the training loss", losses)
         record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps, "train_loss": train_loss}
@@ -175,7 +175,7 @@ def _epochs(
 
 def _finish(directory: Path, model: Sequential, tally: GradientTally, last: dict[str, Any]) -> dict[str, Any]:
     """Write the weights, the summary and the figure."""
-    sha256 = metrics.write_weights(directory / metrics.WEIGHTS_FILE, model.state_dict())
+    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, model.state_dict())
     summary = {
         **last,
         "parameters": model.num_parameters,
@@ -188,6 +188,6 @@ def _finish(directory: Path, model: Sequential, tally: GradientTally, last: dict
         },
         "model_sha256": sha256,
     }
-    metrics.write_atomically(directory / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
+    files.write_atomically(directory / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
     plot_runs([directory], directory / FIGURE_FILE)
     return summary

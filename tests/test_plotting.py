@@ -18,7 +18,8 @@ from matplotlib.lines import Line2D
 
 from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.metrics import JsonLines, Run, create_run_directory, write_atomically
+from nn_manual.files import JsonLines, create_run_directory, write_atomically
+from nn_manual.metrics import Ledger, Run
 from nn_manual.plotting import FORMATS, MAXIMUM_POINTS, SETTINGS, draw_runs, plot_runs, smooth, steps_to_draw
 
 LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Worst gradient error by step"
@@ -48,7 +49,8 @@ def make_run(
         "relative": np.array(errors, np.float64),
         "tolerance": np.full(num_steps, tolerance),
     }
-    return Run(name, "", metrics, gradients)
+    ledger = Ledger(("0.output", "loss"), *np.zeros((2, num_steps, 2)))
+    return Run(name, "", metrics, gradients, ledger)
 
 
 def write_run(path: Path, num_epochs: int = 3, num_steps: int = 6) -> Path:
@@ -61,7 +63,8 @@ def write_run(path: Path, num_epochs: int = 3, num_steps: int = 6) -> Path:
     with JsonLines(path / "gradients.jsonl") as lines:
         for step in range(1, num_steps + 1):
             errors = {"absolute": 1e-8, "relative": 1e-7 * step, "tolerance": 1e-5, "ulps": 1.5}
-            lines.append({"step": step, "tensors": 9, "worst": "0.grad_weight", **errors})
+            ledger = {"0.output": [0, 0], "0.grad_weight": [step, 1.5]}
+            lines.append({"step": step, "tensors": 2, "worst": "0.grad_weight", **errors, "errors": ledger})
     return path
 
 

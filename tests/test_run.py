@@ -16,8 +16,9 @@ from nn_manual import run as run_module
 from nn_manual.config import EarlyStopping, RunConfig, load_config
 from nn_manual.data import Spirals
 from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
+from nn_manual.files import read_weights
 from nn_manual.layers import Tanh
-from nn_manual.metrics import read_run, read_weights
+from nn_manual.metrics import read_run
 from nn_manual.model import Sequential
 from nn_manual.run import EarlyStop, check, default_run_directory, load, run
 
@@ -54,6 +55,15 @@ def test_files_of_a_run(config_path: Path, tmp_path: Path) -> None:
     assert [step["step"] for step in steps] == list(range(1, 10))
     assert {step["tensors"] for step in steps} == {NUM_TENSORS}
     assert all(step["relative"] <= step["tolerance"] <= 1e-5 for step in steps)
+
+    for step in steps:
+        ledger = step.pop("errors")
+        assert len(ledger) == NUM_TENSORS
+        percent, ulps = ledger[step["worst"]]
+        # Three digits: half a unit of the last is at most a 200th.
+        assert percent == pytest.approx(100 * step["relative"] / step["tolerance"], rel=5e-3)
+        assert percent == max(percent for percent, _ in ledger.values())
+        assert ulps == pytest.approx(step["ulps"], rel=5e-3)
 
     assert {name: summary[name] for name in columns} == epochs[-1]
     assert summary["parameters"] == 2 * 8 + 8 + 8 * 2 + 2

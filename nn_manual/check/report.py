@@ -15,6 +15,9 @@ from nn_manual.check.plan import Plan
 #: Columns of a terminal.
 WIDTH = 80
 
+#: What a ledger has for infinity, which JSON does not have.
+LARGEST = 1e99
+
 
 @dataclass(frozen=True, eq=False)
 class StepCheck:
@@ -29,24 +32,35 @@ class StepCheck:
     scale: Array
     rounding: frozenset[str]
 
-    @property
-    def worst(self) -> int:
-        """The index in the plan of the quantity nearest to its tolerance."""
-        allowed = self.plan.tolerances * self.scale
-        return int(np.argmax(self.absolute / np.where(allowed > 0, allowed, 1)))
-
     def record(self) -> dict[str, Any]:
-        """The line of gradients.jsonl, without the step: how many tensors, and the worst one's errors."""
-        quantity, absolute, scale = self.plan.quantities[self.worst], self.absolute[self.worst], self.scale[self.worst]
+        """The line of gradients.jsonl, without the step and the ledger: how many tensors, and the errors of the one
+        nearest to its tolerance.
+        """
+        allowed = self.plan.tolerances * self.scale
+        worst = int((self.absolute / np.where(allowed > 0, allowed, 1)).argmax())
+        quantity, absolute, scale = self.plan.quantities[worst], float(self.absolute[worst]), float(self.scale[worst])
         record: dict[str, Any] = {
             "tensors": len(self.absolute),
             "worst": quantity.name,
-            "absolute": float(absolute),
-            "relative": relative(float(absolute), float(scale)),
+            "absolute": absolute,
+            "relative": relative(absolute, scale),
             "tolerance": quantity.tolerance,
-            "ulps": ulps(float(absolute), float(scale), self.plan.dtype),
+            "ulps": ulps(absolute, scale, self.plan.dtype),
         }
         return {**record, "rounding": sorted(self.rounding)} if self.rounding else record
+
+    def ledger(self) -> str:
+        """Every tensor's error, in the plan's order, as JSON: {tensor: [percent of the tolerance, ULPs]}.
+
+        [0, 0] says that all elements are equal: the others are rounded to three digits, but never to 0. Where torch's
+        tensor is all zeros and ours is not, both numbers may be LARGEST.
+        """
+        errors = np.empty((len(self.absolute), 2))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # torch's tensor is all zeros
+            errors[:, 0] = 100 * self.absolute / (self.plan.tolerances * self.scale)
+            errors[:, 1] = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
+        errors[self.absolute == 0] = 0
+        return self.plan.ledger % tuple(np.minimum(errors, LARGEST).ravel().tolist())
 
 
 @dataclass(frozen=True)

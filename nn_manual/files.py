@@ -1,0 +1,190 @@
+"""The files of a run, written so that nobody ever finds half of one: replaced whole, or growing line by line.
+
+A reader can meet a file while it is written, or after the writer was killed: one that is replaced is whole at every
+instant, old or new, and one that grows lacks at most the end of its last line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.errors import DataError
+
+
+def check_run_directory(path: Path) -> None:
+    """Raise DataError, naming `path`, if it holds anything already or is no directory. One that isn't there is fine."""
+    try:
+        contents = sorted(os.listdir(path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{path}: the run directory can't be made: {error.strerror}") from error
+    if contents:
+        raise DataError(f"{path}: the run directory exists and isn't empty, it holds {contents[0]}")
+
+
+def create_run_directory(path: Path) -> Path:
+    """Make the directory `path`, its parents too, and return it. One that exists and is empty is taken as it is.
+
+    Raises DataError, naming `path`, if it holds anything already, is no directory or can't be made.
+    """
+    check_run_directory(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{path}: the run directory can't be made: {error.strerror}") from error
+    return path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write `data` to the file `path`, so that whoever opens `path` finds all of it or what was there before.
+
+    The bytes go to a temporary file in the same directory (a rename is atomic only within one file system), reach
+    the disk, and then take the name. Whatever stops this, KeyboardInterrupt included, the temporary file is
+    removed. Raises DataError, naming `path`, where the system refuses.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise DataError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _sync_directory(path: Path) -> None:
+    """Bring a directory's entries to the disk: without it a power cut can undo a rename."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class JsonLines:
+    """A new file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
+
+    Floats are written as their repr, so they read back to the same bits. JSON has no infinity and no NaN: both are
+    written as null. Lines wait in memory until `flush`, `close`, or until BUFFERED_LINES have gathered, and reach
+    the file whole: where the disk refuses, the part of a line that got through is cut off again.
+
+    Opening, flushing and closing raise DataError, naming the file; it is an error if `path` exists.
+    """
+
+    #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
+    BUFFERED_LINES = 4096
+
+    # One encoder for all lines: json.dumps with options would build a new one for each.
+    _encode = json.JSONEncoder(allow_nan=False).encode
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lines: list[str] = []
+        try:
+            self._file = path.open("xb", buffering=0)
+        except OSError as error:
+            raise DataError(f"{path}: can't be written: {error.strerror}") from error
+
+    def append(self, record: dict[str, Any], **encoded: str) -> None:
+        """Add one line. Values are Python's own numbers, strings, or None; TypeError for what JSON does not know.
+
+        `encoded` holds further values as the JSON text that they already are.
+        """
+        try:
+            line = self._encode(record)
+        except ValueError:  # an infinity or NaN: rare, so that looking for it costs the other lines nothing
+            line = self._encode({key: _finite_or_none(value) for key, value in record.items()})
+        for key, text in encoded.items():
+            line = f'{line[:-1]}, "{key}": {text}}}'
+        self._lines.append(line)
+        if len(self._lines) >= self.BUFFERED_LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand the lines that wait in memory to the system."""
+        # Taken out first: whatever happens below, no line is written twice.
+        lines, self._lines = self._lines, []
+        remaining = memoryview("".join(f"{line}\n" for line in lines).encode())
+        size_before = self._file.tell()
+        try:
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
+        except OSError as error:
+            self._file.truncate(size_before)
+            raise DataError(f"{self.path}: can't be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Flush, and let go of the file."""
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _finite_or_none(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_file(path: Path) -> bytes:
+    """The file's bytes. Raises DataError, naming `path`, where the system refuses."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {error.strerror}") from error
+
+
+def write_weights(path: Path, weights: Mapping[str, Array]) -> str:
+    """Write named arrays as a safetensors file, atomically; returns the SHA-256 of the file, in hexadecimal.
+
+    The names are torch's (`0.weight`), so `safetensors.torch.load_file` gives a state dict. The format has no
+    checksum and a flipped bit mostly loads as another number: keep the digest (summary.json's `model_sha256`)
+    and hand it to `read_weights`. Raises DataError where the file can't be written.
+    """
+    import safetensors.numpy
+
+    # safetensors reads an array's memory from its first byte on, whatever its strides.
+    data = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in weights.items()})
+    write_atomically(path, data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_weights(path: Path, sha256: str | None = None) -> dict[str, Array]:
+    """The named arrays of a safetensors file.
+
+    Raises DataError, naming the file, if it can't be read, is not of this format, holds a dtype that numpy lacks,
+    or has another SHA-256 than the one given.
+    """
+    import safetensors
+    import safetensors.numpy
+
+    data = read_file(path)
+    if sha256 is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
+        raise DataError(f"{path}: is corrupt: its SHA-256 is {found}, recorded was {sha256}")
+    try:
+        return safetensors.numpy.load(data)
+    except safetensors.SafetensorError as error:
+        raise DataError(f"{path}: is not a whole safetensors file: {error}") from error
+    except KeyError as error:  # safetensors.numpy looks the dtype up in a table
+        raise DataError(f"{path}: holds the dtype {error}, which numpy does not have") from error
