@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nn_manual import ops
+    from nn_manual.check.autograd import as_autograd_function
     from nn_manual.check.checker import GradientChecker, check_gradients
+    from nn_manual.check.functions import check_function
     from nn_manual.check.report import GradientReport
     from nn_manual.config import RunConfig, load_config
     from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
@@ -26,6 +28,8 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
 #: Where each public name lives. Modules load when a name is first used: the command line answers --help without
 #: numpy, and nothing loads torch before a check.
 _HOMES = {
+    "as_autograd_function": "check.autograd",
+    "check_function": "check.functions",
     "GradientChecker": "check.checker",
     "check_gradients": "check.checker",
     "GradientReport": "check.report",
@@ -68,6 +72,8 @@ __all__ = [
     "Tanh",
     "TraceLoss",
     "Trainer",
+    "as_autograd_function",
+    "check_function",
     "check_gradients",
     "clip_grad_norm",
     "load_config",
