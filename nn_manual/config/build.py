@@ -11,6 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.registry import KINDS, nearest, registry
 from nn_manual.config.tree import Errors, Node, Place
+from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 
@@ -18,11 +19,13 @@ from nn_manual.model import Sequential
 class Builder:
     """Makes objects of nodes. What can't be made is MISSING, and the reason is in `errors`.
 
-    `path` is the dotted path of what is being made, as in an override; `places` gets each component's.
+    `path` is the dotted path of what is being made, as in an override; `places` gets each component's. Relative paths
+    count from `folder`; `importer` has the user's own layers.
     """
 
-    def __init__(self, folder: Path, errors: Errors) -> None:
+    def __init__(self, folder: Path, importer: Importer, errors: Errors) -> None:
         self.folder = folder
+        self.importer = importer
         self.errors = errors
         self.places: dict[str, Place] = {}
 
@@ -65,7 +68,7 @@ class Builder:
             try:
                 thing = cls(**arguments)
             except ValueError as error:
-                name = str(error).split(maxsplit=1)[0]
+                name = str(error).partition(" ")[0]
                 if name in found:  # there is no value to go on with
                     break
                 self.errors.add(node.value.get(name, node).name_place, str(error))
@@ -112,6 +115,8 @@ class Builder:
             self.errors.add(node.name_place, message)
             return MISSING
         self.places[path] = place
+        if kind is Layer and is_import_path(name):
+            return self.user_layer(name, place, arguments, f"{path}.{name}")
         known = registry(kind)
         if name not in known:
             self.errors.add(place, f"unknown {label} {name!r}{nearest(name, known)}")
@@ -119,6 +124,20 @@ class Builder:
         if known[name] is Sequential:
             return self.sequential(arguments, f"{path}.{name}")
         return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
+
+    def user_layer(self, name: str, place: Place, arguments: Node, path: str) -> Any:
+        """A layer of the user's own, whose code may raise anything."""
+        try:
+            layer = self.construct(self.importer.layer_class(name), name, arguments, path)
+            if layer is not MISSING:
+                layer.parameter_shapes()
+        except CannotImport as error:
+            self.errors.add(place, str(error))
+        except Exception as error:
+            self.errors.add(place, f"{name} raised {type(error).__name__}: {error}")
+        else:
+            return layer
+        return MISSING
 
     def optimizer(self, kind: type, node: Node, path: str) -> Any:
         """The optimizer without its model, which is built later; its ranges are checked on a model of no layers."""

@@ -17,7 +17,9 @@ from nn_manual.config.overrides import apply_override
 from nn_manual.config.registry import KINDS
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.sizes import find_misfits
-from nn_manual.config.tree import Errors, Place, parse_scalar, read_file, read_tree
+from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
+from nn_manual.config.user_layers import Importer, import_path
+from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 
 
@@ -33,13 +35,23 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     if tree is not None:
         for number, override in enumerate(overrides):
             apply_override(tree, override, Place(f"override {override!r}", column=number), errors)
-        builder = Builder(Path(os.path.abspath(path)).parent, errors)
+        folder = Path(os.path.abspath(path)).parent
+        importer = Importer(_layer_folder(tree, folder))
+        builder = Builder(folder, importer, errors)
         arguments = builder.arguments(RunConfig, "the config", tree)
+        if importer.is_used:
+            arguments["layer_folder"] = importer.folder
         find_misfits(arguments, builder.places, errors)
     errors.raise_if_any()
     config = RunConfig(**arguments)
     config.places.update(builder.places)
     return config
+
+
+def _layer_folder(tree: Node, folder: Path) -> Path:
+    """Where the user's own layers lie: asked first, whatever the order of the keys. Its type is checked with theirs."""
+    node = tree.value.get("layer_folder") if isinstance(tree.value, dict) else None
+    return folder / node.value if node is not None and isinstance(node.value, str) else folder
 
 
 def dump_config(config: RunConfig) -> str:
@@ -62,7 +74,8 @@ def _plain(thing: Any) -> Any:
         arguments = {field.name: _plain(getattr(thing, field.name)) for field in fields(thing) if field.init}
         if not isinstance(thing, tuple(KINDS)):
             return arguments
-        return {type(thing).__name__: arguments} if arguments else type(thing).__name__
+        name = import_path(type(thing)) if isinstance(thing, Layer) else type(thing).__name__
+        return {name: arguments} if arguments else name
     return str(thing) if isinstance(thing, Path) else thing
 
 

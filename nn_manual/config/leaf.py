@@ -41,7 +41,7 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
     if Path in (hint, *get_args(hint)) and isinstance(value, str):
         value = folder / value
     try:
-        return _adapter(hint).validate_python(value)
+        return adapter(hint).validate_python(value)
     except ValidationError as error:
         # Of a union each member has its errors. Those that got furthest into a list are of the member that was meant;
         # at one place they are one error with several expectations.
@@ -71,7 +71,8 @@ def describe(value: Any) -> str:
 
 
 @cache
-def _adapter(hint: Any) -> TypeAdapter[Any]:
+def adapter(hint: Any) -> TypeAdapter[Any]:
+    """pydantic's validation of a type; raises PydanticUserError for one that it can't validate."""
     return TypeAdapter(hint, config=ConfigDict(strict=True))
 
 

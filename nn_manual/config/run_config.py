@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -40,6 +41,9 @@ class RunConfig:
     `Linear: {in_features: 2, out_features: 3}`. `model` lists the layers, a `Sequential` among them being a list
     again. `optimizer(model)` makes the optimizer, which needs the model's memory. `clip_grad_norm` is the largest
     norm that the gradient keeps.
+
+    A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
+    own folder unless it is given; a resolved config names it, so that it finds the layers from anywhere.
     """
 
     seed: Annotated[int, Field(ge=0)] = 0
@@ -48,6 +52,7 @@ class RunConfig:
     batch_size: Annotated[int, Field(ge=1)]
     epochs: Annotated[int, Field(ge=1)]
     model: list[Layer]
+    layer_folder: Path | None = None
     initializer: Initializer | None = None
     loss: Loss
     optimizer: partial[SGD]

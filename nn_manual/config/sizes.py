@@ -69,6 +69,9 @@ class _Fit:
                 return layer.output_shape(shape)
             except ValueError as error:
                 self.add(path, str(error))
+            except Exception as error:  # a user's own layer may raise anything
+                self.add(path, f"output_shape raised {type(error).__name__}: {error}")
+                return None
         in_features = getattr(layer, "in_features", None)
         if in_features is None:
             return None

@@ -36,6 +36,7 @@ model:
 - Linear: {in_features: 64, out_features: 32, bias: true}
 - Sequential: [ReLU, Tanh]
 - Linear: {in_features: 32, out_features: 10, bias: true}
+layer_folder: null
 initializer: null
 loss:
   CrossEntropyLoss: {reduction: mean, label_smoothing: 0.0}

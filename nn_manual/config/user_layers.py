@@ -1,0 +1,155 @@
+"""A user's own layer, named in a config by its import path: `my_layers:Softplus` is class Softplus of my_layers.py."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import get_type_hints
+
+from pydantic.errors import PydanticUserError
+
+from nn_manual.config.leaf import adapter
+from nn_manual.config.registry import nearest, registry
+from nn_manual.layers import Layer
+
+
+class CannotImport(Exception):  # noqa: N818 - says what happened; the builder makes an error with a place of it
+    """There is no such layer, and the text says why."""
+
+
+def is_import_path(name: str) -> bool:
+    """Whether a layer's name is `module:Class`. No built-in layer's has a colon."""
+    return ":" in name
+
+
+def import_path(layer_class: type[Layer]) -> str:
+    """The name of a layer in a config: the class's own for the package's, `module:Class` for any other."""
+    name = layer_class.__name__
+    return name if registry(Layer).get(name) is layer_class else f"{layer_class.__module__}:{name}"
+
+
+class Importer:
+    """Imports layers from the modules in `folder` and from installed packages; each module once.
+
+    A module that lies in `folder` is run anew for each Importer, so that what was changed since is seen.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._modules: dict[str, ModuleType] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a layer has been imported."""
+        return bool(self._modules)
+
+    def layer_class(self, path: str) -> type[Layer]:
+        """The class that `module:Class` names. Raises CannotImport where it can't be had, and where it is no layer
+        whose keyword arguments a config can hold.
+        """
+        module_name, _, class_name = path.partition(":")
+        if not all(part.isidentifier() for part in [*module_name.split("."), class_name]):
+            raise CannotImport(f"{path!r} is no import path: a layer of one's own is named module:Class")
+        module = self._module(module_name)
+        if not hasattr(module, class_name):
+            known = [name for name, thing in vars(module).items() if _is_layer(thing)]
+            raise CannotImport(f"module {module_name!r} has no {class_name!r}{nearest(class_name, known)}")
+        thing = getattr(module, class_name)
+        if not _is_layer(thing):
+            raise CannotImport(f"{path} is not a Layer: derive it from nn_manual.layers.Layer")
+        if "__dataclass_fields__" not in vars(thing):
+            raise CannotImport(f"{path} is not a dataclass: write @dataclass(eq=False) above the class")
+        if missing := sorted(thing.__abstractmethods__):
+            raise CannotImport(f"{path} lacks {' and '.join(missing)}, which every layer has")
+        _check_fields(path, thing)
+        layer_class: type[Layer] = thing
+        return layer_class
+
+    def _module(self, name: str) -> ModuleType:
+        if name not in self._modules:
+            self._modules[name] = self._import(name)
+        return self._modules[name]
+
+    def _import(self, name: str) -> ModuleType:
+        top = name.partition(".")[0]
+        if PathFinder.find_spec(top, [str(self.folder)]) is not None:
+            self._refuse_hidden(top)
+            if not any(loaded.partition(".")[0] == top for loaded in self._modules):
+                for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == top]:
+                    del sys.modules[loaded]
+        try:
+            with _import_from(self.folder):
+                return importlib.import_module(name)
+        except (Exception, SystemExit) as error:  # a module's code may raise anything
+            if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+                modules = sorted(path.stem for path in self.folder.glob("*.py"))
+                raise CannotImport(
+                    f"no module {name!r} in {self.folder}, and none of that name is installed{nearest(name, modules)}"
+                ) from None
+            raise CannotImport(f"{_place_of(error, self.folder)}: {type(error).__name__}: {_message(error)}") from None
+
+    def _refuse_hidden(self, top: str) -> None:
+        """Raise CannotImport for a module of the folder's that bears the name of one that is installed."""
+        elsewhere = [path for path in sys.path if Path(path).resolve() != self.folder.resolve()]
+        installed = PathFinder.find_spec(top, elsewhere)
+        # One without an origin is a mere folder of that name, which Python would take last.
+        if top in sys.stdlib_module_names or (installed is not None and installed.origin is not None):
+            raise CannotImport(f"module {top!r} in {self.folder} bears the name of an installed one: rename it")
+
+
+@contextmanager
+def _import_from(folder: Path) -> Iterator[None]:
+    """Let imports look into `folder`, after all else, and leave no bytecode in it: that of a file which changes
+    within a second is mistaken for new.
+    """
+    write_nothing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path.append(str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = write_nothing
+
+
+def _is_layer(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Layer) and thing is not Layer
+
+
+def _check_fields(path: str, layer_class: type[Layer]) -> None:
+    """Raise CannotImport for a field that has no type, or one that YAML has no way to write."""
+    try:
+        hints = get_type_hints(layer_class, include_extras=True)
+    except Exception as error:  # annotations are code
+        raise CannotImport(f"{path}: its fields' types: {type(error).__name__}: {error}") from None
+    assert is_dataclass(layer_class)
+    for field in fields(layer_class):
+        try:
+            adapter(hints[field.name])
+        except PydanticUserError:
+            hint = inspect.formatannotation(hints[field.name])
+            raise CannotImport(f"{path}: a config can't hold its field {field.name}, of type {hint}") from None
+
+
+def _place_of(error: BaseException, folder: Path) -> str:
+    """file:line of what went wrong in a module: where its text can't be parsed, or the last line that ran, of the
+    folder's own if there is one.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    frame = (own or frames)[-1]
+    return f"{frame.filename}:{frame.lineno}"
+
+
+def _message(error: BaseException) -> str:
+    return error.msg if isinstance(error, SyntaxError) else str(error)

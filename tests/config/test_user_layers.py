@@ -1,0 +1,253 @@
+"""A layer of the user's own, named in a config by its import path."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nn_manual import cli
+from nn_manual.config import dump_config, load_config
+
+from .conftest import VALID, ErrorsOf
+
+MY_LAYERS = '''\
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+import my_formulas
+from nn_manual.layers import Layer
+
+
+@dataclass(eq=False)
+class Softplus(Layer):
+    """log(1 + exp(beta * input)) / beta, which torch.nn has under the same name."""
+
+    beta: Annotated[float, Field(gt=0)] = 1.0
+
+    def forward(self, input):
+        return my_formulas.softplus(input, self.beta), input
+
+    def backward(self, saved, grad_output):
+        return grad_output / (1 + np.exp(-self.beta * saved))
+
+
+class Plain(Softplus):
+    pass
+
+
+@dataclass(eq=False)
+class Unfinished(Layer):
+    def forward(self, input):
+        return input, None
+
+
+@dataclass(eq=False)
+class Weighted(Softplus):
+    weight: np.ndarray = None
+
+
+@dataclass(eq=False)
+class Refusing(Softplus):
+    def __post_init__(self):
+        raise RuntimeError("out of order")
+
+
+@dataclass(eq=False)
+class Sized(Softplus):
+    size: int = 1
+
+    def __post_init__(self):
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, not {self.size}")
+
+
+class Other:
+    pass
+'''
+MY_FORMULAS = "import numpy as np\n\n\ndef softplus(input, beta):\n    return np.logaddexp(0, beta * input) / beta\n"
+#: A run of six steps.
+TRAINED = """\
+data: {Spirals: {num_examples: 60, turns: 0.5, validation_fraction: 0.2}}
+batch_size: 16
+epochs: 2
+model:
+  - Linear: {in_features: 2, out_features: 8}
+  - my_layers:Softplus: {beta: 2.0}
+  - Linear: {in_features: 8, out_features: 2}
+loss: CrossEntropyLoss
+optimizer: {SGD: {lr: 0.5}}
+"""
+
+
+def with_layer(layer: str) -> str:
+    return VALID.replace("  - ReLU\n", f"  - {layer}\n")
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path) -> Iterator[None]:
+    """my_layers.py and what it imports; what a test imports is forgotten after it."""
+    (tmp_path / "my_layers.py").write_text(MY_LAYERS)
+    (tmp_path / "my_formulas.py").write_text(MY_FORMULAS)
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("my_layers", "my_formulas", "mine")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("layer", "beta"), [("my_layers:Softplus: {beta: 2.0}", 2.0), ("my_layers:Softplus", 1.0)]
+)
+def test_a_layer_by_its_import_path(tmp_path: Path, layer: str, beta: float) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(with_layer(layer))
+    softplus = load_config(path).model[1]
+    assert (type(softplus).__module__, type(softplus).__name__) == ("my_layers", "Softplus")
+    assert vars(softplus) == {"beta": beta}
+    output, _ = softplus.forward(np.zeros(1))
+    assert output[0] == np.log(2) / beta
+    override = [] if "{" not in layer else ["model.1.my_layers:Softplus.beta=3"]
+    assert vars(load_config(path, override).model[1])["beta"] == (3 if override else 1)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["my_formulas.py", "my_layers.py", "run.yaml"]
+    assert str(tmp_path) not in sys.path
+
+
+def test_a_layer_of_a_package_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/__init__.py").write_text("")
+    (tmp_path / "mine/activations.py").write_text(MY_LAYERS)
+    (tmp_path / "run.yaml").write_text(with_layer("mine.activations:Softplus"))
+    assert type(load_config(tmp_path / "run.yaml").model[1]).__module__ == "mine.activations"
+
+
+def test_a_layer_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("my_layers.py", "my_formulas.py"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    (tmp_path / "run.yaml").write_text(with_layer("my_layers:Softplus"))
+    assert type(load_config(tmp_path / "run.yaml").model[1]).__name__ == "Softplus"
+
+
+def test_the_built_in_layer_by_its_import_path_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(with_layer("nn_manual.layers:Tanh"))
+    assert "- Tanh\n" in dump_config(load_config(tmp_path / "run.yaml"))
+
+
+def test_a_module_changed_since_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(with_layer("my_layers:Softplus"))
+    load_config(path)
+    (tmp_path / "my_layers.py").write_text(MY_LAYERS.replace("= 1.0", "= 4.0"))
+    assert vars(load_config(path).model[1]) == {"beta": 4.0}
+
+
+def test_a_resolved_config_finds_the_layer_from_any_folder(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(with_layer("my_layers:Softplus: {beta: 2.0}"))
+    dumped = dump_config(load_config(tmp_path / "run.yaml"))
+    assert f"- my_layers:Softplus: {{beta: 2.0}}\n" in dumped
+    assert f"layer_folder: {tmp_path}\n" in dumped
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/config.yaml").write_text(dumped)
+    again = load_config(tmp_path / "runs/config.yaml")
+    assert vars(again.model[1]) == {"beta": 2.0}
+    assert dump_config(again) == dumped
+
+
+@pytest.mark.parametrize(
+    ("layer", "error"),
+    [
+        ("my_layer:Softplus", "no module 'my_layer' in {folder}, and none of that name is installed; "
+                              "did you mean 'my_layers'?"),
+        ("my_layers.more:Softplus", "no module 'my_layers.more' in {folder}, and none of that name is installed; "
+                                    "did you mean 'my_layers'?"),
+        ("my_layers:SoftPlus", "module 'my_layers' has no 'SoftPlus'; did you mean 'Softplus'?"),
+        ("my_layers:Other", "my_layers:Other is not a Layer: derive it from nn_manual.layers.Layer"),
+        ("my_layers:Plain", "my_layers:Plain is not a dataclass: write @dataclass(eq=False) above the class"),
+        ("my_layers:Unfinished", "my_layers:Unfinished lacks backward, which every layer has"),
+        ("my_layers:Weighted", "my_layers:Weighted: a config can't hold its field weight, of type numpy.ndarray"),
+        ("my_layers:Refusing", "my_layers:Refusing raised RuntimeError: out of order"),
+        ("'my_layers:'", "'my_layers:' is no import path: a layer of one's own is named module:Class"),
+        ("../my_layers:Softplus", "'../my_layers:Softplus' is no import path: a layer of one's own is named "
+                                  "module:Class"),
+    ],
+)  # fmt: skip - one case a line
+def test_a_layer_that_cannot_be_had(tmp_path: Path, errors_of: ErrorsOf, layer: str, error: str) -> None:
+    assert errors_of(with_layer(layer)) == [f"run.yaml:8:5: {error.format(folder=tmp_path)}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "column", "error"),
+    [
+        ("{beta: 0.0}", 26, "beta must be above 0, not 0.0"),
+        ("{bta: 1.0}", 26, "unknown key 'bta' in my_layers:Softplus; did you mean 'beta'?"),
+    ],
+)
+def test_a_users_keyword_arguments_are_validated(
+    errors_of: ErrorsOf, arguments: str, column: int, error: str
+) -> None:
+    assert errors_of(with_layer(f"my_layers:Softplus: {arguments}")) == [f"run.yaml:8:{column}: {error}"]
+
+
+def test_a_value_that_post_init_refuses(errors_of: ErrorsOf) -> None:
+    assert errors_of(with_layer("my_layers:Sized: {size: 0}")) == [
+        "run.yaml:8:23: size must be at least 1, not 0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "line", "error"),
+    [
+        ("my_layers.py", "import numpy\n\nnumpy.no_such_thing\n", 3, "AttributeError: module 'numpy' has no "),
+        ("my_layers.py", "\nclass Softplus(:\n", 2, "SyntaxError: invalid syntax"),
+        ("my_layers.py", "import no_such_module\n", 1, "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("my_layers.py", "raise SystemExit(3)\n", 1, "SystemExit: 3"),
+        ("my_layers.py", "import numpy\nnumpy.zeros(-1)\n", 2, "ValueError: negative dimensions are not allowed"),
+        ("my_formulas.py", "\n\n1 / 0\n", 3, "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_error_inside_the_module(
+    tmp_path: Path, errors_of: ErrorsOf, file: str, code: str, line: int, error: str
+) -> None:
+    (tmp_path / file).write_text(code)
+    (found,) = errors_of(with_layer("my_layers:Softplus"))
+    assert found.startswith(f"run.yaml:8:5: {tmp_path}/{file}:{line}: {error}")
+
+
+@pytest.mark.parametrize("name", ["json", "yaml"])
+def test_a_module_may_not_bear_an_installed_ones_name(tmp_path: Path, errors_of: ErrorsOf, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text(MY_LAYERS)
+    before = sys.modules[name]
+    assert errors_of(with_layer(f"{name}:Softplus")) == [
+        f"run.yaml:8:5: module '{name}' in {tmp_path} bears the name of an installed one: rename it"
+    ]
+    assert sys.modules[name] is before
+
+
+def test_only_a_layer_may_be_the_users(errors_of: ErrorsOf) -> None:
+    (found,) = errors_of(VALID.replace("loss: CrossEntropyLoss", "loss: my_layers:Softplus"))
+    assert found.startswith("run.yaml:10:7: unknown loss 'my_layers:Softplus'")
+
+
+def test_it_trains_checked_and_plot_never_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, run = tmp_path / "small.yaml", tmp_path / "run"
+    config.write_text(TRAINED)
+    assert cli.main(["train", str(config), "--run-dir", str(run)]) == 0
+    assert cli.main(["check", str(run / "config.yaml")]) == 0
+    assert "1.output" in capsys.readouterr().out
+    (tmp_path / "my_layers.py").write_text("raise SystemExit('plot ran a module of the user')\n")
+    command = [sys.executable, "-m", "nn_manual", "plot", str(run), "-o", str(tmp_path / "loss.svg")]
+    assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode == 0
+    wrong = MY_LAYERS.replace("grad_output / (1 +", "grad_output / (2 +")
+    assert wrong != MY_LAYERS
+    (tmp_path / "my_layers.py").write_text(wrong)
+    assert cli.main(["check", str(config)]) == 3
+    assert "wrong first in 1 (Softplus): 1.grad_input" in capsys.readouterr().out
