@@ -1,0 +1,129 @@
+"""The pytest plugin as its users meet it: the page's example, what is wrong with a marker, runs that don't use it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch  # before any inner run, which unloads again what it was the first to load
+
+pytest_plugins = ["pytester"]
+
+# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
+torch.set_num_threads(1)
+
+PAGE = Path(__file__).parent.parent / "docs" / "pytest_plugin.md"
+LAYER, MARKED, UNMARKED = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+REPORT = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
+RIGHT = LAYER.replace("mean(axis=0)", "sum(axis=0)")
+
+KINDS = ["random", "negative", "tied", "zero", "tiny", "scattered"]
+
+
+def run(pytester: pytest.Pytester, layer: str, test: str, *arguments: str) -> pytest.RunResult:
+    """pytest in a folder of the two files, with warnings as errors."""
+    pytester.makepyfile(my_layers=layer, test_my_layers=test)
+    pytester.syspathinsert()
+    return pytester.runpytest_inprocess("-W", "error", "--strict-markers", "-p", "no:cacheprovider", *arguments)
+
+
+def without_rounding(line: str) -> str:
+    """A line of a report without what another processor rounds differently: the errors of the tensors that agree and
+    the last digits of a value. Nor is the length of pytest's rules kept.
+    """
+    line = re.sub(r"^(\S+ +\S+) +\S+ +\S+ +(1\.0e-12) +\S+$", r"\1 \2", line.strip(" _"))
+    return re.sub(r"\d+\.\d{9,}", lambda value: f"{float(value[0]):.9g}", line)
+
+
+def test_the_example_fails_as_the_page_shows(pytester: pytest.Pytester) -> None:
+    result = run(pytester, LAYER, MARKED)
+    # An upstream gradient of zero makes a mean equal a sum, in both dtypes.
+    result.assert_outcomes(failed=10, passed=2)
+    shown = [without_rounding(line) for line in REPORT.splitlines()]
+    printed = [without_rounding(line) for line in result.outlines]
+    first = printed.index(shown[0])
+    assert printed[first : first + len(shown)] == shown
+
+
+def test_the_example_passes_once_it_is_right(pytester: pytest.Pytester) -> None:
+    run(pytester, RIGHT, MARKED).assert_outcomes(passed=12)
+
+
+def test_a_case_for_each_layer_shape_dtype_and_kind(pytester: pytest.Pytester) -> None:
+    two_examples = RIGHT.replace("[(cls(3), (4, 3))]", "[(cls(3), (4, 3)), (cls(1), (5, 1))]")
+    imported_and_private = "from nn_manual import Tanh\n_Private = Tanh\n" + two_examples
+    result = run(pytester, imported_and_private, MARKED, "--collect-only", "-q")
+    collected = [line for line in result.outlines if "::" in line]
+    assert collected == [
+        f"test_my_layers.py::test_gradients[{layer}-{dtype}-{kind}]"
+        for layer in ("Scale(3)-4x3", "Scale(1)-5x1")
+        for dtype in ("float32", "float64")
+        for kind in KINDS
+    ]
+
+
+def test_the_fixture_without_the_marker(pytester: pytest.Pytester) -> None:
+    run(pytester, RIGHT, UNMARKED).assert_outcomes(passed=2)
+    result = run(pytester, LAYER, UNMARKED)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["gradient check failed: wrong first in 0.1 (Scale): 0.1.grad_weight"])
+
+
+def test_the_packages_own_layers(pytester: pytest.Pytester) -> None:
+    test = MARKED.replace("my_layers", "nn_manual.layers")
+    run(pytester, "", test, "-k", "float32-random").assert_outcomes(passed=8, deselected=8 * 11)
+
+
+def test_a_weight_of_zeros_proves_nothing_about_grad_input(pytester: pytest.Pytester) -> None:
+    zeros = RIGHT.replace("generator.uniform(0.5, 1.5, self.num_features)", "0")
+    result = run(pytester, zeros, MARKED, "-k", "float64 and (random or zero)")
+    result.assert_outcomes(failed=1, passed=1, deselected=10)
+    result.stdout.fnmatch_lines(["gradient check failed: it proves nothing about 0 (Scale): 0.grad_input is zero"])
+
+
+@pytest.mark.parametrize(
+    ("layer", "test", "message"),
+    [
+        (RIGHT, MARKED.replace("my_layers", "no_layers"), "gradient_layers: there is no module 'no_layers'"),
+        ("", MARKED, "gradient_layers: the module 'my_layers' defines no dataclass that is a Layer"),
+        (RIGHT, MARKED.replace("layer_case, ", ""), "a test marked gradient_layers takes the fixture layer_case"),
+        (RIGHT, MARKED.replace('("my_layers")', ""), "gradient_layers takes the name of one module*"),
+        (RIGHT, MARKED.replace('"my_layers"', '"my_layers", "b"'), "gradient_layers takes the name of one module*"),
+        (
+            RIGHT.partition("    @classmethod")[0],
+            MARKED,
+            "gradient_layers: *missing 1 required positional argument: 'num_features': define its classmethod*",
+        ),
+    ],
+    ids=["no module", "no layer", "no fixture", "no argument", "two arguments", "no examples"],
+)
+def test_what_is_wrong_is_said_at_collection(pytester: pytest.Pytester, layer: str, test: str, message: str) -> None:
+    result = run(pytester, layer, test)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([message])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_an_import_error_inside_the_module_is_shown_as_it_is(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "import no_such_library\n" + RIGHT, MARKED)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*my_layers.py:1: *", "*No module named 'no_such_library'*"])
+
+
+def test_a_run_without_the_marker_loads_nothing(pytester: pytest.Pytester) -> None:
+    """In a process of its own: registered by the package, the plugin is there and costs no import but its own."""
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_nothing_is_loaded(request):
+            assert request.config.pluginmanager.has_plugin("nn_manual")
+            assert not {"numpy", "torch", "nn_manual.arrays"} & sys.modules.keys()
+        """
+    )
+    command = [sys.executable, "-m", "pytest", "-W", "error", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
