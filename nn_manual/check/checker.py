@@ -118,7 +118,7 @@ class GradientChecker:
             check_conduct(self.recorded, plan)
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
-        report = GradientReport(tuple(compare(*pair) for pair in both))
+        report = GradientReport(tuple(compare(*pair) for pair in both), sources=plan.told_sources())
         if report.agrees:
             return report
         names = {comparison.name for comparison in report.failures}
@@ -171,7 +171,8 @@ class GradientChecker:
         if wrong[0].quantity.name == failed[0].quantity.name:
             return report, both
         right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
-        return GradientReport(tuple(compare(*pair) for pair in in_double), rounding=frozenset(right)), in_double
+        comparisons = tuple(compare(*pair) for pair in in_double)
+        return replace(report, comparisons=comparisons, rounding=frozenset(right)), in_double
 
     def _diagnosis(self, failure: Comparison, both: list[Pair]) -> str:
         """What the first failing difference looks like, and how near the layer's input is to a kink there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Shape, size_of
 from nn_manual.check import tolerances
+from nn_manual.check.layer_reference import Source, source_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -60,6 +62,13 @@ class Plan:
             for name, layer in zip(self.names, self.layers, strict=True)
         ]
         self.labels = [label_of(name, layer) for name, layer in zip(self.names, self.layers, strict=True)]
+        #: What each layer is compared with.
+        self.sources = [
+            source_of(layer, shape) for layer, shape in zip(self.layers, self._input_shapes(input_shape), strict=True)
+        ]
+        numerical = [i for i, source in enumerate(self.sources) if source.is_numerical]
+        #: The last layer with central differences. Their errors travel back with the gradient.
+        self._last_numerical = max(numerical, default=-1)
         self._tolerances = self._tolerance_of_each_layer(model, input_shape)
         widest = max(self._tolerances, default=tolerances.sum_of_products(model.dtype, 1))
         self.forward = [self._quantity(i, "output") for i in range(len(self.layers))]
@@ -86,10 +95,23 @@ class Plan:
         names = [f"grad_{name}" for name in self.layers[i].parameter_shapes()]
         if i >= self.first_grad_input:
             names.append("grad_input")
-        return [self._quantity(i, name) for name in names]
+        at_least = tolerances.CENTRAL_DIFFERENCES if i <= self._last_numerical else 0.0
+        return [self._quantity(i, name, at_least) for name in names]
 
-    def _quantity(self, i: int, what: str) -> Quantity:
-        return Quantity(f"{self.names[i]}.{what}", self.labels[i], self._tolerances[i])
+    def _quantity(self, i: int, what: str, at_least: float = 0.0) -> Quantity:
+        return Quantity(f"{self.names[i]}.{what}", self.labels[i], max(self._tolerances[i], at_least))
+
+    def told_sources(self) -> tuple[str, ...]:
+        """A sentence for each layer that is not compared with torch's own."""
+        labelled = zip(self.labels, self.sources, strict=True)
+        return tuple(
+            f"{label} is compared with {source.value}" for label, source in labelled if source is not Source.TORCH
+        )
+
+    def _input_shapes(self, input_shape: Shape) -> Iterator[Shape]:
+        for layer in self.layers:
+            yield input_shape
+            input_shape = layer.output_shape(input_shape)
 
     def _tolerance_of_each_layer(self, model: Sequential, input_shape: Shape) -> list[float]:
         """By the longest dimension in sight, of input, output and parameters: no sum in the layer is longer, but for

@@ -17,6 +17,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import Recording
+from nn_manual.check.structure import CannotCompare
 from nn_manual.check.twin import Twin
 
 Move = Callable[[torch.Tensor], torch.Tensor]
@@ -48,7 +49,7 @@ def differentiate(
     """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
 
     What the loss doesn't depend on has gradient zero. Input, target and activations go through `move`, if given,
-    and the gradients on the way back through `move_grad`.
+    and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises.
     """
     move = move or _stay
     input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
@@ -56,7 +57,10 @@ def differentiate(
     outputs, nodes = [], []
     node = input
     for function, calls in zip(twin.functions, recorded.layers, strict=True):
-        node = function(node)
+        try:
+            node = function(node)
+        except Exception as error:  # a user's own reference may raise anything
+            raise CannotCompare(f"{calls.label}: its reference raised {type(error).__name__}: {error}") from error
         ours = move(_tensor(calls.output, dtype))
         # Both replace the value and keep the graph; `outputs` keeps torch's value.
         if hasattr(node.grad_fn, "_saved_result"):

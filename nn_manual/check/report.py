@@ -70,8 +70,8 @@ class GradientReport:
     `problem` tells of a step that can't be compared at all (a layer that was never run, a shape that doesn't fit):
     its first line begins with the layer or part that is to blame. `rounding` holds the names of tensors beyond the
     tolerance in float32 of which the arbiter found that the formula is right. `vacuous` has a sentence for each
-    comparison that agrees and proves nothing; `diagnosis` says what the first failure looks like. str() is the table,
-    80 columns wide.
+    comparison that agrees and proves nothing; `diagnosis` says what the first failure looks like; `sources` has a
+    sentence for each layer that is compared with something else than torch's. str() is the table, 80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -79,6 +79,7 @@ class GradientReport:
     rounding: frozenset[str] = frozenset()
     vacuous: tuple[str, ...] = ()
     diagnosis: str = ""
+    sources: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Comparison, ...]:
@@ -110,6 +111,8 @@ class GradientReport:
         for failure in self.failures[:1]:
             lines += ["", *_place(failure)]
         lines += [line for text in self.diagnosis.splitlines() for line in _wrap(text)]
+        if self.sources:
+            lines += ["", *(line for text in self.sources for line in _wrap(text))]
         if self.vacuous:
             lines += ["", "vacuous, a wrong formula would have agreed, too:"]
             lines += [line for text in self.vacuous for line in _wrap(text)]

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from nn_manual.arrays import carve
-from nn_manual.layers.base import Layer
+from nn_manual.check.layer_reference import Function, layer_function, settings, torch_module
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
 from nn_manual.schedulers import Scheduler
-
-Function = Callable[..., torch.Tensor]
 
 TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -42,39 +36,15 @@ class Twin:
         ]
 
 
-def layer_function(layer: Layer, parameters: dict[str, torch.nn.Parameter]) -> Function:
-    """torch's version of a layer, using `parameters`: torch.nn's class of the layer's name with the layer's fields as
-    keyword arguments, or else the layer's own `reference(input, **parameters)`. TypeError if it has neither.
-    """
-    reference = getattr(layer, "reference", None)
-    if reference is not None:
-        return lambda input: reference(input, **parameters)
-    module = _torch_module(layer)
-    for name, parameter in parameters.items():
-        setattr(module, name, parameter)
-    return module.forward  # nobody hooks into these modules: what calling them would look for costs more than they do
-
-
 def loss_function(loss: Loss) -> Function:
-    """torch's version of a loss, found as a layer's is."""
-    reference = getattr(loss, "reference", None)
-    return _torch_module(loss).forward if reference is None else reference
-
-
-def _torch_module(ours: Layer | Loss) -> torch.nn.Module:
-    name = type(ours).__name__
-    torch_class = getattr(torch.nn, name, None)
-    if torch_class is None:
-        raise TypeError(f"torch.nn has no {name}: the class must define reference(), its formula on torch tensors")
-    # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
-    with torch.device("meta"):
-        module: torch.nn.Module = torch_class(**settings(ours))
-    return module
-
-
-def settings(ours: Any) -> dict[str, Any]:
-    """The fields of a dataclass, a layer's, loss's or optimizer's, by name: torch's keyword arguments."""
-    return {field.name: getattr(ours, field.name) for field in fields(ours)}
+    """torch's version of a loss: its own `reference`, or torch.nn's of the same name. TypeError if there is neither."""
+    reference: Function | None = getattr(loss, "reference", None)
+    if reference is not None:
+        return reference
+    module = torch_module(loss)
+    if module is None:
+        raise TypeError(f"torch.nn has no {loss!r}: the class must define reference(), its formula on torch tensors")
+    return module.forward
 
 
 def sgd_twin(optimizer: SGD, parameters: list[torch.nn.Parameter]) -> torch.optim.SGD:
