@@ -136,7 +136,6 @@ def test_a_reference_that_raises_is_told() -> None:
     assert report_of(Broken(5)).problem == "1 (Broken): its reference raised LookupError: no table"
 
 
-
 def test_training_steps_are_compared() -> None:
     """Only what training computes: no gradient of the input, and the first layer without one."""
     generator = np.random.default_rng(0)
