@@ -89,10 +89,20 @@ def test_a_layer_that_returns_its_input_does_not_share_it() -> None:
     assert output.data_ptr() != input.data_ptr()
 
 
-def test_only_parameters_need_a_gradient() -> None:
-    module = as_autograd_function(net())
+def test_the_gradient_of_an_input_that_needs_none_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sequential, "backward", None)
+    module = as_autograd_function(Sequential(Linear(3, 4), Tanh(), dtype="float64"))
     module(draw(5, 3).detach()).sum().backward()
     assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+def test_gradients_stay_when_the_layer_runs_again() -> None:
+    module, input = as_autograd_function(net()), draw(5, 3)
+    first = torch.autograd.grad(module(input).sum(), list(module.parameters()))
+    before = [grad.clone() for grad in first]
+    torch.autograd.grad((3 * module(input)).sum(), list(module.parameters()))
+    assert all(torch.equal(grad, kept) for grad, kept in zip(first, before, strict=True))
+    assert any(grad.any() for grad in first)
 
 
 def test_a_layer_without_memory_is_refused() -> None:
