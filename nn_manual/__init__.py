@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from nn_manual.optim import SGD, clip_grad_norm
     from nn_manual.trainer import Trainer
 
-# numpy's OpenBLAS and torch's OpenMP each keep a pool of threads. After a product OpenBLAS's spin for 26 ms, on the cores
-# that torch's threads need next: a step that uses both in turn took 50 times the sum of their times. 2**14 ticks are
-# some microseconds. OpenBLAS reads this when numpy is first imported; later it does nothing.
+# numpy's OpenBLAS and torch's OpenMP each keep a pool of threads. After a product OpenBLAS's spin for 26 ms, on the
+# cores that torch's threads need next: a step that uses both in turn took 50 times the sum of their times. 2**14 ticks
+# are some microseconds. OpenBLAS reads this when numpy is first imported; later it does nothing.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
 
 #: Where each public name lives. Modules load when a name is first used: the command line answers --help without
