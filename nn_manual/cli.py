@@ -70,8 +70,14 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    if (options.config is not None) + options.catalogue + options.ops != 1:
-        raise ConfigError("check takes one of these: CONFIG, --catalogue, --ops")
+    if options.replay is not None and options.config is not None:  # what looks like CONFIG is the first override
+        options.config, options.overrides = None, [str(options.config), *options.overrides]
+    if (options.config is not None) + (options.replay is not None) + options.catalogue + options.ops != 1:
+        raise ConfigError("check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops")
+    if options.replay is not None:
+        from nn_manual.replay import replay
+
+        return _report(replay(options.replay, options.overrides))
     if options.catalogue:
         from nn_manual.check.catalogue import catalogue
 
@@ -88,7 +94,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _report(report: object) -> int:
     print(report)
-    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the three kinds has it
+    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the four kinds has it
 
 
 def _plot(options: argparse.Namespace) -> int:
@@ -122,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="compare every tensor of one batch with torch's, without training")
     _add_config(check, nargs="?")
     check.add_argument("--catalogue", action="store_true", help="check every layer, loss and optimizer there is")
+    check.add_argument("--replay", type=Path, metavar="BUNDLE", help="run a step again that differed in a training run")
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
     check.set_defaults(command=_check)
     plot = commands.add_parser("plot", help="draw the curves of one or more runs")

@@ -18,13 +18,17 @@ class ConfigError(NNManualError):
 
 
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
-    """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where."""
+    """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where.
+
+    `batch` is the input and the target of the training step that it was found in.
+    """
 
     exit_status = 3
 
     def __init__(self, report: Any) -> None:
         super().__init__(str(report))
         self.report = report
+        self.batch: tuple[Any, Any] | None = None
 
 
 class NotFiniteError(NNManualError):

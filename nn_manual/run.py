@@ -17,10 +17,11 @@ from nn_manual import files, metrics
 from nn_manual.arrays import DTYPES
 from nn_manual.config import EarlyStopping, RunConfig, check_sizes, dump_config
 from nn_manual.data import Split, batches, num_batches
-from nn_manual.errors import ConfigError, NotFiniteError
+from nn_manual.errors import ConfigError, GradientMismatch, NotFiniteError
 from nn_manual.model import Sequential
 from nn_manual.plotting import plot_runs
 from nn_manual.progress import GradientTally, epoch_label, epoch_line, with_bar
+from nn_manual.replay import keep
 from nn_manual.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
@@ -126,6 +127,8 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
         steps_per_epoch = num_batches(len(split.train.input), config.batch_size)
         epoch = math.ceil(trainer.num_steps / steps_per_epoch)
         end.add_note(f"stopped in epoch {epoch} at step {trainer.num_steps}; the run so far lies in {directory}")
+        if isinstance(end, GradientMismatch):
+            end.add_note(keep(directory, config, trainer, end))
         raise
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data import Examples, batches
-from nn_manual.errors import NotFiniteError
+from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, clip_grad_norm
@@ -75,11 +75,11 @@ class Trainer:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
         self.num_steps = 0
         self._initial_lr = self.optimizer.lr
-        self._checker = None
+        self.checker = None
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
 
-            self._checker = GradientChecker(
+            self.checker = GradientChecker(
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
 
@@ -96,18 +96,22 @@ class Trainer:
     def train_step(self, input: Array, target: Array) -> Step:
         """`step`, checked when its turn has come."""
         self.num_steps += 1
-        checker = self._checker if self.check_every and self.num_steps % self.check_every == 0 else None
-        with checker.recording() if checker else nullcontext():
-            value = self.step(input, target)
-        self._check_finite("the loss", value)
-        return Step(self.num_steps, value, len(input), checker.compare() if checker else None)
+        checker = self.checker if self.check_every and self.num_steps % self.check_every == 0 else None
+        try:
+            with checker.recording() if checker else nullcontext():
+                value = self.step(input, target)
+            self._check_finite("the loss", value)
+            return Step(self.num_steps, value, len(input), checker.compare() if checker else None)
+        except GradientMismatch as mismatch:
+            mismatch.batch = input, target
+            raise
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
         if self.lr_scheduler is not None:
             self.optimizer.lr = self.lr_scheduler.lr(self._initial_lr, epoch)
-            if self._checker is not None and self._checker.update is not None:
-                self._checker.update.start_epoch(epoch)
+            if self.checker is not None and self.checker.update is not None:
+                self.checker.update.start_epoch(epoch)
         for batch in batches(examples, batch_size, seed, epoch):
             yield self.train_step(*batch)
         # The losses have shown that the parameters were finite before the last step; this is what it made of them.

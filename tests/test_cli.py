@@ -121,7 +121,7 @@ class TestUsage:
     )
     def test_check_takes_one_thing(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["check", *arguments]) == 2
-        assert capsys.readouterr().err == "nn-manual: check takes one of these: CONFIG, --catalogue, --ops\n"
+        assert capsys.readouterr().err == "nn-manual: check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops\n"
 
     @pytest.mark.parametrize(
         "arguments",

@@ -36,8 +36,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plotting": ARRAYS | {"files", "metrics"},
     "trainer": TRAINING | {"check", "data"},
     "progress": {"trainer"},
-    "run": TRAINING | {"check", "data", "config", "files", "metrics", "plotting", "trainer", "progress"},
-    "cli": TRAINING | {"check", "data", "config", "plotting", "progress", "run"},
+    "replay": TRAINING | {"check", "config", "files", "trainer"},
+    "run": TRAINING | {"check", "data", "config", "files", "metrics", "plotting", "trainer", "progress", "replay"},
+    "cli": TRAINING | {"check", "data", "config", "plotting", "progress", "run", "replay"},
     "__main__": {"cli"},
     "pytest_plugin": {"arrays", "layers", "check"},
 }

@@ -206,8 +206,11 @@ class TestEndsEarly:
         monkeypatch.setattr(Tanh, "backward", lambda *arguments: sabotaged(*arguments))
         with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Tanh\): 1\.grad_input") as caught:
             run(load_config(config_path), tmp_path / "run")
-        assert notes(caught.value) == [f"stopped in epoch 3 at step 8; the run so far lies in {tmp_path / 'run'}"]
-        assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+        assert notes(caught.value) == [
+            f"stopped in epoch 3 at step 8; the run so far lies in {tmp_path / 'run'}",
+            f"to run this step again: nn-manual check --replay {tmp_path / 'run' / 'mismatch-step-8'}",
+        ]
+        assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl", "mismatch-step-8"]
         recorded = read_run(tmp_path / "run")
         assert list(recorded.metrics["epoch"]) == [1, 2]
         assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7]

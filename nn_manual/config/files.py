@@ -56,7 +56,11 @@ def _layer_folder(tree: Node, folder: Path) -> Path:
 
 def dump_config(config: RunConfig) -> str:
     """YAML that `load_config` reads as the same run from any folder: every default is written out."""
-    entries = {field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init}
+    return dump_yaml({field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init})
+
+
+def dump_yaml(entries: dict[str, Any]) -> str:
+    """Plain values as YAML that `read_tree` reads as the same."""
     return yaml.dump(
         entries, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=sys.maxsize
     )
