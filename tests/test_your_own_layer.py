@@ -1,0 +1,57 @@
+"""docs/your_own_layer.md: its layer trains as it stands, and is compared with what the page says."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nn_manual import cli
+
+PAGE = (Path(__file__).parents[1] / "docs" / "your_own_layer.md").read_text(encoding="utf-8")
+LAYER, REFERENCE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(CONFIG,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+SENTENCE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The two files, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_layers.py").write_text(LAYER)
+    Path("swish.yaml").write_text(CONFIG)
+    yield
+    sys.modules.pop("my_layers", None)
+
+
+def test_the_layer_trains_checked() -> None:
+    assert cli.main(["train", "swish.yaml", "--run-dir", "run"]) == 0
+    assert cli.main(["check", "run/config.yaml"]) == 0
+
+
+def test_the_report_says_what_it_is_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "swish.yaml"]) == 0
+    assert capsys.readouterr().out.endswith(SENTENCE)
+
+
+def test_a_reference_takes_the_place_of_central_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my_layers.py").write_text(f"import torch\n{LAYER}\n{REFERENCE}")
+    assert cli.main(["check", "swish.yaml", "dtype=float64"]) == 0
+    report = capsys.readouterr().out
+    assert report.endswith("\n1 (Swish) is compared with its own reference\n")
+    assert "1.0e-07" not in report
+
+
+def test_the_mistake_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = LAYER.replace("self.slope * output * (1", "output * (1")
+    assert wrong != LAYER
+    Path("my_layers.py").write_text(wrong)
+    assert cli.main(["check", "swish.yaml"]) == 3
+    assert capsys.readouterr().out.startswith(HEADLINE)
+    assert cli.main(["train", "swish.yaml", "--run-dir", "run"]) == 3
+    error = capsys.readouterr().err
+    assert HEADLINE in error
+    assert "stopped in epoch 1 at step 1;" in error
