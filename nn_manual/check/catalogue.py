@@ -41,6 +41,7 @@ SGD_SETTINGS: dict[str, dict[str, Any]] = {
     "SGD": {},
     "SGD, momentum": {"momentum": 0.9},
     "SGD, momentum, dampening": {"momentum": 0.9, "dampening": 0.5},
+    "SGD, dampening without momentum": {"dampening": 0.5},
     "SGD, nesterov": {"momentum": 0.9, "nesterov": True},
     "SGD, weight_decay": {"weight_decay": 0.1},
     "SGD, nesterov, weight_decay": {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
@@ -244,9 +245,9 @@ def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
 
 def label(component: Any) -> str:
     """The component as one would write it: required fields, and the others where they are not the default."""
-    arguments = []
     if not is_dataclass(component):  # a Sequential
         return repr(component)
+    arguments = []
     for item in fields(component):
         value = getattr(component, item.name)
         if item.default is MISSING:

@@ -1,0 +1,1 @@
+"""How good the check is: mistakes planted on purpose, and training in which there is none."""

@@ -1,0 +1,104 @@
+"""What stands in a method: its statements, the expressions in them, and what those were when it ran."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+#: Methods that only refuse bad input: without them, right input gives the same.
+GUARDS = ("check_gradient", "_check", "output_shape")
+
+#: What belongs to an array's shape or kind, and not to its values.
+OF_SHAPE = ("shape", "size", "ndim", "dtype")
+
+
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Every statement of the formulas, in order: no docstring, and nothing that only refuses bad input."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield from statements(node)
+        elif isinstance(node, ast.If | ast.For):
+            if not all(isinstance(inner, ast.Raise) for inner in node.body):
+                yield node
+                yield from statements(node)
+        elif isinstance(node, ast.stmt) and not _is_guard(node):
+            yield node
+
+
+def _is_guard(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(ast.Constant()):
+            return True
+        case ast.Expr(ast.Call(ast.Attribute(attr=name))):
+            return name in GUARDS
+    return False
+
+
+def head(statement: ast.stmt) -> ast.AST:
+    """The part of a statement that is evaluated, without the statements inside it."""
+    match statement:
+        case ast.If(test=part) | ast.For(iter=part):
+            return part
+    return statement
+
+
+def expressions(tree: ast.AST) -> list[ast.expr]:
+    """The expressions that are evaluated for their values, in a fixed order."""
+    remaining = [part for statement in statements(tree) for part in _read(statement)]
+    found: list[ast.expr] = []
+    while remaining:
+        node = remaining.pop(0)
+        match node:
+            case ast.Constant(str() | None) | ast.Name("np" | "self") | ast.Slice():
+                continue
+            case ast.Call(ast.Attribute(attr="empty_like")):  # values that will be overwritten
+                continue
+            case ast.Call(ast.Name("len")) | ast.Compare(ops=[ast.Is() | ast.IsNot()]):  # whatever the values are
+                parts: list[ast.expr] = []
+            case ast.Attribute(attr=name) if name in OF_SHAPE:
+                parts = []
+            case ast.Call(function, arguments):
+                parts = [*(_read(function) if isinstance(function, ast.Attribute) else []), *arguments]
+            case _:
+                parts = _read(node)
+        found.append(node)
+        remaining = parts + remaining
+    return found
+
+
+def _read(node: ast.AST) -> list[ast.expr]:
+    """The expressions directly in a node whose values it takes."""
+    children = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    return [child for child in children if not isinstance(getattr(child, "ctx", None), ast.Store)]
+
+
+def observe(tree: ast.Module, install: Callable[[ast.Module, dict[str, Any]], object]) -> dict[ast.expr, Any]:
+    """What each of the `expressions` of a method was when it ran last. `install(tree, names)` makes a changed method
+    of the changed tree, which can use `names`, and runs it.
+    """
+    copied = copy.deepcopy(tree)
+    nodes = expressions(tree)
+    values: dict[ast.expr, Any] = {}
+
+    def observed(index: int, value: Any) -> Any:
+        values[nodes[index]] = value
+        return value
+
+    install(_Watched(expressions(copied)).visit(copied), {"observed": observed})
+    return values
+
+
+class _Watched(ast.NodeTransformer):
+    """Hands each of `nodes` through `observed(its index, its value)`."""
+
+    def __init__(self, nodes: list[ast.expr]) -> None:
+        self._indices = {id(node): index for index, node in enumerate(nodes)}
+
+    def visit(self, node: ast.AST) -> Any:
+        """The node, its children watched."""
+        self.generic_visit(node)
+        if not isinstance(node, ast.expr) or id(node) not in self._indices:
+            return node
+        return ast.Call(ast.Name("observed", ast.Load()), [ast.Constant(self._indices[id(node)]), node], [])

@@ -1,0 +1,156 @@
+"""Mutants that no check can catch, because they compute the same: each with the proof."""
+
+# ruff: noqa: E501 - a line of the package is cited as it is
+
+from __future__ import annotations
+
+COMMUTES = "the larger of two numbers is the larger of the two swapped"
+SAME_SIGN = "scaled by 1.001 or 2 a number stays positive, or 0: neither underflows"
+MASK = "input > 0 exactly where maximum(input, 0) > 0"
+EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
+ORDER = "a sum or a mean over all elements does not depend on their order"
+COUNT = "arange depends on the number of rows alone, and `previous` keeps nothing of another shape"
+ANY_CLASS = (
+    "the order of the classes stays, but for ties by rounding, and whichever of the "
+    "tied ones is subtracted, the logsumexp is the same"
+)
+NO_SMOOTHING = "without smoothing the other branch gives 1 * of_target + 0 * mean = of_target"
+ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold is"
+MEAN_OF_MEANS = "only the sum over the batch is used, and the mean of all is the mean of the rows' means"
+ADDS_ZERO = "without it (0) the line adds or subtracts 0"
+COUNTER = "num_steps is only asked whether it has changed"
+TIMES_ONE = "without dampening (1 - 0) * direction = direction"
+
+#: The proof, by the method, the line, and what became of the line. Of an `if` the line is its condition.
+SURVIVORS: dict[tuple[str, str, str], str] = {
+    ("ReLU.forward", "output = np.maximum(input, 0)", "output = np.maximum(0, input)"): COMMUTES,
+    ("ReLU.forward", "return (output, output)", "return (output, output * 1.001)"): SAME_SIGN,
+    ("ReLU.forward", "return (output, output)", "return (output, output * 2)"): SAME_SIGN,
+    ("ReLU.forward", "return (output, output)", "return (output, input)"): MASK,
+    ("ReLU.backward", "output = saved", "output = saved * 1.001"): SAME_SIGN,
+    (
+        "ReLU.backward",
+        "grad_input: Array = grad_output * (output > 0)",
+        "grad_input: Array = grad_output * (output * 1.001 > 0)",
+    ): SAME_SIGN,
+    ("ReLU.backward", "output = saved", "output = saved * 2"): SAME_SIGN,
+    (
+        "ReLU.backward",
+        "grad_input: Array = grad_output * (output > 0)",
+        "grad_input: Array = grad_output * (output * 2 > 0)",
+    ): SAME_SIGN,
+    ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
+    ("Tanh.backward", "output = saved", "output = -saved"): EVEN,
+    ("MSELoss.forward", "squares = difference * difference", "squares = (difference * difference).T"): ORDER,
+    (
+        "MSELoss.forward",
+        "return (squares.mean() if self.reduction == 'mean' else squares.sum(), difference)",
+        "return (squares.T.mean() if self.reduction == 'mean' else squares.sum(), difference)",
+    ): ORDER,
+    (
+        "MSELoss.forward",
+        "return (squares.mean() if self.reduction == 'mean' else squares.sum(), difference)",
+        "return (squares.mean() if self.reduction == 'mean' else squares.T.sum(), difference)",
+    ): ORDER,
+    (
+        "TraceLoss.forward",
+        "return ((difference * difference).sum(), difference)",
+        "return ((difference * difference).T.sum(), difference)",
+    ): ORDER,
+    (
+        "CrossEntropyLoss.forward",
+        "rows = np.arange(len(target))",
+        "rows = previous(self, np.arange(len(target)))",
+    ): COUNT,
+    (
+        "CrossEntropyLoss.forward",
+        "largest = prediction.argmax(axis=1)",
+        "largest = (prediction * 1.001).argmax(axis=1)",
+    ): ANY_CLASS,
+    (
+        "CrossEntropyLoss.forward",
+        "largest = prediction.argmax(axis=1)",
+        "largest = (prediction * 2).argmax(axis=1)",
+    ): ANY_CLASS,
+    (
+        "CrossEntropyLoss.forward",
+        "largest = prediction.argmax(axis=1)",
+        "largest = (prediction + 1e-08).argmax(axis=1)",
+    ): ANY_CLASS,
+    (
+        "CrossEntropyLoss.forward",
+        "shifted = prediction - prediction[rows, largest, np.newaxis]",
+        "shifted = prediction - prediction[previous(self, rows), largest, np.newaxis]",
+    ): COUNT,
+    (
+        "CrossEntropyLoss._expected",
+        "of_target: Array = log_probability[np.arange(len(target)), target]",
+        "of_target: Array = log_probability[previous(self, np.arange(len(target))), target]",
+    ): COUNT,
+    ("CrossEntropyLoss._expected", "not self.label_smoothing", "False"): NO_SMOOTHING,
+    ("CrossEntropyLoss._expected", "not self.label_smoothing", "not -self.label_smoothing"): ZERO,
+    ("CrossEntropyLoss._expected", "not self.label_smoothing", "not self.label_smoothing * 1.001"): ZERO,
+    ("CrossEntropyLoss._expected", "not self.label_smoothing", "not self.label_smoothing * 2"): ZERO,
+    ("CrossEntropyLoss._expected", "not self.label_smoothing", "not self.label_smoothing + 1e-08"): NO_SMOOTHING,
+    (
+        "CrossEntropyLoss._expected",
+        "expected: Array = (1 - self.label_smoothing) * of_target + self.label_smoothing * log_probability.mean(axis=1)",
+        "expected: Array = (1 - self.label_smoothing) * of_target + self.label_smoothing * log_probability.mean(axis=None)",
+    ): MEAN_OF_MEANS,
+    (
+        "CrossEntropyLoss.backward",
+        "of_target = (np.arange(batch), target)",
+        "of_target = (previous(self, np.arange(batch)), target)",
+    ): COUNT,
+    ("CrossEntropyLoss.backward", "self.label_smoothing", "True"): ADDS_ZERO,
+    ("CrossEntropyLoss.backward", "self.label_smoothing", "-self.label_smoothing"): ZERO,
+    ("CrossEntropyLoss.backward", "self.label_smoothing", "self.label_smoothing * 1.001"): ZERO,
+    ("CrossEntropyLoss.backward", "self.label_smoothing", "self.label_smoothing * 2"): ZERO,
+    ("CrossEntropyLoss.backward", "self.label_smoothing", "self.label_smoothing + 1e-08"): ADDS_ZERO,
+    (
+        "SGD.step",
+        "first = self.momentum != 0 and self.velocity is None",
+        "first = -self.momentum != 0 and self.velocity is None",
+    ): ZERO,
+    (
+        "SGD.step",
+        "first = self.momentum != 0 and self.velocity is None",
+        "first = self.momentum * 1.001 != 0 and self.velocity is None",
+    ): ZERO,
+    (
+        "SGD.step",
+        "first = self.momentum != 0 and self.velocity is None",
+        "first = self.momentum * 2 != 0 and self.velocity is None",
+    ): ZERO,
+    ("SGD.step", "self.num_steps += 1", "self.num_steps -= 1"): COUNTER,
+    ("SGD._step", "self.weight_decay", "True"): ADDS_ZERO,
+    ("SGD._step", "self.weight_decay", "-self.weight_decay"): ZERO,
+    ("SGD._step", "self.weight_decay", "self.weight_decay * 1.001"): ZERO,
+    ("SGD._step", "self.weight_decay", "self.weight_decay * 2"): ZERO,
+    ("SGD._step", "self.weight_decay", "self.weight_decay + 1e-08"): ADDS_ZERO,
+    (
+        "SGD._step",
+        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "velocity += (1 - self.dampening) * direction",
+    ): TIMES_ONE,
+    (
+        "SGD._step",
+        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "velocity += direction if -self.dampening == 0 else (1 - self.dampening) * direction",
+    ): ZERO,
+    (
+        "SGD._step",
+        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "velocity += direction if self.dampening * 1.001 == 0 else (1 - self.dampening) * direction",
+    ): ZERO,
+    (
+        "SGD._step",
+        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "velocity += direction if self.dampening * 2 == 0 else (1 - self.dampening) * direction",
+    ): ZERO,
+    (
+        "SGD._step",
+        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "velocity += direction if self.dampening + 1e-08 == 0 else (1 - self.dampening) * direction",
+    ): TIMES_ONE,
+}
