@@ -295,8 +295,11 @@ class TestTrain:
         assert out == ""
         assert err.startswith("nn-manual: gradient check failed: wrong first in 1 (Tanh): 1.grad_input\n")
         assert re.search(r"^1\.grad_input +16x8 .* WRONG", err, re.MULTILINE)
-        assert err.splitlines()[-1] == "stopped in epoch 1 at step 1; the run so far lies in run"
-        assert names(small / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+        assert err.splitlines()[-2:] == [
+            "stopped in epoch 1 at step 1; the run so far lies in run",
+            "to run this step again: nn-manual check --replay run/mismatch-step-1",
+        ]
+        assert names(small / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl", "mismatch-step-1"]
 
     @pytest.mark.usefixtures("small")
     def test_overflow(self, capsys: pytest.CaptureFixture[str]) -> None:
