@@ -15,8 +15,8 @@ from nn_manual.check.plan import Plan
 #: Columns of a terminal.
 WIDTH = 80
 
-#: What a ledger has for infinity, which JSON does not have.
-LARGEST = 1e99
+#: What a ledger has for infinity, which JSON does not have, and for less than this, which could pass for 0.
+LARGEST, SMALLEST = 1e99, 1e-99
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +52,16 @@ class StepCheck:
     def ledger(self) -> str:
         """Every tensor's error, in the plan's order, as JSON: {tensor: [percent of the tolerance, ULPs]}.
 
-        [0, 0] says that all elements are equal: the others are rounded to three digits, but never to 0. Where torch's
-        tensor is all zeros and ours is not, both numbers may be LARGEST.
+        [0, 0] says that all elements are equal. Others are rounded to three digits and lie between SMALLEST and
+        LARGEST; the latter is the percent of a tensor that is all zeros in torch and not in ours.
         """
         errors = np.empty((len(self.absolute), 2))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # torch's tensor is all zeros
             errors[:, 0] = 100 * self.absolute / (self.plan.tolerances * self.scale)
             errors[:, 1] = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
+        np.clip(errors, SMALLEST, LARGEST, out=errors)
         errors[self.absolute == 0] = 0
-        return self.plan.ledger % tuple(np.minimum(errors, LARGEST).ravel().tolist())
+        return self.plan.ledger % tuple(errors.ravel().tolist())
 
 
 @dataclass(frozen=True)

@@ -12,89 +12,26 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from drawing import (
+    ACCURACY,
+    GRADIENTS,
+    LEDGER,
+    LOSS,
+    key_of,
+    lines_of,
+    make_run,
+    names_of,
+    panel,
+    points,
+    titles,
+    write_run,
+)
 
-from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.files import JsonLines, create_run_directory, write_atomically
-from nn_manual.metrics import Ledger, Run
-from nn_manual.plotting import FORMATS, MAXIMUM_POINTS, SETTINGS, draw_runs, plot_runs, smooth, steps_to_draw
-
-LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Worst gradient error by step"
-
-
-def make_run(
-    train_loss: list[float],
-    errors: list[float],
-    *,
-    validation_loss: list[float] | None = None,
-    accuracy: list[float] | None = None,
-    tolerance: float = 1e-5,
-    name: str = "digits/now",
-) -> Run:
-    num_epochs, num_steps = len(train_loss), len(errors)
-    values: dict[str, list[float] | None] = {
-        "train_loss": train_loss,
-        "validation_loss": validation_loss,
-        "validation_accuracy": accuracy,
-    }
-    metrics: dict[str, Array] = {
-        column: np.array(value, np.float64) for column, value in values.items() if value is not None
-    }
-    metrics |= {"epoch": np.arange(1, num_epochs + 1)}
-    gradients: dict[str, Array] = {
-        "step": np.arange(1, num_steps + 1),
-        "relative": np.array(errors, np.float64),
-        "tolerance": np.full(num_steps, tolerance),
-    }
-    ledger = Ledger(("0.output", "loss"), *np.zeros((2, num_steps, 2)))
-    return Run(name, "", metrics, gradients, ledger)
-
-
-def write_run(path: Path, num_epochs: int = 3, num_steps: int = 6) -> Path:
-    create_run_directory(path)
-    write_atomically(path / "config.yaml", b"seed: 0\n")
-    with JsonLines(path / "metrics.jsonl") as lines:
-        for epoch in range(1, num_epochs + 1):
-            loss = {"train_loss": 1 / epoch, "validation_loss": 2 / epoch, "validation_accuracy": 1 - 0.5 / epoch}
-            lines.append({"epoch": epoch, "step": 2 * epoch, **loss, "lr": 0.1, "seconds": 0.5})
-    with JsonLines(path / "gradients.jsonl") as lines:
-        for step in range(1, num_steps + 1):
-            errors = {"absolute": 1e-8, "relative": 1e-7 * step, "tolerance": 1e-5, "ulps": 1.5}
-            ledger = {"0.output": [0, 0], "0.grad_weight": [step, 1.5]}
-            lines.append({"step": step, "tensors": 2, "worst": "0.grad_weight", **errors, "errors": ledger})
-    return path
-
-
-def panel(figure: Figure, title: str) -> Axes:
-    (axes,) = [axes for axes in figure.axes if axes.get_title(loc="left") == title]
-    return axes
-
-
-def titles(figure: Figure) -> list[str]:
-    return [axes.get_title(loc="left") for axes in figure.axes]
-
-
-def lines_of(axes: Axes, label: str) -> list[Line2D]:
-    return [line for line in axes.get_lines() if line.get_label() == label]
-
-
-def points(line: Line2D) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]  # type: ignore[arg-type]
-
-
-def key_of(axes: Axes) -> list[str]:
-    legend = axes.get_legend()
-    assert legend is not None
-    return [text.get_text() for text in legend.get_texts()]
-
-
-def names_of(figure: Figure) -> list[str]:
-    (legend,) = figure.legends
-    return [text.get_text() for text in legend.get_texts()]
-
+from nn_manual.metrics import Ledger
+from nn_manual.plotting.axes import MAXIMUM_POINTS
+from nn_manual.plotting.figure import FORMATS, SETTINGS, draw_runs, plot_runs
+from nn_manual.plotting.panels import smooth, steps_to_draw
 
 # Curves over epochs
 
@@ -123,6 +60,12 @@ def test_the_labels_say_what_is_measured() -> None:
     assert panel(figure, GRADIENTS).get_xlabel() == "step"
     assert panel(figure, GRADIENTS).get_ylabel() == "max|ours \N{MINUS SIGN} torch|\n/ max|torch|"
     assert "70.0%" in [label.get_text() for label in panel(figure, ACCURACY).get_yticklabels()]
+
+
+def test_the_heat_map_is_for_a_single_run() -> None:
+    run = make_run([2.0], [1e-7], ledger=Ledger(("loss",), *np.ones((2, 1, 1))))
+    assert titles(draw_runs([run])) == [LOSS, GRADIENTS, LEDGER]
+    assert titles(draw_runs([run, run])) == [LOSS, GRADIENTS]
 
 
 def test_only_what_a_run_has_gets_axes() -> None:
@@ -182,7 +125,7 @@ def test_a_name_is_shown_as_it_is(name: str, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         picture = plot_runs([path], tmp_path / "loss.png").read_bytes()
-    assert int.from_bytes(picture[16:20]) == 1200  # pixels wide
+    assert int.from_bytes(picture[16:20]) == 1350  # pixels wide
     assert names_of(draw_runs([make_run([1.0], [1e-7], name=name)])) == [name]
 
 
@@ -271,7 +214,7 @@ def test_a_loss_that_no_axis_holds_is_marked(value: float) -> None:
 def test_extreme_values_draw_without_a_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: list[float], errors: list[float], log_y: bool
 ) -> None:
-    monkeypatch.setattr("nn_manual.plotting.read_run", lambda _: make_run(losses, errors))
+    monkeypatch.setattr("nn_manual.plotting.figure.read_run", lambda _: make_run(losses, errors))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plot_runs([tmp_path], tmp_path / "loss.svg", log_y=log_y)
@@ -364,10 +307,12 @@ def test_equal_tolerances_of_several_runs_interleave() -> None:
 
 @pytest.mark.parametrize("num_runs", [1, 3, 12])
 def test_no_key_covers_axes_and_nothing_leaves_the_figure(num_runs: int) -> None:
+    tensors = tuple(f"{index}.a_tensor_of_a_very_long_name" for index in range(70))
+    ledger = Ledger(tensors, *np.full((2, 18_000, 70), 150.0))  # more than get a row, and all of them beyond
     runs = [
         make_run(
             [2.0, 0.0], [0.0, math.nan, 1e-7] * 6000, validation_loss=[2.5, math.nan], accuracy=[0.5, 0.6],
-            name=f"fashion_mnist/2026-01-01T10-11-{index}",
+            name=f"fashion_mnist/2026-01-01T10-11-{index}", ledger=ledger,
         )
         for index in range(num_runs)
     ]  # fmt: skip
@@ -376,7 +321,7 @@ def test_no_key_covers_axes_and_nothing_leaves_the_figure(num_runs: int) -> None
         figure.draw_without_rendering()
     keys = [axes.get_legend() for axes in figure.axes]
     boxes = [key.get_window_extent() for key in (*keys, *figure.legends) if key is not None]
-    assert len(boxes) == 4
+    assert len(boxes) == (5 if num_runs == 1 else 4)
     for box in boxes:
         assert not any(box.overlaps(axes.bbox) for axes in figure.axes)
         assert not any(box.overlaps(axes._left_title.get_window_extent()) for axes in figure.axes)  # type: ignore[attr-defined]

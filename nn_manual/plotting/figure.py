@@ -1,0 +1,135 @@
+"""Run directories to one figure: loss, accuracy, and how far the gradients of each step were from torch's.
+
+The axes stand above each other: epochs for the first two, steps for the others, each from 0 to the longest run's end,
+so that for one finished run they are one time. No pyplot: the figure is an object, and nothing of it stays behind.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.files import write_atomically
+from nn_manual.metrics import Run, read_run
+from nn_manual.plotting.axes import Colour, shorten
+from nn_manual.plotting.heat_map import FRAME_WIDTH, draw_heat_map, height_of
+from nn_manual.plotting.panels import draw_accuracies, draw_gradient_errors, draw_losses
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: The endings of a figure's file, and what to leave out of each: the time of drawing, so that the same runs give
+#: the same bytes.
+FORMATS: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+#: matplotlib's settings: the size of text in points, and what the ids in an SVG are made from, random otherwise.
+#: Any, as for matplotlib's type checker each key is a type of its own.
+SETTINGS: Any = {"font.size": 9, "svg.hashsalt": "nn_manual"}
+
+#: Characters of a run's name in the legend: two columns of them fit the figure.
+MAXIMUM_NAME = 36
+
+
+def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log_y: bool = False) -> Path:
+    """Draw the run directories `runs` into the file `output` (.png, .svg or .pdf) and return it.
+
+    `smoothing`, in [0, 1), is the factor of `smooth` for losses and accuracies; the raw curves stay behind, faint.
+    Gradient errors are never smoothed. `log_y` makes the losses' axis logarithmic.
+
+    Raises ConfigError for another ending, a `smoothing` out of range and no runs; DataError for a run that can't be
+    read, runs that have recorded nothing, and an `output` that can't be written. The file is written atomically.
+    """
+    ending = output.suffix.lower()
+    if ending not in FORMATS:
+        raise ConfigError(f"{output}: the name of a figure must end in {', '.join(FORMATS)}")
+    if not 0 <= smoothing < 1:
+        raise ConfigError(f"smoothing must be at least 0 and below 1, not {smoothing}")
+    if not runs:
+        raise ConfigError("no run directory to plot")
+    recorded = [read_run(path) for path in runs]
+
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        # A run's name may have letters that the font lacks: the figure shows boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        # All losses are 0: their marks say so.
+        warnings.filterwarnings("ignore", "Data has no positive values")
+        with matplotlib.rc_context(SETTINGS):
+            figure = draw_runs(recorded, smoothing=smoothing, log_y=log_y)
+            figure.savefig(buffer, format=ending[1:], metadata=FORMATS[ending], dpi=150)
+    write_atomically(output, buffer.getvalue())
+    return output
+
+
+def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:
+    """The figure of `plot_runs`: axes for whatever at least one run has recorded, and the heat map of a single run.
+
+    A run has one colour in all axes; a line's label is the column that it shows. Raises DataError if no run has
+    recorded anything.
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    with_epochs = any(run.metrics["epoch"].size for run in runs)
+    with_accuracy = any("validation_accuracy" in run.metrics for run in runs)
+    with_gradients = any(run.gradients["step"].size for run in runs)
+    heights = [2.4] * with_epochs + [1.6] * with_accuracy + [2.2] * with_gradients
+    if not heights:
+        raise DataError(f"{', '.join(run.name for run in runs)}: nothing to plot, no epoch has ended yet")
+    with_heat_map = len(runs) == 1 and bool(runs[0].ledger.tensors)
+    width = 8.0
+    if with_heat_map:
+        heights.append(height_of(runs[0].ledger))
+        width += FRAME_WIDTH
+
+    # Inches: room for the key to the colours, which has two runs on a line.
+    legend_height = 0.3 + 0.2 * ((len(runs) + 1) // 2)
+    figure = Figure(figsize=(width, legend_height + sum(heights)), layout="constrained")
+    panels = iter(figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0])
+    colours = [colormaps["tab10" if len(runs) <= 10 else "tab20"](index % 20) for index in range(len(runs))]
+
+    if with_epochs:
+        by_epoch = next(panels)
+        draw_losses(by_epoch, runs, colours, smoothing, log_y)
+        if with_accuracy:
+            by_epoch.tick_params(labelbottom=False)
+            accuracies = next(panels)
+            draw_accuracies(accuracies, runs, colours, smoothing)
+            accuracies.sharex(by_epoch)
+            by_epoch = accuracies
+        by_epoch.set_xlabel(f"epoch  (smoothing {smoothing}, faint: without)" if smoothing else "epoch")
+    if with_gradients:
+        by_step = next(panels)
+        draw_gradient_errors(by_step, runs, colours)
+        if with_heat_map:
+            heat_map = next(panels)
+            heat_map.sharex(by_step)
+            draw_heat_map(heat_map, runs[0].gradients["step"], runs[0].ledger)
+    _name_runs(figure, runs, colours)
+    return figure
+
+
+def _name_runs(figure: Figure, runs: Sequence[Run], colours: Sequence[Colour]) -> None:
+    """The key to the colours, above all axes."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, linewidth=3) for colour in colours]
+    legend = figure.legend(
+        handles, ["run"] * len(runs), loc="outside upper left", ncols=min(len(runs), 2), frameon=False
+    )
+    names = [shorten(run.name, MAXIMUM_NAME) for run in runs]
+    for number, (run, name, text) in enumerate(zip(runs, names, legend.get_texts(), strict=True), start=1):
+        label = f"{number}: {name}" if names.count(name) > 1 else name
+        if not run.metrics["epoch"].size:
+            label += " (no epoch has ended)"
+        elif not run.gradients["step"].size:
+            label += " (gradients not checked)"
+        # Only here, because legend() leaves out labels with a leading underscore; and a $ begins no formula.
+        text.set(text=label, parse_math=False)
+
