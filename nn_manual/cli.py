@@ -59,13 +59,14 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG00
 
 
 def _train(options: argparse.Namespace) -> int:
-    from nn_manual.config import load_config
+    from nn_manual.config import load_config, told
     from nn_manual.progress import describe
     from nn_manual.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
-    print(describe(run(config, directory), directory))
+    with told(config.layer_folder):
+        print(describe(run(config, directory), directory))
     return 0
 
 
@@ -86,10 +87,12 @@ def _check(options: argparse.Namespace) -> int:
         from nn_manual.check.operations import check_operations
 
         return _report(check_operations())
-    from nn_manual.config import load_config
+    from nn_manual.config import load_config, told
     from nn_manual.run import check
 
-    return _report(check(load_config(options.config, options.overrides)))
+    config = load_config(options.config, options.overrides)
+    with told(config.layer_folder):
+        return _report(check(config))
 
 
 def _report(report: object) -> int:

@@ -130,7 +130,7 @@ class Builder:
         try:
             layer = self.construct(self.importer.layer_class(name), name, arguments, path)
             if layer is not MISSING:
-                layer.parameter_shapes()
+                _ = layer.num_parameters  # asks for the shapes, and adds them up
         except CannotImport as error:
             self.errors.add(place, str(error))
         except Exception as error:

@@ -66,7 +66,11 @@ class _Fit:
             return None
         if shape is not None:
             try:
-                return layer.output_shape(shape)
+                output_shape: Any = layer.output_shape(shape)
+                if isinstance(output_shape, tuple):
+                    return output_shape
+                self.add(path, f"output_shape returned {output_shape!r}, not a tuple")
+                return None
             except ValueError as error:
                 self.add(path, str(error))
             except Exception as error:  # a user's own layer may raise anything

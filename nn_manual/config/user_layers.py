@@ -18,6 +18,7 @@ from pydantic.errors import PydanticUserError
 
 from nn_manual.config.leaf import adapter
 from nn_manual.config.registry import nearest, registry
+from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.layers import Layer
 
 
@@ -94,7 +95,7 @@ class Importer:
                 raise CannotImport(
                     f"no module {name!r} in {self.folder}, and none of that name is installed{nearest(name, modules)}"
                 ) from None
-            raise CannotImport(f"{_place_of(error, self.folder)}: {type(error).__name__}: {_message(error)}") from None
+            raise CannotImport(_describe(error, self.folder)) from None
 
     def _refuse_hidden(self, top: str) -> None:
         """Raise CannotImport for a module of the folder's that bears the name of one that is installed."""
@@ -103,6 +104,22 @@ class Importer:
         # One without an origin is a mere folder of that name, which Python would take last.
         if top in sys.stdlib_module_names or (installed is not None and installed.origin is not None):
             raise CannotImport(f"module {top!r} in {self.folder} bears the name of an installed one: rename it")
+
+
+@contextmanager
+def told(folder: Path | None) -> Iterator[None]:
+    """Raise what a module in a config's `layer_folder` raises when it runs as a ConfigError, which begins file:line."""
+    try:
+        yield
+    except NNManualError:
+        raise
+    except Exception as error:
+        if folder is None or not _own_frames(traceback.extract_tb(error.__traceback__), folder):
+            raise
+        told = ConfigError(_describe(error, folder))
+        for note in getattr(error, "__notes__", []):
+            told.add_note(note)
+        raise told from error
 
 
 @contextmanager
@@ -139,17 +156,16 @@ def _check_fields(path: str, layer_class: type[Layer]) -> None:
             raise CannotImport(f"{path}: a config can't hold its field {field.name}, of type {hint}") from None
 
 
-def _place_of(error: BaseException, folder: Path) -> str:
-    """file:line of what went wrong in a module: where its text can't be parsed, or the last line that ran, of the
+def _describe(error: BaseException, folder: Path) -> str:
+    """file:line and error, the place being where a module's text can't be parsed, or the last line that ran, of the
     folder's own if there is one.
     """
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno}"
+        return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
-    frame = (own or frames)[-1]
-    return f"{frame.filename}:{frame.lineno}"
+    frame = (_own_frames(frames, folder) or frames)[-1]
+    return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
 
 
-def _message(error: BaseException) -> str:
-    return error.msg if isinstance(error, SyntaxError) else str(error)
+def _own_frames(frames: list[traceback.FrameSummary], folder: Path) -> list[traceback.FrameSummary]:
+    return [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]

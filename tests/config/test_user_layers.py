@@ -63,6 +63,24 @@ class Refusing(Softplus):
 
 
 @dataclass(eq=False)
+class Shapeless(Softplus):
+    def parameter_shapes(self):
+        return {"weight": 3}
+
+
+@dataclass(eq=False)
+class Lost(Softplus):
+    def output_shape(self, input_shape):
+        pass
+
+
+@dataclass(eq=False)
+class Stumbling(Softplus):
+    def output_shape(self, input_shape):
+        return input_shape + self.no_such_field
+
+
+@dataclass(eq=False)
 class Sized(Softplus):
     size: int = 1
 
@@ -175,6 +193,10 @@ def test_a_resolved_config_finds_the_layer_from_any_folder(tmp_path: Path) -> No
         ("my_layers:Unfinished", "my_layers:Unfinished lacks backward, which every layer has"),
         ("my_layers:Weighted", "my_layers:Weighted: a config can't hold its field weight, of type numpy.ndarray"),
         ("my_layers:Refusing", "my_layers:Refusing raised RuntimeError: out of order"),
+        ("my_layers:Shapeless", "my_layers:Shapeless raised TypeError: 'int' object is not iterable"),
+        ("my_layers:Lost", "output_shape returned None, not a tuple"),
+        ("my_layers:Stumbling", "output_shape raised AttributeError: 'Stumbling' object has no attribute "
+                                "'no_such_field'"),
         ("'my_layers:'", "'my_layers:' is no import path: a layer of one's own is named module:Class"),
         ("../my_layers:Softplus", "'../my_layers:Softplus' is no import path: a layer of one's own is named "
                                   "module:Class"),
@@ -251,3 +273,20 @@ def test_it_trains_checked_and_plot_never_runs_it(tmp_path: Path, capsys: pytest
     (tmp_path / "my_layers.py").write_text(wrong)
     assert cli.main(["check", str(config)]) == 3
     assert "wrong first in 1 (Softplus): 1.grad_input" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["train", "check"])
+def test_an_error_while_it_runs_is_told_by_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Where no check is there to name the layer: at its first values, and in a step."""
+    (tmp_path / "small.yaml").write_text(TRAINED)
+    forward = "    def forward(self, input):\n"
+    raises = "        raise KeyError('w')\n"
+    first_values = "    def reset_parameters(self, generator):\n" + raises + forward
+    code = MY_LAYERS.replace(forward, first_values if command == "check" else forward + raises, 1)
+    (tmp_path / "my_layers.py").write_text(code)
+    options = ["gradient_check.every=0", "--run-dir", str(tmp_path / "run")] if command == "train" else []
+    assert cli.main([command, str(tmp_path / "small.yaml"), *options]) == 2
+    line = 1 + code[: code.index("raise KeyError")].count("\n")
+    assert capsys.readouterr().err.startswith(f"nn-manual: {tmp_path}/my_layers.py:{line}: KeyError: 'w'\n")
