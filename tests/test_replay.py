@@ -14,13 +14,14 @@ import torch
 from running import CONFIG, names, write_config
 
 from nn_manual import replay as replay_module
+from nn_manual import trainer
 from nn_manual.cli import main
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.files import read_weights, write_weights
 from nn_manual.layers import Linear, Tanh
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD
+from nn_manual.optim import SGD, clip_grad_norm
 from nn_manual.replay import replay
 from nn_manual.run import run
 from nn_manual.schedulers import StepLR
@@ -111,20 +112,34 @@ def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its step has been made when it is found: the step that follows is replayed, and is as wrong."""
+    right = SGD._step
 
-    def without_momentum(self: SGD, block: slice, first: bool) -> None:  # noqa: ARG001 - SGD._step's signature
-        self.model.param_arena[block] -= self.lr * self.model.grad_arena[block]
+    def wrong_in_the_second_epoch(self: SGD, block: slice, first: bool) -> None:
+        right(self, block, first)
+        if self.lr == 0.25 and not first:
+            self.model.param_arena[block] -= self.model.grad_arena[block]
 
     with monkeypatch.context() as context:
-        wrong_from_step(context, 5, SGD, "_step", without_momentum)  # a step counts itself before it is made
-        found = mismatch(tmp_path / "run")
+        context.setattr(SGD, "_step", wrong_in_the_second_epoch)
+        found = mismatch(tmp_path / "run", EVERYTHING)
     assert found.report.failures[0].name == "updated 0.weight"
     bundle = tmp_path / "run" / "mismatch-step-4"
     assert replay(bundle).passed
-    monkeypatch.setattr(SGD, "_step", without_momentum)
+    monkeypatch.setattr(SGD, "_step", wrong_in_the_second_epoch)
     again = replay(bundle).report
     assert again is not None
     assert [failure.name for failure in again.failures] == [failure.name for failure in found.report.failures]
+
+
+def test_a_wrong_clipping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(trainer, "clip_grad_norm", lambda grad, max_norm: clip_grad_norm(grad, 2 * max_norm))
+        found = mismatch(tmp_path / "run", EVERYTHING)
+        again = replay(tmp_path / "run" / "mismatch-step-1").report
+    assert again is not None
+    assert again.comparisons == found.report.comparisons
+    assert again.failures[0].name == "clipped gradient"
+    assert replay(tmp_path / "run" / "mismatch-step-1").passed
 
 
 @pytest.mark.parametrize("method", ["forward", "backward"])
