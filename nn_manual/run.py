@@ -161,7 +161,7 @@ def _epochs(
             losses.append((step.loss, step.num_examples))
             if step.check is not None:
                 line = {"step": step.number, **step.check.record()}
-                gradients.append(line, errors=step.check.ledger())
+                gradients.append(line, errors=step.check.ledger)
                 tally.add(line)
         train_loss = trainer.mean_loss("the training loss", losses)
         record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps, "train_loss": train_loss}

@@ -159,9 +159,11 @@ def test_what_is_not_finite_is_null(tmp_path: Path, value: float) -> None:
     assert (tmp_path / "lines").read_text() == '{"epoch": 1, "train_loss": null, "name": "a"}\n'
 
 
-def test_text_that_is_json_already_goes_in_as_it_is(tmp_path: Path) -> None:
+def test_what_is_encoded_later_is_encoded_when_the_line_is_written(tmp_path: Path) -> None:
+    text = "too early"
     with JsonLines(tmp_path / "lines") as lines:
-        lines.append({"step": 1, "relative": math.inf}, errors='{"0.output": [1e-05, 0.5]}')
+        lines.append({"step": 1, "relative": math.inf}, errors=lambda: text)
+        text = '{"0.output": [1e-05, 0.5]}'
     assert (tmp_path / "lines").read_text() == (
         '{"step": 1, "relative": null, "errors": {"0.output": [1e-05, 0.5]}}\n'
     )
