@@ -46,6 +46,7 @@ def test_the_example_fails_as_the_page_shows(pytester: pytest.Pytester) -> None:
     printed = [without_rounding(line) for line in result.outlines]
     first = printed.index(shown[0])
     assert printed[first : first + len(shown)] == shown
+    assert printed[first + len(shown)].startswith("test_gradients[")  # the next report: the page shows all of this one
 
 
 def test_the_example_passes_once_it_is_right(pytester: pytest.Pytester) -> None:
