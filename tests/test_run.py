@@ -109,6 +109,33 @@ def test_one_seed_one_run(config_path: Path, tmp_path: Path, dtype: str) -> None
 
 
 @pytest.mark.usefixtures("without_figure")
+def test_the_seed_orders_the_batches(tmp_path: Path) -> None:
+    """Where nothing else is random: no generated data, no split, no draw of parameters."""
+    rows = "".join(f"{number},{number % 7},{number % 2}\n" for number in range(40))
+    (tmp_path / "data.csv").write_text("a,b,y\n" + rows)
+    data = "data: {Arrays: {file: data.csv, target: y, task: classification, validation_fraction: 0}}"
+    write_config(tmp_path, re.sub("data: .*", data, CONFIG))
+    for seed in (0, 1):
+        settings = [f"seed={seed}", "initializer={Constant: {value: 0.1}}", "gradient_check.every=0", "epochs=1"]
+        run(load_config(tmp_path / "small.yaml", settings), tmp_path / str(seed))
+    assert metrics_without_seconds(tmp_path / "0") != metrics_without_seconds(tmp_path / "1")
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def reading(record: dict[str, Any], num_epochs: int) -> str:
+        recorded = read_run(tmp_path / "run")
+        sizes.append((record["epoch"], recorded.metrics["epoch"].size, recorded.gradients["step"].size))
+        return f"of {num_epochs}"
+
+    monkeypatch.setattr(run_module, "epoch_line", reading)
+    run(load_config(config_path), tmp_path / "run")
+    assert sizes == [(1, 1, 3), (2, 2, 6), (3, 3, 9)]
+
+
+@pytest.mark.usefixtures("without_figure")
 def test_checking_changes_nothing(config_path: Path, tmp_path: Path) -> None:
     settings = ["clip_grad_norm=0.5", "lr_scheduler.CosineAnnealingLR.T_max=3"]
     for every, num_checked in ((0, 0), (1, 9), (4, 2)):
