@@ -194,7 +194,8 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
     try:
         return load_config(path, overrides)
     except ConfigError as error:
-        error.add_note("if layers of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
+        if "no module" in str(error):
+            error.add_note("if layers of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
         raise
 
 

@@ -279,6 +279,7 @@ def test_what_is_no_bundle(
         replay(spoilt)
     assert message in str(caught.value)
     assert str(spoilt) in str(caught.value)
+    assert not hasattr(caught.value, "__notes__")  # nothing about layers of one's own, of which there are none
 
 
 def test_tensors_of_a_bundle_that_lacks_some(bundle: Path, tmp_path: Path) -> None:
