@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,14 +31,14 @@ class Smallest(NamedTuple):
 
 #: Where a tensor is made wrong: everywhere by one factor, or in one row or one element, that of its largest magnitude.
 PLACES: dict[str, Callable[[Array], Any]] = {
-    "everywhere": lambda right: ...,
+    "everywhere": lambda right: slice(None),  # noqa: ARG005 - whatever its values
     "one row": lambda right: int(np.argmax(np.abs(right).max(axis=tuple(range(1, right.ndim))))),
     "one element": lambda right: np.unravel_index(np.argmax(np.abs(right)), right.shape),
 }
 
 
 class Fault:
-    """Makes a tensor wrong by a relative `error` at a `place`; `made` says whether it has since `made` was None last."""
+    """Makes a tensor wrong by a relative `error` at a `place`; `made` says whether it could since it was None."""
 
     def __init__(self, place: str, error: float) -> None:
         self.place, self.error = place, error

@@ -52,8 +52,9 @@ class Subject:
         yield from handwritten(self.owner)
 
     def _run(self, changed: type) -> None:
+        """Every trial's first cases: each branch of a method has been taken by then."""
         for trial in self.trials(changed, "float32"):
-            for _ in trial.cases:
+            for _ in itertools.islice(trial.cases, 3):
                 pass
 
 
@@ -139,12 +140,12 @@ def net_cases(
     kinds: Iterable[str] = tuple(KINDS),
     optimizer_class: type[SGD] = SGD,
 ) -> Iterator[Case]:
-    """A net checked on each kind of input, and trained on it with every second step checked."""
+    """A net checked on each kind of input, then trained on it for three steps, of which the second is not checked."""
     generator = np.random.default_rng(SEED)
     optimizer = optimizer_class(net, lr=0.1, momentum=0.9)
     checker = GradientChecker(net, loss, optimizer)
     output_shape = net.output_shape(input_shape)
-    for kind, step in itertools.product(kinds, range(5)):
+    for kind, step in itertools.product(kinds, range(4)):
         input = draw(kind, input_shape, dtype, generator)
         if hasattr(loss, "backward_target"):
             target = draw("random", output_shape, dtype, generator)
@@ -153,7 +154,7 @@ def net_cases(
         description = f"{kind} input, step {step} of a net"
         if step == 0:
             report = check_gradients(net, loss, input, target)
-        elif step % 2:
+        elif step == 2:
             checker.run(input, target)
             optimizer.step()
             continue
