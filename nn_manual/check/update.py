@@ -83,7 +83,8 @@ class UpdateChecker:
         """Let torch step on our gradients. The worst difference of each parameter, and its scale.
 
         The scale is the largest magnitude that the parameter had before or has after the step: one that lands near
-        zero carries the rounding errors of where it came from. Raises GradientMismatch, or NotFiniteError.
+        zero carries the rounding errors of where it came from. Through the velocity it carries those of earlier steps,
+        too, of each `momentum` times what it was a step ago. Raises GradientMismatch, or NotFiniteError.
         """
         self.torch_optimizer.param_groups[0]["lr"] = self.optimizer.lr
         self.torch_optimizer.step()
@@ -94,7 +95,8 @@ class UpdateChecker:
         if not all_within(absolute, plan.tolerances[-len(ours) :], scale):
             _raise_mismatch(plan.update, ours, references, scale)
         self._torch_param.copy_(self._param)
-        self._scale, self._compared_steps = scale_after, self.optimizer.num_steps
+        self._scale = np.maximum(scale_after, self.optimizer.momentum * scale)
+        self._compared_steps = self.optimizer.num_steps
         return absolute, scale
 
 
