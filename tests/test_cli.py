@@ -62,7 +62,11 @@ def start(
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, resource.RLIM_INFINITY))
 
-    return subprocess.Popen([COMMAND, *arguments], stdout=stdout, stderr=stderr, preexec_fn=prepare, text=True)
+    # Unbuffered, nothing would be left to write, and to fail, at exit.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.Popen(
+        [COMMAND, *arguments], stdout=stdout, stderr=stderr, preexec_fn=prepare, env=environment, text=True
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
@@ -121,7 +125,8 @@ class TestUsage:
     )
     def test_check_takes_one_thing(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["check", *arguments]) == 2
-        assert capsys.readouterr().err == "nn-manual: check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops\n"
+        message = "nn-manual: check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops\n"
+        assert capsys.readouterr().err == message
 
     @pytest.mark.parametrize(
         "arguments",
