@@ -48,7 +48,8 @@ def test_every_kind_of_mistake_is_made(made: dict[type, list[Mutant]]) -> None:
     assert {mutant.operator for of_class in made.values() for mutant in of_class} == {
         "sign", "factor 1.001", "factor 2", "eps", "transpose", "stale", "another value", "dropped term",
         "dropped line", "dropped function", "swapped operands", "operation", "comparison", "condition", "axis",
-        "mean for sum", "sum for mean", "argmin for argmax", "exp for expm1", "expm1 for exp", "minimum for maximum", "by hand",
+        "mean for sum", "sum for mean", "argmin for argmax", "exp for expm1", "expm1 for exp", "minimum for maximum",
+        "by hand",
     }  # fmt: skip - a list of words
 
 
