@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from nn_manual.optim import SGD, clip_grad_norm
     from nn_manual.trainer import Trainer
 
-# numpy's OpenBLAS and torch's OpenMP each keep a pool of threads. After a product OpenBLAS's spin for 26 ms, on the
-# cores that torch's threads need next: a step that uses both in turn took 50 times the sum of their times. 2**14 ticks
-# are some microseconds. OpenBLAS reads this when numpy is first imported; later it does nothing.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
+# numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms
+# in OpenBLAS, some 3 ms in OpenMP, on the cores that the other pool needs in a checked step. It took 50 times the sum
+# of their times. 2**18 ticks are some 0.1 ms and 3,000 spins a third of that: longer than the pauses within a step of
+# either, so that neither is slower alone. Each is read when its library is first loaded; later it does nothing.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 #: Where each public name lives. Modules load when a name is first used: the command line answers --help without
 #: numpy, and nothing loads torch before a check.

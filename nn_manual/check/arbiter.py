@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import compare
+from nn_manual.check.comparison import Comparison, compare
 from nn_manual.check.pairs import Pair, pairs
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import Recording
@@ -38,9 +38,10 @@ NUM_PERTURBATIONS = 4
 #: unlucky as the roundings that the step made. A wrong formula is off by many orders of magnitude more in float64.
 MARGIN = 10
 
-#: What the formulas of a float32 step may differ by in float64, of the norm: the square root of float64's eps. Where
-#: nearly all digits cancel, as in the loss of a net that is sure and right, float64 keeps no 12 of them either.
-#: Rounding beyond this in float64 leaves nothing of float32, and a formula off by less can't be seen in float32.
+#: What loss and gradients of a float32 step may differ by in float64, of the norm: the square root of float64's eps.
+#: Where nearly all digits cancel, as in the loss of a net that is sure and right, float64 keeps no 12 of them either.
+#: Rounding beyond this in float64 leaves nothing of float32, and a formula off by less can't be seen in float32. The
+#: layers' outputs have no such excuse: one off by 1e-8 where it should be 0 is seen by a rectifier's derivative.
 FORMULA = 1e-8
 
 
@@ -51,6 +52,22 @@ def in_float64(model: Sequential, param: Array) -> Sequential:
     return double
 
 
+class Verdict(NamedTuple):
+    """What the arbiter finds: the pairs of the step in float64, those of them of which a formula is wrong, and the
+    names of the tensors in question, how many they are, that are beyond the tolerance by rounding.
+    """
+
+    in_double: list[Pair]
+    wrong: list[Pair]
+    rounding: frozenset[str]
+    num_failed: int
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether rounding is all that there is."""
+        return not self.wrong and len(self.rounding) == self.num_failed
+
+
 class Arbiter:
     """Judges the tensors of one recorded step, which began with the parameters `param`.
 
@@ -58,33 +75,47 @@ class Arbiter:
     """
 
     def __init__(self, twins: tuple[Twin, Twin], param: Array, recorded: Recording, plan: Plan) -> None:
-        self._plan = plan
-        double, single = twins
-        self._truth = self._reference(double, param, recorded)
+        self._twins, self._param, self._recorded, self._plan = twins, param, recorded, plan
+        self._truth = self._reference(twins[0], param, recorded)
         #: By name, how far float32 takes torch's own values away from the float64 ones.
         self._effect = dict.fromkeys(self._truth, 0.0)
-        generator, single_param = torch.Generator().manual_seed(0), param.astype(np.float32)
+
+    def verdict(self, in_double: list[Pair], failed: list[Pair]) -> Verdict:
+        """Judge the step by `in_double`, its pairs computed again in float64, and `failed`, those beyond the tolerance.
+
+        Rounding is measured until it explains all of `failed`: measuring more can only allow more.
+        """
+        doubtful = [(pair, comparison) for pair in in_double if not (comparison := compare(*pair)).passed]
+        for truth, rounded in self._measurements():
+            for name, values in truth.items():
+                self._effect[name] = max(self._effect[name], _distance(rounded[name], values))
+            rounding = frozenset(pair.quantity.name for pair in failed if self._is_rounding(pair))
+            verdict = Verdict(in_double, self._wrong(doubtful), rounding, len(failed))
+            if verdict.is_rounding:
+                break
+        return verdict
+
+    def _measurements(self) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array]]]:
+        """torch's values by name, in float64 and in float32."""
+        double, single = self._twins
+        generator, single_param = torch.Generator().manual_seed(0), self._param.astype(np.float32)
         move = functools.partial(_move, generator=generator)
         for number in range(1, NUM_PERTURBATIONS + 1):
             moved = move(torch.from_numpy(single_param)).numpy()
-            self._measure(self._truth, self._reference(single, moved, recorded, move))
-            smaller = _with_smaller_prediction(recorded, 0.5**number)
-            self._measure(self._reference(double, param, smaller), self._reference(single, single_param, smaller))
+            yield self._truth, self._reference(single, moved, self._recorded, move)
+            smaller = _with_smaller_prediction(self._recorded, 0.5**number)
+            yield self._reference(double, self._param, smaller), self._reference(single, single_param, smaller)
 
-    def _measure(self, truth: Mapping[str, Array], rounded: Mapping[str, Array]) -> None:
-        for name, values in truth.items():
-            self._effect[name] = max(self._effect[name], _distance(rounded[name], values))
-
-    def wrong(self, both: Iterable[Pair]) -> list[Pair]:
-        """Those of which ours and torch's, both computed in float64, differ by more than the tolerance and rounding.
+    def _wrong(self, doubtful: list[tuple[Pair, Comparison]]) -> list[Pair]:
+        """Those of which ours and torch's, both computed in float64, differ by more than rounding.
 
         What is computed of a gradient that has lost digits has lost as many, relatively.
         """
-        wrong, lost = [], FORMULA / MARGIN if self._plan.dtype == np.float32 else 0.0
-        for pair in both:
-            comparison = compare(*pair)
-            if comparison.passed:
-                continue
+        wrong, lost = [], 0.0
+        outputs = {quantity.name for quantity in self._plan.forward[:-1]}
+        for pair, comparison in doubtful:
+            if self._plan.dtype == np.float32 and pair.quantity.name not in outputs:
+                lost = max(lost, FORMULA / MARGIN)
             allowance = max(self._allowance(pair, np.dtype(np.float64)), MARGIN * lost * comparison.scale)
             if comparison.absolute <= allowance:
                 lost = max(lost, comparison.relative)
@@ -92,7 +123,7 @@ class Arbiter:
                 wrong.append(pair)
         return wrong
 
-    def is_rounding(self, pair: Pair) -> bool:
+    def _is_rounding(self, pair: Pair) -> bool:
         """Whether our value in the step is as near to torch's float64 one as the dtype of the step brings it."""
         return _distance(pair.ours, self._truth[pair.quantity.name]) <= self._allowance(pair, pair.ours.dtype)
 

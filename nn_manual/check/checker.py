@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.arbiter import Arbiter, in_float64
-from nn_manual.check.comparison import Comparison, all_within, compare, worst_differences
+from nn_manual.check.arbiter import Arbiter, Verdict, in_float64
+from nn_manual.check.comparison import Comparison, compare, within, worst_differences
 from nn_manual.check.conduct import check_conduct
 from nn_manual.check.diagnosis import describe_difference, describe_kinks
 from nn_manual.check.pairs import Pair, pairs
@@ -97,9 +97,10 @@ class GradientChecker:
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
         differences = [worst_differences([pair.ours for pair in both], [pair.reference for pair in both])]
+        passed = within(*differences[0], plan.tolerances[: len(both)])
         rounding: frozenset[str] = frozenset()
-        if not all_within(differences[0][0], plan.tolerances[: len(both)], differences[0][1]):
-            rounding = self._excuse(both)
+        if not passed.all():
+            rounding = self._excuse(plan, [both[i] for i in np.flatnonzero(~passed)])
         if self.max_norm is not None:
             gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
             differences.append(compare_clipping(plan, self.model.grad_arena, gradients, self.max_norm))
@@ -122,34 +123,40 @@ class GradientChecker:
         if report.agrees:
             return report
         names = {comparison.name for comparison in report.failures}
-        report, both = self._judged(report, plan, both, [pair for pair in both if pair.quantity.name in names])
-        return report if report.agrees else replace(report, diagnosis=self._diagnosis(report.failures[0], both))
+        verdict = self._judge(plan, [pair for pair in both if pair.quantity.name in names])
+        if verdict and not verdict.wrong:
+            report = replace(report, rounding=verdict.rounding)
+            if report.agrees:
+                return report
+        elif verdict and verdict.wrong[0].quantity.name != report.failures[0].name:
+            # A formula is wrong in float64, but another one than the first that failed: it hides within the tolerance
+            # of float32 and only enlarges the rounding of what follows. Then it is the step in float64 that is told.
+            both = verdict.in_double
+            right = {pair.quantity.name for pair in both} - {pair.quantity.name for pair in verdict.wrong}
+            report = replace(report, comparisons=tuple(compare(*pair) for pair in both), rounding=frozenset(right))
+        return replace(report, diagnosis=self._diagnosis(report.failures[0], both))
 
     def vacuous(self) -> tuple[str, ...]:
         """A sentence for each comparison of the recorded step that proves nothing."""
         plan, both = self._pairs()
         return tuple(vacuous(self.model, self.recorded, plan, both))
 
-    def _excuse(self, both: list[Pair]) -> frozenset[str]:
-        """The names of the tensors that are beyond the tolerance by rounding only; raises if anything is worse."""
-        for quantity, ours, _ in both:
+    def _excuse(self, plan: Plan, failed: list[Pair]) -> frozenset[str]:
+        """The names of `failed`, which are beyond the tolerance by rounding only; raises if anything is worse."""
+        for quantity, ours, _ in failed:
             if not np.isfinite(ours).all():
                 raise NotFiniteError(f"{quantity.name} of {quantity.layer} holds a value that is not finite")
-        report = self.report()
-        if not report.agrees:
-            raise GradientMismatch(report)
-        return report.rounding
+        verdict = self._judge(plan, failed)
+        if verdict is None or not verdict.is_rounding:
+            raise GradientMismatch(self.report())
+        return verdict.rounding
 
-    def _judged(
-        self, report: GradientReport, plan: Plan, both: list[Pair], failed: list[Pair]
-    ) -> tuple[GradientReport, list[Pair]]:
-        """The report with the names of those of `failed` that the arbiter puts down to rounding, and its pairs.
-
-        Where a formula is wrong in float64, but another one than the first of `failed`, it hides within the tolerance
-        of float32 and only enlarges the rounding of what follows: then it is the step in float64 that is reported.
+    def _judge(self, plan: Plan, failed: list[Pair]) -> Verdict | None:
+        """The arbiter's verdict; None where it can't judge: of values that are not finite, and where the step doesn't
+        even run in float64, which is no case of rounding.
         """
         if not all(np.isfinite(pair.ours).all() and pair.reference.isfinite().all() for pair in failed):
-            return report, both
+            return None
         input, target = self.recorded.layers[0].input, self.recorded.loss.target
         assert input is not None
         assert target is not None
@@ -162,17 +169,8 @@ class GradientChecker:
                 checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
             in_double = checker._pairs()[1]
         except Exception:  # whatever it is that a layer or a loss raises
-            return report, both  # what can't even run in float64 is no case of rounding
-        arbiter = Arbiter(self._twins, self.twin.param, self.recorded, plan)
-        wrong = arbiter.wrong(in_double)
-        if not wrong:
-            rounding = frozenset(pair.quantity.name for pair in failed if arbiter.is_rounding(pair))
-            return replace(report, rounding=rounding), both
-        if wrong[0].quantity.name == failed[0].quantity.name:
-            return report, both
-        right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
-        comparisons = tuple(compare(*pair) for pair in in_double)
-        return replace(report, comparisons=comparisons, rounding=frozenset(right)), in_double
+            return None
+        return Arbiter(self._twins, self.twin.param, self.recorded, plan).verdict(in_double, failed)
 
     def _diagnosis(self, failure: Comparison, both: list[Pair]) -> str:
         """What the first failing difference looks like, and how near the layer's input is to a kink there."""

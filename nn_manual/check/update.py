@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.comparison import all_within, compare, worst_differences
+from nn_manual.check.comparison import compare, largest_magnitudes, within, worst_differences
 from nn_manual.check.pairs import Pair
 from nn_manual.check.plan import Plan, Quantity
 from nn_manual.check.report import GradientReport
@@ -32,7 +32,7 @@ def compare_clipping(plan: Plan, clipped: Array, gradients: list[Array], max_nor
     parameter.grad = torch.from_numpy(np.concatenate(gradients, axis=None))
     torch.nn.utils.clip_grad_norm_(parameter, max_norm)
     absolute, scale = worst_differences([clipped], [parameter.grad])
-    if not all_within(absolute, np.array([plan.clipping[0].tolerance]), scale):
+    if not within(absolute, scale, np.array([plan.clipping[0].tolerance])).all():
         _raise_mismatch(plan.clipping, [clipped], [parameter.grad], scale)
     return absolute, scale
 
@@ -54,8 +54,11 @@ class UpdateChecker:
         self._param, self._torch_param = torch.from_numpy(model.param_arena), torch.from_numpy(twin.param)
         for name, grad in vars(model.grad).items():
             twin.parameters[name].grad = torch.from_numpy(grad)  # torch steps on our gradients: it shares them
+        self._ours = list(vars(model.param).values())
+        self._references = [parameter.detach() for parameter in twin.parameters.values()]
         self._compared_steps: int | None = None
-        self._scale = np.empty(0)
+        #: Of each parameter, the scale of its rounding errors: that of the step, and what the velocity carries on.
+        self._scale = self._carried = np.zeros(len(self._ours))
 
     def start_epoch(self, epoch: int) -> None:
         """Hold the optimizer's lr in `epoch`, counted from 0, against torch's schedule. Raises GradientMismatch."""
@@ -70,10 +73,8 @@ class UpdateChecker:
     def anchor(self) -> None:
         """Start from our parameters, and from our momentum if steps went by that were not compared."""
         all_compared = self._compared_steps == self.optimizer.num_steps
-        if all_compared and torch.equal(self._param, self._torch_param):
-            return  # the copy at the end of `compare` still holds: nobody has set a parameter since
         self._torch_param.copy_(self._param)
-        self._scale = np.array([np.abs(p.numpy(force=True)).max(initial=0) for p in self.twin.parameters.values()])
+        self._scale = np.maximum(largest_magnitudes(self._ours), self._carried if all_compared else 0)
         if self.optimizer.velocity is not None and not all_compared:
             velocity = vars(carve(self.optimizer.velocity.copy(), self.optimizer.model.parameter_shapes()))
             for name, parameter in self.twin.parameters.items():
@@ -88,14 +89,11 @@ class UpdateChecker:
         """
         self.torch_optimizer.param_groups[0]["lr"] = self.optimizer.lr
         self.torch_optimizer.step()
-        ours = list(vars(self.optimizer.model.param).values())
-        references = [parameter.detach() for parameter in self.twin.parameters.values()]
-        absolute, scale_after = worst_differences(ours, references)
+        absolute, scale_after = worst_differences(self._ours, self._references)
         scale = np.maximum(self._scale, scale_after)
-        if not all_within(absolute, plan.tolerances[-len(ours) :], scale):
-            _raise_mismatch(plan.update, ours, references, scale)
-        self._torch_param.copy_(self._param)
-        self._scale = np.maximum(scale_after, self.optimizer.momentum * scale)
+        if not within(absolute, scale, plan.tolerances[-len(absolute) :]).all():
+            _raise_mismatch(plan.update, self._ours, self._references, scale)
+        self._carried = self.optimizer.momentum * scale
         self._compared_steps = self.optimizer.num_steps
         return absolute, scale
 
