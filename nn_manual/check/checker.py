@@ -20,6 +20,7 @@ from nn_manual.check.recording import CallFailed, Recording
 from nn_manual.check.reference import differentiate
 from nn_manual.check.report import GradientReport, StepCheck
 from nn_manual.check.structure import CannotCompare, check_structure
+from nn_manual.check.threads import threads_for
 from nn_manual.check.twin import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
 from nn_manual.check.vacuous import check_memory, vacuous
@@ -67,6 +68,7 @@ class GradientChecker:
         self.update = UpdateChecker(self.twin, optimizer, scheduler) if optimizer else None
         self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self._plans: dict[Shape, Plan] = {}
+        self._memory_checked: set[Plan] = set()
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -93,9 +95,13 @@ class GradientChecker:
     def compare(self) -> StepCheck:
         """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of ours isn't finite."""
         try:
-            plan, both = self._pairs()
+            with threads_for(self._plan().num_products):
+                return self._compared()
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+
+    def _compared(self) -> StepCheck:
+        plan, both = self._pairs()
         differences = [worst_differences([pair.ours for pair in both], [pair.reference for pair in both])]
         passed = within(*differences[0], plan.tolerances[: len(both)])
         rounding: frozenset[str] = frozenset()
@@ -196,15 +202,15 @@ class GradientChecker:
             self.model.backward_parameters(saved, grad_prediction)
 
     def _pairs(self) -> tuple[Plan, list[Pair]]:
-        num_plans = len(self._plans)
         plan = self._plan()
         check_structure(self.recorded, plan)
         # Once for each shape, torch gets memory of its own throughout: whatever still shares ours, compares itself.
-        first = len(self._plans) > num_plans
+        first = plan not in self._memory_checked
         reference = differentiate(self.twin, self.recorded, plan, self.model.dtype, torch.clone if first else None)
         both = pairs(plan, self.recorded, reference)
         if first:
             check_memory(both)
+            self._memory_checked.add(plan)
         return plan, both
 
     def _plan(self) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -84,21 +84,50 @@ def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor])
     """
     small = [i for i, array in enumerate(ours) if array.size < LARGE]
     if len(small) == len(ours):
-        return _packed_differences(ours, references)
+        packed_references = np.concatenate([reference.numpy() for reference in references], axis=None)
+        return _packed_differences(np.concatenate(ours, axis=None), packed_references, _starts(ours))
     absolute, scale = np.empty(len(ours)), np.empty(len(ours))
     if small:
-        absolute[small], scale[small] = _packed_differences([ours[i] for i in small], [references[i] for i in small])
+        absolute[small], scale[small] = worst_differences([ours[i] for i in small], [references[i] for i in small])
     for i, array in enumerate(ours):
         if array.size >= LARGE:
             absolute[i], scale[i] = _large_difference(torch.from_numpy(array), references[i])
     return absolute, scale
 
 
-def largest_magnitudes(arrays: Sequence[Array]) -> Array:
-    """max|array| of each, as a float64 vector; NaN anywhere gives NaN. Each must have at least one element."""
-    if all(array.size < LARGE for array in arrays):
-        return _segment_maxima(np.abs(np.concatenate(arrays, axis=None)), arrays)
-    return np.array([_largest_magnitude(torch.from_numpy(array)) for array in arrays])
+class Arena:
+    """Tensors that lie end to end in a flat vector, carved as `views` are. Each must have at least one element."""
+
+    def __init__(self, views: Sequence[Array]) -> None:
+        self._starts = _starts(views)
+        self._parts = [slice(start, start + view.size) for start, view in zip(self._starts, views, strict=True)]
+        self._is_small = all(view.size < LARGE for view in views)
+
+    def largest_magnitudes(self, flat: Array) -> Array:
+        """max|tensor| of each tensor, as a vector; NaN anywhere gives NaN."""
+        if self._is_small:
+            maxima: Array = np.maximum.reduceat(np.abs(flat), self._starts)
+            return maxima
+        return np.array([_largest_magnitude(torch.from_numpy(flat[part])) for part in self._parts])
+
+    def worst_differences(self, ours: Array, reference: Array) -> tuple[Array, Array]:
+        """`worst_differences` of the tensors in two flat vectors."""
+        if self._is_small:
+            return _packed_differences(ours, reference, self._starts)
+        references = [torch.from_numpy(reference[part]) for part in self._parts]
+        return worst_differences([ours[part] for part in self._parts], references)
+
+
+def _starts(arrays: Iterable[Array]) -> list[int]:
+    """Where each of the arrays starts, laid end to end."""
+    return list(accumulate((array.size for array in arrays), initial=0))[:-1]
+
+
+def _packed_differences(ours: Array, reference: Array, starts: list[int]) -> tuple[Array, Array]:
+    """worst_differences of many small pairs at once, packed end to end."""
+    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+        difference = ours - reference
+    return np.maximum.reduceat(np.abs(difference), starts), np.maximum.reduceat(np.abs(reference), starts)
 
 
 def _large_difference(ours: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
@@ -114,25 +143,6 @@ def _large_difference(ours: torch.Tensor, reference: torch.Tensor) -> tuple[floa
 def _largest_magnitude(tensor: torch.Tensor) -> float:
     low, high = torch.aminmax(tensor)  # both NaN where any element is
     return max(-float(low), float(high))
-
-
-def _packed_differences(ours: Sequence[Array], references: Sequence[torch.Tensor]) -> tuple[Array, Array]:
-    """worst_differences of many small pairs at once: packed end to end, reduced segment by segment."""
-    difference = np.concatenate(ours, axis=None)
-    reference = np.concatenate([tensor.numpy() for tensor in references], axis=None)
-    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-        difference -= reference
-    return (
-        _segment_maxima(np.abs(difference, out=difference), ours),
-        _segment_maxima(np.abs(reference, out=reference), ours),
-    )
-
-
-def _segment_maxima(packed: Array, arrays: Sequence[Array]) -> Array:
-    """The maximum over each of the segments, as long as `arrays`, of a vector."""
-    starts = list(accumulate((array.size for array in arrays[:-1]), initial=0))
-    maxima: Array = np.maximum.reduceat(packed, starts)
-    return maxima
 
 
 def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: float | None = None) -> Comparison:

@@ -50,6 +50,8 @@ class Plan:
     ) -> None:
         self.names, self.layers = _unzip(model)
         self.dtype = model.dtype
+        #: About how many multiplications forward takes: each parameter's, once for each example.
+        self.num_products = size_of(input_shape[:-1]) * model.num_parameters
         self.input_grad, self.target_grad = input_grad, input_grad and hasattr(loss, "backward_target")
         with_parameters = [i for i, layer in enumerate(self.layers) if layer.num_parameters]
         #: The first layer whose backward runs.

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.comparison import compare, largest_magnitudes, within, worst_differences
+from nn_manual.check.comparison import Arena, compare, within, worst_differences
 from nn_manual.check.pairs import Pair
 from nn_manual.check.plan import Plan, Quantity
 from nn_manual.check.report import GradientReport
@@ -51,14 +51,12 @@ class UpdateChecker:
         self.torch_scheduler = SchedulerTwin(scheduler, optimizer.lr) if scheduler else None
         self._initial_lr = optimizer.lr
         model = optimizer.model
-        self._param, self._torch_param = torch.from_numpy(model.param_arena), torch.from_numpy(twin.param)
+        self._arena = Arena(list(vars(model.param).values()))
         for name, grad in vars(model.grad).items():
             twin.parameters[name].grad = torch.from_numpy(grad)  # torch steps on our gradients: it shares them
-        self._ours = list(vars(model.param).values())
-        self._references = [parameter.detach() for parameter in twin.parameters.values()]
         self._compared_steps: int | None = None
         #: Of each parameter, the scale of its rounding errors: that of the step, and what the velocity carries on.
-        self._scale = self._carried = np.zeros(len(self._ours))
+        self._scale = self._carried = np.zeros(len(twin.parameters))
 
     def start_epoch(self, epoch: int) -> None:
         """Hold the optimizer's lr in `epoch`, counted from 0, against torch's schedule. Raises GradientMismatch."""
@@ -73,8 +71,9 @@ class UpdateChecker:
     def anchor(self) -> None:
         """Start from our parameters, and from our momentum if steps went by that were not compared."""
         all_compared = self._compared_steps == self.optimizer.num_steps
-        self._torch_param.copy_(self._param)
-        self._scale = np.maximum(largest_magnitudes(self._ours), self._carried if all_compared else 0)
+        param = self.optimizer.model.param_arena
+        torch.from_numpy(self.twin.param).copy_(torch.from_numpy(param))  # by torch's threads
+        self._scale = np.maximum(self._arena.largest_magnitudes(param), self._carried if all_compared else 0)
         if self.optimizer.velocity is not None and not all_compared:
             velocity = vars(carve(self.optimizer.velocity.copy(), self.optimizer.model.parameter_shapes()))
             for name, parameter in self.twin.parameters.items():
@@ -89,10 +88,11 @@ class UpdateChecker:
         """
         self.torch_optimizer.param_groups[0]["lr"] = self.optimizer.lr
         self.torch_optimizer.step()
-        absolute, scale_after = worst_differences(self._ours, self._references)
+        absolute, scale_after = self._arena.worst_differences(self.optimizer.model.param_arena, self.twin.param)
         scale = np.maximum(self._scale, scale_after)
         if not within(absolute, scale, plan.tolerances[-len(absolute) :]).all():
-            _raise_mismatch(plan.update, self._ours, self._references, scale)
+            ours = list(vars(self.optimizer.model.param).values())
+            _raise_mismatch(plan.update, ours, [p.detach() for p in self.twin.parameters.values()], scale)
         self._carried = self.optimizer.momentum * scale
         self._compared_steps = self.optimizer.num_steps
         return absolute, scale

@@ -12,8 +12,8 @@ from nn_manual.arrays import DTYPES
 from nn_manual.check.comparison import (
     CHUNK,
     LARGE,
+    Arena,
     compare,
-    largest_magnitudes,
     relative,
     ulps,
     within,
@@ -39,7 +39,12 @@ def test_all_at_once_is_what_each_gives_alone(shapes: list[tuple[int, ...]], dty
     ours = [np.asarray(generator.standard_normal(shape), dtype) for shape in shapes]
     references = [torch.from_numpy(np.asarray(generator.standard_normal(shape), dtype)) for shape in shapes]
     absolute, scale = worst_differences(ours, references)
-    assert np.array_equal(largest_magnitudes([reference.numpy() for reference in references]), scale)
+    arena = Arena(ours)
+    flat_ours, flat_references = (
+        np.concatenate(list(arrays), axis=None) for arrays in (ours, map(np.asarray, references))
+    )
+    assert np.array_equal(arena.worst_differences(flat_ours, flat_references), [absolute, scale])
+    assert np.array_equal(arena.largest_magnitudes(flat_references), scale)
     for i, (array, reference) in enumerate(zip(ours, references, strict=True)):
         full = compare(QUANTITY, array, reference)
         assert full.absolute == absolute[i] == np.abs(array - reference.numpy()).max()
