@@ -17,6 +17,10 @@ Shape: TypeAlias = tuple[int, ...]
 #: The dtypes that a model can have, by the name that the config uses.
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
+#: Elements of a block: 1 MiB in float32, so that the few arrays of a formula fit into a third-level cache. Measured on
+#: 5.8 million parameters, SGD takes 4.6 ms in blocks of 2**16, 3.6 ms in those of 2**18 to 2**20, 5.7 ms in one piece.
+BLOCK_SIZE = 1 << 18
+
 
 def namespace(array: object) -> ModuleType:
     """The library that `array` belongs to: the module `torch` for a tensor, `numpy` for everything else.
@@ -50,14 +54,12 @@ def carve(flat: Array, shapes: Mapping[str, Shape]) -> SimpleNamespace:
     return SimpleNamespace(**views)
 
 
-def blocks(size: int, block_size: int = 1 << 16) -> Iterator[slice]:
-    """Consecutive slices that cover `range(size)`.
-
-    Several elementwise passes over one block at a time find it in the processor's cache: the default of 65,536
-    elements is 256 KiB in float32, a quarter of the second-level cache of the machine it was measured on.
+def blocks(size: int) -> Iterator[slice]:
+    """Consecutive slices that cover `range(size)`: several elementwise passes over one block at a time find it in the
+    processor's cache.
     """
-    for start in range(0, size, block_size):
-        yield slice(start, min(start + block_size, size))
+    for start in range(0, size, BLOCK_SIZE):
+        yield slice(start, min(start + BLOCK_SIZE, size))
 
 
 def rows(array: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual.arrays import blocks, carve, namespace, rows, size_of
+from nn_manual.arrays import BLOCK_SIZE, blocks, carve, namespace, rows, size_of
 
 
 def test_namespace_is_the_library_of_the_array() -> None:
@@ -45,16 +45,12 @@ def test_shapes_that_do_not_fill_the_vector_are_refused(size: int) -> None:
         carve(np.zeros(size), {"a": (2, 3), "b": (1,)})
 
 
-@pytest.mark.parametrize(("size", "count"), [(0, 0), (1, 1), (65_536, 1), (65_537, 2), (200_000, 4)])
+@pytest.mark.parametrize(("size", "count"), [(0, 0), (1, 1), (BLOCK_SIZE, 1), (BLOCK_SIZE + 1, 2), (3 * BLOCK_SIZE, 3)])
 def test_blocks_cover_everything_once_and_in_order(size: int, count: int) -> None:
     slices = list(blocks(size))
     assert len(slices) == count
     assert [index for block in slices for index in range(block.start, block.stop)] == list(range(size))
-    assert all(block.stop - block.start <= 65_536 for block in slices)
-
-
-def test_blocks_of_another_size() -> None:
-    assert list(blocks(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
+    assert all(block.stop - block.start <= BLOCK_SIZE for block in slices)
 
 
 def test_rows_count_every_leading_dimension_as_batch() -> None:

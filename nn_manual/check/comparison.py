@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nn_manual.arrays import Array, Shape, blocks
+from nn_manual.arrays import BLOCK_SIZE, Array, Shape, blocks
 
 if TYPE_CHECKING:
     from nn_manual.check.plan import Quantity
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 #: From this size on, torch's own threaded kernels compare a tensor faster than numpy compares it packed together with
 #: others: above it, copying costs more than the calls it saves.
 LARGE = 1 << 14
-
-#: Larger ones are compared in chunks of this many elements. A chunk's difference, 2 MiB in float32, is reduced while
-#: it is in the caches, and its memory is used again: for a temporary as large as a large weight the allocator would
-#: fetch fresh pages in every step, 7 ms of it in the step of the 784-2048-2048-10 net.
-CHUNK = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -131,12 +126,16 @@ def _packed_differences(ours: Array, reference: Array, starts: list[int]) -> tup
 
 
 def _large_difference(ours: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
-    """max|ours - reference| and max|reference| by torch's threads, a chunk at a time."""
-    if reference.numel() <= CHUNK:
+    """max|ours - reference| and max|reference| by torch's threads, a block at a time.
+
+    A block's difference lies in memory that is at hand. For one as large as a large weight the allocator would fetch
+    fresh pages in every step, 7 ms of it in the step of the 784-2048-2048-10 net.
+    """
+    if reference.numel() <= BLOCK_SIZE:
         return _largest_magnitude(ours - reference), _largest_magnitude(reference)
     ours, reference = ours.reshape(-1), reference.reshape(-1)
-    chunks = [_large_difference(ours[chunk], reference[chunk]) for chunk in blocks(ours.numel(), CHUNK)]
-    absolute, scale = np.max(chunks, axis=0)
+    differences = [_large_difference(ours[block], reference[block]) for block in blocks(ours.numel())]
+    absolute, scale = np.max(differences, axis=0)
     return absolute, scale
 
 

@@ -8,9 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nn_manual.arrays import DTYPES
+from nn_manual.arrays import BLOCK_SIZE, DTYPES
 from nn_manual.check.comparison import (
-    CHUNK,
     LARGE,
     Arena,
     compare,
@@ -27,7 +26,7 @@ QUANTITY = Quantity("0.grad_weight", "0 (Linear)", 1e-5)
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     st.lists(
-        st.sampled_from([(), (1,), (3, 2), (2, 1, 2), (LARGE,), (2, LARGE), (2, CHUNK // 2 + 1)]),
+        st.sampled_from([(), (1,), (3, 2), (2, 1, 2), (LARGE,), (2, LARGE), (2, BLOCK_SIZE // 2 + 1)]),
         min_size=1,
         max_size=5,
     ),
@@ -54,7 +53,7 @@ def test_all_at_once_is_what_each_gives_alone(shapes: list[tuple[int, ...]], dty
         assert abs(full.ours - full.reference) == pytest.approx(full.absolute, rel=1e-6)
 
 
-@pytest.mark.parametrize("size", [3, LARGE, CHUNK + 1])
+@pytest.mark.parametrize("size", [3, LARGE, BLOCK_SIZE + 1])
 @pytest.mark.parametrize(
     ("ours", "reference"),
     [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf), (np.inf, np.inf), (-np.inf, np.inf)],
