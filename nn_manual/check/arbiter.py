@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import Comparison, compare
+from nn_manual.check.comparison import compare, within, worst_differences
 from nn_manual.check.pairs import Pair, pairs
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import Recording
@@ -85,7 +85,9 @@ class Arbiter:
 
         Rounding is measured until it explains all of `failed`: measuring more can only allow more.
         """
-        doubtful = [(pair, comparison) for pair in in_double if not (comparison := compare(*pair)).passed]
+        absolute, scale = worst_differences([pair.ours for pair in in_double], [pair.reference for pair in in_double])
+        passed = within(absolute, scale, np.array([pair.quantity.tolerance for pair in in_double]))
+        doubtful = [in_double[i] for i in np.flatnonzero(~passed)]
         for truth, rounded in self._measurements():
             for name, values in truth.items():
                 self._effect[name] = max(self._effect[name], _distance(rounded[name], values))
@@ -106,14 +108,15 @@ class Arbiter:
             smaller = _with_smaller_prediction(self._recorded, 0.5**number)
             yield self._reference(double, self._param, smaller), self._reference(single, single_param, smaller)
 
-    def _wrong(self, doubtful: list[tuple[Pair, Comparison]]) -> list[Pair]:
+    def _wrong(self, doubtful: list[Pair]) -> list[Pair]:
         """Those of which ours and torch's, both computed in float64, differ by more than rounding.
 
         What is computed of a gradient that has lost digits has lost as many, relatively.
         """
         wrong, lost = [], 0.0
         outputs = {quantity.name for quantity in self._plan.forward[:-1]}
-        for pair, comparison in doubtful:
+        for pair in doubtful:
+            comparison = compare(*pair)
             if self._plan.dtype == np.float32 and pair.quantity.name not in outputs:
                 lost = max(lost, FORMULA / MARGIN)
             allowance = max(self._allowance(pair, np.dtype(np.float64)), MARGIN * lost * comparison.scale)

@@ -63,8 +63,9 @@ class GradientChecker:
         self.model, self.loss = model, loss
         self.max_norm, self.input_grad = max_norm, input_grad
         self.twin = twin or Twin(model, loss)
-        #: Those of the arbiter, in float64 and float32, once it was called.
+        #: The arbiter's twins in float64 and float32, once it was called, and the plans of its steps in float64.
         self._twins: tuple[Twin, Twin] | None = None
+        self._plans_in_float64: dict[Shape, Plan] = {}
         self.update = UpdateChecker(self.twin, optimizer, scheduler) if optimizer else None
         self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self._plans: dict[Shape, Plan] = {}
@@ -170,6 +171,7 @@ class GradientChecker:
             self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
         double = in_float64(self.model, self.twin.param)
         checker = GradientChecker(double, self.loss, input_grad=self.input_grad, twin=self._twins[0])
+        checker._plans = self._plans_in_float64
         try:
             with checker.recording():
                 checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
