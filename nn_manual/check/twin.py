@@ -53,12 +53,14 @@ def sgd_twin(optimizer: SGD, parameters: list[torch.nn.Parameter]) -> torch.opti
 
 
 class SchedulerTwin:
-    """torch's schedule of the same name, one step an epoch."""
+    """torch's schedule of the same name, one step an epoch. TypeError if torch has none."""
 
     def __init__(self, scheduler: Scheduler, initial_lr: float) -> None:
         # A parameter of its own: torch's schedulers only need an optimizer to hold the lr.
         self._optimizer = torch.optim.SGD([torch.zeros(1)], lr=initial_lr)
-        torch_class = getattr(torch.optim.lr_scheduler, type(scheduler).__name__)
+        torch_class = getattr(torch.optim.lr_scheduler, type(scheduler).__name__, None)
+        if torch_class is None:
+            raise TypeError(f"torch.optim.lr_scheduler has no {scheduler!r}: there is nothing to check it against")
         self._scheduler = torch_class(self._optimizer, **settings(scheduler))
         self._epoch = 0
 

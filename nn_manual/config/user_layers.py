@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.machinery import PathFinder
@@ -20,6 +20,7 @@ from nn_manual.config.leaf import adapter
 from nn_manual.config.registry import nearest, registry
 from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.layers import Layer
+from nn_manual.model import Sequential
 
 
 class CannotImport(Exception):  # noqa: N818 - says what happened; the builder makes an error with a place of it
@@ -107,19 +108,34 @@ class Importer:
 
 
 @contextmanager
-def told(folder: Path | None) -> Iterator[None]:
-    """Raise what a module in a config's `layer_folder` raises when it runs as a ConfigError, which begins file:line."""
+def told(model: Sequence[Layer], folder: Path | None) -> Iterator[None]:
+    """Raise what goes wrong in a model with layers of the user's own as a ConfigError, which begins file:line.
+
+    Where the error isn't theirs, but raised by what had to go on with what they returned, it names them.
+    """
     try:
         yield
     except NNManualError:
         raise
     except Exception as error:
-        if folder is None or not _own_frames(traceback.extract_tb(error.__traceback__), folder):
-            raise
+        classes = [type(layer) for layer in _leaves(model)]
+        theirs = [name.__name__ for name in classes if not name.__module__.startswith("nn_manual.")]
         told = ConfigError(_describe(error, folder))
+        if folder is None or not _own_frames(traceback.extract_tb(error.__traceback__), folder):
+            if not theirs or isinstance(error, OSError | MemoryError):
+                raise
+            told.add_note(f"{' or '.join(theirs)} may have returned it: gradient_check.every=1 names the layer")
         for note in getattr(error, "__notes__", []):
             told.add_note(note)
         raise told from error
+
+
+def _leaves(model: Sequence[Layer]) -> Iterator[Layer]:
+    for layer in model:
+        if isinstance(layer, Sequential):
+            yield from _leaves(layer.layers)
+        else:
+            yield layer
 
 
 @contextmanager
@@ -156,14 +172,14 @@ def _check_fields(path: str, layer_class: type[Layer]) -> None:
             raise CannotImport(f"{path}: a config can't hold its field {field.name}, of type {hint}") from None
 
 
-def _describe(error: BaseException, folder: Path) -> str:
+def _describe(error: BaseException, folder: Path | None) -> str:
     """file:line and error, the place being where a module's text can't be parsed, or the last line that ran, of the
     folder's own if there is one.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
-    frame = (_own_frames(frames, folder) or frames)[-1]
+    frame = ((folder and _own_frames(frames, folder)) or frames)[-1]
     return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from nets import break_gradient, net, replace_method
 
-from nn_manual import SGD, GradientChecker, GradientMismatch, Linear, MSELoss, Sequential, Tanh, check_gradients
+from nn_manual import SGD, GradientChecker, GradientMismatch, Linear, MSELoss, ReLU, Sequential, Tanh, check_gradients
 from nn_manual.arrays import Array
 
 
@@ -91,3 +91,14 @@ def test_a_layer_that_can_only_do_float32_is_not_excused() -> None:
         checker.run(input, target)
     with pytest.raises(GradientMismatch, match=r"wrong first in 4 \(Linear\): 4\.grad_bias"):
         checker.compare()
+
+
+def test_an_output_that_is_off_by_less_than_float32_sees_is_named_where_a_derivative_shows_it() -> None:
+    """1e-8 too much is nothing beside outputs of 1. But torch's rectifier, anchored at it, passes every gradient."""
+    model = Sequential(Linear(3, 4), ReLU(), Linear(4, 4))
+    raised = np.float32(1e-8)
+    replace_method(model.layers[1], "forward", lambda right, *a: (right(*a)[0] + raised, right(*a)[1]))
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((8, 3)), generator.standard_normal((8, 4))
+    report = check_gradients(model, MSELoss(), input.astype(np.float32), target.astype(np.float32))
+    assert report.failures[0].name == "1.output"

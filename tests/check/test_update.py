@@ -21,7 +21,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import DTYPES
 from nn_manual.check.report import StepCheck
-from nn_manual.schedulers import CosineAnnealingLR, StepLR
+from nn_manual.schedulers import CosineAnnealingLR, Scheduler, StepLR
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -154,6 +154,23 @@ def test_setting_parameters_does_not_excuse_a_wrong_momentum() -> None:
         run.step()
 
 
+def test_a_parameter_that_lands_near_zero_has_the_rounding_of_where_it_came_from() -> None:
+    """param - lr * grad is 0 but for rounding, which torch, who rounds once, makes another than we, who round twice."""
+    model = Sequential(Linear(1, 1, bias=False))
+    optimizer = SGD(model)
+    checker = GradientChecker(model, MSELoss(), optimizer)
+    smallest = np.inf
+    for seed in range(20):
+        input, target, model.param_arena[:] = np.random.default_rng(seed).uniform(1, 2, (3, 1, 1)).astype(np.float32)
+        with checker.recording():
+            checker.run(input, target)
+            optimizer.lr = float(model.param_arena[0] / model.grad_arena[0])
+            optimizer.step()
+        checker.compare()
+        smallest = min(smallest, abs(model.param_arena[0]))
+    assert smallest < 1e-7
+
+
 def test_a_step_that_was_forgotten_is_caught() -> None:
     run = Run()
     replace_method(run.optimizer, "step", lambda *_: None)
@@ -220,3 +237,13 @@ def test_the_schedule_is_torchs_or_it_stops_the_epoch(scheduler: Any) -> None:
     optimizer.lr = scheduler.lr(0.1, 5) * 1.000001 + 1e-9
     with pytest.raises(GradientMismatch, match=r"scheduler: lr is .*, torch's is"):
         checker.update.start_epoch(5)
+
+
+def test_a_schedule_that_torch_does_not_have_cannot_be_checked() -> None:
+    class Halving(Scheduler):
+        def lr(self, initial_lr: float, epoch: int) -> float:
+            return initial_lr / 2**epoch
+
+    optimizer = SGD(net(), lr=0.1)
+    with pytest.raises(TypeError, match=r"torch\.optim\.lr_scheduler has no .*Halving.*: there is nothing to check"):
+        GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=Halving())

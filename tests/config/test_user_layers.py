@@ -290,3 +290,17 @@ def test_an_error_while_it_runs_is_told_by_its_line(
     assert cli.main([command, str(tmp_path / "small.yaml"), *options]) == 2
     line = 1 + code[: code.index("raise KeyError")].count("\n")
     assert capsys.readouterr().err.startswith(f"nn-manual: {tmp_path}/my_layers.py:{line}: KeyError: 'w'\n")
+
+
+def test_what_a_layer_should_not_have_returned_is_told_where_nothing_checks_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.yaml").write_text(TRAINED)
+    forgetful = MY_LAYERS.replace("return grad_output / (1 +", "grad_output / (1 +")
+    assert forgetful != MY_LAYERS
+    (tmp_path / "my_layers.py").write_text(forgetful)
+    options = ["gradient_check.every=0", "--run-dir", str(tmp_path / "run")]
+    assert cli.main(["train", str(tmp_path / "small.yaml"), *options]) == 2
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert first.endswith("AttributeError: 'NoneType' object has no attribute 'shape'")
+    assert second == "Softplus may have returned it: gradient_check.every=1 names the layer"
