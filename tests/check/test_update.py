@@ -242,7 +242,7 @@ def test_the_schedule_is_torchs_or_it_stops_the_epoch(scheduler: Any) -> None:
 def test_a_schedule_that_torch_does_not_have_cannot_be_checked() -> None:
     class Halving(Scheduler):
         def lr(self, initial_lr: float, epoch: int) -> float:
-            return initial_lr / 2**epoch
+            return initial_lr * 0.5**epoch
 
     optimizer = SGD(net(), lr=0.1)
     with pytest.raises(TypeError, match=r"torch\.optim\.lr_scheduler has no .*Halving.*: there is nothing to check"):
