@@ -128,7 +128,7 @@ class Arbiter:
 
     def _is_rounding(self, pair: Pair) -> bool:
         """Whether our value in the step is as near to torch's float64 one as the dtype of the step brings it."""
-        return _distance(pair.ours, self._truth[pair.quantity.name]) <= self._allowance(pair, pair.ours.dtype)
+        return _distance(pair.ours, self._truth[pair.quantity.name]) <= self._allowance(pair, self._plan.dtype)
 
     def _allowance(self, pair: Pair, dtype: np.dtype[Any]) -> float:
         """The measured effect, for the eps of `dtype`: rounding errors are proportional to it."""

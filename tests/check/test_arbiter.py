@@ -102,3 +102,10 @@ def test_an_output_that_is_off_by_less_than_float32_sees_is_named_where_a_deriva
     input, target = generator.standard_normal((8, 3)), generator.standard_normal((8, 4))
     report = check_gradients(model, MSELoss(), input.astype(np.float32), target.astype(np.float32))
     assert report.failures[0].name == "1.output"
+
+
+def test_a_loss_that_is_cut_to_an_integer_is_wrong() -> None:
+    model, loss = net(), MSELoss()
+    replace_method(loss, "forward", lambda right, *a: (np.int64(right(*a)[0]), right(*a)[1]))
+    report = check_gradients(model, loss, *cancelling(model))
+    assert report.failures[0].name == "loss"

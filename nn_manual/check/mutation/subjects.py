@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual import layers, losses
-from nn_manual.arrays import Shape
+from nn_manual.arrays import BLOCK_SIZE, Shape
 from nn_manual.check.catalogue import KINDS, SGD_SETTINGS, Case, draw, layer_cases, loss_cases, sgd_cases
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.mutation.handwritten import handwritten
@@ -125,11 +125,11 @@ def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
 
 
 def _sgd_trials(owner: type[SGD], dtype: str) -> Iterator[Trial]:
-    """Each setting, and a net whose parameters fill two of the blocks that a step goes through."""
+    """Each setting, and a net whose parameters take two of the blocks that a step goes through."""
     for settings in SGD_SETTINGS.values():
         yield Trial(sgd_cases(settings, dtype, SEED, owner), "optimizer", "")
-    net = Sequential(Linear(256, 512, bias=False), seed=SEED, dtype=dtype)
-    yield Trial(net_cases(net, MSELoss(), (2, 256), dtype, ("random",), owner), "optimizer", "")
+    net = Sequential(Linear(512, BLOCK_SIZE // 512 + 1, bias=False), seed=SEED, dtype=dtype)
+    yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), owner), "optimizer", "")
 
 
 def net_cases(
