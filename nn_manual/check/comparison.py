@@ -159,7 +159,7 @@ def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: flo
         absolute=float(difference[index]),
         scale=scale,
         tolerance=quantity.tolerance,
-        ulps=ulps(float(difference[index]), scale, ours.dtype),
+        ulps=ulps(float(difference[index]), scale, reference_array.dtype),
         index=index,
         ours=float(ours[index]),
         reference=float(reference_array[index]),
