@@ -90,7 +90,7 @@ class Arbiter:
         doubtful = [in_double[i] for i in np.flatnonzero(~passed)]
         for truth, rounded in self._measurements():
             for name, values in truth.items():
-                self._effect[name] = max(self._effect[name], _distance(rounded[name], values))
+                self._effect[name] = max(self._effect[name], distance(rounded[name], values))
             rounding = frozenset(pair.quantity.name for pair in failed if self._is_rounding(pair))
             verdict = Verdict(in_double, self._wrong(doubtful), rounding, len(failed))
             if verdict.is_rounding:
@@ -101,7 +101,7 @@ class Arbiter:
         """torch's values by name, in float64 and in float32."""
         double, single = self._twins
         generator, single_param = torch.Generator().manual_seed(0), self._param.astype(np.float32)
-        move = functools.partial(_move, generator=generator)
+        move = functools.partial(move_by_eps, generator=generator)
         for number in range(1, NUM_PERTURBATIONS + 1):
             moved = move(torch.from_numpy(single_param)).numpy()
             yield self._truth, self._reference(single, moved, self._recorded, move)
@@ -128,7 +128,7 @@ class Arbiter:
 
     def _is_rounding(self, pair: Pair) -> bool:
         """Whether our value in the step is as near to torch's float64 one as the dtype of the step brings it."""
-        return _distance(pair.ours, self._truth[pair.quantity.name]) <= self._allowance(pair, self._plan.dtype)
+        return distance(pair.ours, self._truth[pair.quantity.name]) <= self._allowance(pair, self._plan.dtype)
 
     def _allowance(self, pair: Pair, dtype: np.dtype[Any]) -> float:
         """The measured effect, for the eps of `dtype`: rounding errors are proportional to it."""
@@ -143,7 +143,8 @@ class Arbiter:
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
 
 
-def _distance(values: Array, truth: Array) -> float:
+def distance(values: Array, truth: Array) -> float:
+    """max|values - truth|; NaN where either has one."""
     return float(np.abs(values - truth).max())
 
 
@@ -156,9 +157,9 @@ def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
     return smaller
 
 
-def _move(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def move_by_eps(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Floating values multiplied by 1 + u, u uniform within one eps: zeros and signs stay."""
     if not tensor.is_floating_point():
         return tensor
-    u = 2 * torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype) - 1
+    u = 2 * torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device) - 1
     return tensor * (1 + torch.finfo(tensor.dtype).eps * u)

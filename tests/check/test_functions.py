@@ -10,7 +10,7 @@ import torch
 
 from nn_manual import GradientReport, check_function
 from nn_manual.arrays import Array
-from nn_manual.check.functions import Function
+from nn_manual.check.callables import Function
 
 
 class Square(torch.autograd.Function):
@@ -204,3 +204,53 @@ def test_inputs_stay_and_a_seed_gives_the_same_numbers() -> None:
     assert str(first) == str(again)
     assert not x.requires_grad
     assert np.array_equal(x.numpy(), values(4, 3))
+
+
+def normalize(factor: float = 1.0, only: torch.dtype | None = None) -> type[torch.autograd.Function]:
+    """layer_norm over the last axis, its gradient times `factor`; for tensors of one dtype `only`, if given."""
+
+    class Normalize(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+            if only is not None and x.dtype != only:
+                raise TypeError(f"this kernel takes {only}")
+            deviation = (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+            normalized = (x - x.mean(-1, keepdim=True)) / deviation
+            context.save_for_backward(normalized, deviation)
+            return normalized
+
+        @staticmethod
+        def backward(context: Any, grad: torch.Tensor) -> torch.Tensor:
+            normalized, deviation = context.saved_tensors
+            along = normalized * (grad * normalized).mean(-1, keepdim=True)
+            result: torch.Tensor = factor * (grad - grad.mean(-1, keepdim=True) - along) / deviation
+            return result
+
+    return Normalize
+
+
+def definition_of_normalize(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "only"), [(torch.float32, None), (torch.float32, torch.float32), (torch.float64, None)]
+)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_gradient_of_which_cancellation_leaves_few_digits_is_rounding(
+    dtype: torch.dtype, only: torch.dtype | None, seed: int
+) -> None:
+    """Two features normalised are 1 and -1 but for eps: their gradient is what the differences of large terms leave."""
+    x = torch.randn(4, 2, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+    assert check_function(normalize(only=only), definition_of_normalize, [x], seed=seed).passed
+    factors = [-1, 2] if only else [-1, 2, 1.0001]  # in float64 a small mistake can be seen
+    for factor in factors:
+        report = check_function(normalize(factor, only), definition_of_normalize, [x], seed=seed)
+        assert report.failures[0].name.startswith("grad_x")
+
+
+def test_rounding_is_said_to_be_rounding() -> None:
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    report = check_function(normalize(), definition_of_normalize, [x])
+    assert "grad_x, random upstream" in report.rounding
+    assert "rounding" in str(report)
