@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from nn_manual.config.leaf import describe
 from nn_manual.config.tree import Errors, Node, Place, read_tree
+
+#: One name of a path. That of a user's own layer, `package.module:Class`, has dots in it; an index ends it on the left.
+NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")
 
 
 def apply_override(root: Node, override: str, place: Place, errors: Errors) -> None:
@@ -25,11 +31,20 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
     if value is None:
         return
     node: Node | None = root
-    *parents, last = path.split(".")
+    *parents, last = _names(path)
     for depth, name in enumerate(parents):
         node = node and _child(node, name, ".".join(parents[:depth]), place, errors)
     if node and _child(node, last, ".".join(parents), place, errors):
         node.value[int(last) if isinstance(node.value, list) else last] = value
+
+
+def _names(path: str) -> Iterator[str]:
+    start = 0
+    while start <= len(path):
+        name = NAME.match(path, start)
+        assert name is not None  # the empty name matches anywhere
+        yield name.group()
+        start = name.end() + 1
 
 
 def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> Node | None:

@@ -145,6 +145,16 @@ def test_a_layer_of_a_package_in_the_folder(tmp_path: Path) -> None:
     assert type(load_config(tmp_path / "run.yaml").model[1]).__module__ == "mine.activations"
 
 
+@pytest.mark.parametrize("layer", ["mine.layers:Softplus", "mine.layers:Softplus: {beta: 3.0}"])
+def test_an_override_reaches_into_a_layer_whose_path_has_dots(tmp_path: Path, layer: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "layers.py").write_text(MY_LAYERS)
+    (tmp_path / "dotted.yaml").write_text(with_layer(layer))
+    config = load_config(tmp_path / "dotted.yaml", ["model.1.mine.layers:Softplus.beta=0.5", "epochs=3"])
+    assert config.model[1].beta == 0.5  # type: ignore[attr-defined]  # a class of the user's
+    assert config.epochs == 3
+
+
 def test_a_layer_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     for name in ("my_layers.py", "my_formulas.py"):
