@@ -48,7 +48,7 @@ class SGD:
         """Move the model's parameters once, along its gradients."""
         first = self.momentum != 0 and self.velocity is None
         if first:
-            self.velocity = np.empty_like(self.model.param_arena)
+            self.velocity = np.zeros_like(self.model.param_arena)
         for block in blocks(self.model.param_arena.size):
             self._step(block, first)
         self.num_steps += 1

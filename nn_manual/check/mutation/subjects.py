@@ -125,10 +125,10 @@ def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
 
 
 def _sgd_trials(owner: type[SGD], dtype: str) -> Iterator[Trial]:
-    """Each setting, and a net whose parameters take two of the blocks that a step goes through."""
+    """Each setting, and a net whose parameters fill two of the blocks that a step goes through."""
     for settings in SGD_SETTINGS.values():
         yield Trial(sgd_cases(settings, dtype, SEED, owner), "optimizer", "")
-    net = Sequential(Linear(512, BLOCK_SIZE // 512 + 1, bias=False), seed=SEED, dtype=dtype)
+    net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
     yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), owner), "optimizer", "")
 
 

@@ -19,6 +19,7 @@ ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold i
 MEAN_OF_MEANS = "only the sum over the batch is used, and the mean of all is the mean of the rows' means"
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 COUNTER = "num_steps is only asked whether it has changed"
+OVERWRITTEN = "the step goes on to write every element of it"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
 #: The proof, by the method, the line, and what became of the line. Of an `if` the line is its condition.
@@ -122,6 +123,56 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "first = self.momentum != 0 and self.velocity is None",
         "first = self.momentum * 2 != 0 and self.velocity is None",
     ): ZERO,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = -np.zeros_like(self.model.param_arena)",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(self.model.param_arena) * 1.001",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(self.model.param_arena) * 2",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(self.model.param_arena) + 1e-08",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = previous(self, np.zeros_like(self.model.param_arena))",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(-self.model.param_arena)",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(self.model.param_arena * 1.001)",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(self.model.param_arena * 2)",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(self.model.param_arena + 1e-08)",
+    ): OVERWRITTEN,
+    (
+        "SGD.step",
+        "self.velocity = np.zeros_like(self.model.param_arena)",
+        "self.velocity = np.zeros_like(previous(self, self.model.param_arena))",
+    ): OVERWRITTEN,
     ("SGD.step", "self.num_steps += 1", "self.num_steps -= 1"): COUNTER,
     ("SGD._step", "self.weight_decay", "True"): ADDS_ZERO,
     ("SGD._step", "self.weight_decay", "-self.weight_decay"): ZERO,
