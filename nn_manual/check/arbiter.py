@@ -4,18 +4,20 @@ Cancellation can enlarge rounding without bound: 1 - p for a probability p near 
 cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
 questions are asked. Computed again in float64, do the formulas agree? And are the values of the step as near to
 torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
-step anew in float32, with every parameter, activation and gradient on its way moved by up to one eps, which is what
-rounding does to each, and its distance from the float64 values is what rounding amounts to in this step.
+step anew in float32 (a float64 step in float64, too), with every parameter, activation and gradient on its way moved by
+one eps, which is what rounding does to each, and its distance from the float64 values is what rounding amounts
+to in this step.
 
 Of a prediction that leaves nothing to be desired, torch's loss and its gradient are differences of which no digit is
-left, or zero. What rounding amounts to doesn't show there. So it is measured at predictions of a half, a quarter, ...
-of it, too: a probability of 1 - 1e-10 becomes one of 1 - 1e-5, of which float32 keeps some digits.
+left, or zero. What rounding amounts to doesn't show there. So it is measured at predictions of a quarter, a sixteenth,
+... of it, too: a probability of 1 - 1e-20 becomes one of 1 - 1e-5, of which float32 keeps some digits.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -33,6 +35,10 @@ from nn_manual.model import Sequential
 
 #: How many times everything is moved, each time at random. The worst effect counts.
 NUM_PERTURBATIONS = 4
+
+#: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
+#: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
+SMALLER = 0.25
 
 #: A correct value may be this many times the measured effect away: of the few random moves none may have been as
 #: unlucky as the roundings that the step made. A wrong formula is off by many orders of magnitude more in float64.
@@ -77,9 +83,10 @@ class Arbiter:
     def __init__(self, twins: tuple[Twin, Twin], param: Array, recorded: Recording, plan: Plan) -> None:
         self._twins, self._param, self._recorded, self._plan = twins, param, recorded, plan
         self._truth = self._reference(twins[0], param, recorded)
-        #: By name, how far float32 takes torch's own values away from the float64 ones.
+        #: By name, how far rounding takes torch's own values away from the float64 ones, in units of eps.
         self._effect = dict.fromkeys(self._truth, 0.0)
 
+    @np.errstate(over="ignore", invalid="ignore")  # float64 values may be more than float32 can hold
     def verdict(self, in_double: list[Pair], failed: list[Pair]) -> Verdict:
         """Judge the step by `in_double`, its pairs computed again in float64, and `failed`, those beyond the tolerance.
 
@@ -88,25 +95,30 @@ class Arbiter:
         absolute, scale = worst_differences([pair.ours for pair in in_double], [pair.reference for pair in in_double])
         passed = within(absolute, scale, np.array([pair.quantity.tolerance for pair in in_double]))
         doubtful = [in_double[i] for i in np.flatnonzero(~passed)]
-        for truth, rounded in self._measurements():
+        for truth, rounded, eps in self._measurements():
             for name, values in truth.items():
-                self._effect[name] = max(self._effect[name], distance(rounded[name], values))
+                self._effect[name] = larger_effect(self._effect[name], distance(rounded[name], values) / eps)
             rounding = frozenset(pair.quantity.name for pair in failed if self._is_rounding(pair))
             verdict = Verdict(in_double, self._wrong(doubtful), rounding, len(failed))
             if verdict.is_rounding:
                 break
         return verdict
 
-    def _measurements(self) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array]]]:
-        """torch's values by name, in float64 and in float32."""
+    def _measurements(self) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array], float]]:
+        """torch's values by name, in float64 and after rounding, and the eps of the dtype that they were rounded to."""
         double, single = self._twins
-        generator, single_param = torch.Generator().manual_seed(0), self._param.astype(np.float32)
-        move = functools.partial(move_by_eps, generator=generator)
+        move = functools.partial(move_by_eps, generator=torch.Generator().manual_seed(0))
         for number in range(1, NUM_PERTURBATIONS + 1):
-            moved = move(torch.from_numpy(single_param)).numpy()
-            yield self._truth, self._reference(single, moved, self._recorded, move)
-            smaller = _with_smaller_prediction(self._recorded, 0.5**number)
-            yield self._reference(double, self._param, smaller), self._reference(single, single_param, smaller)
+            # A float64 step may have values that overflow in float32.
+            for twin in self._twins if self._plan.dtype == np.float64 else [single]:
+                moved = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
+                yield self._truth, self._reference(twin, moved, self._recorded, move), eps_of(twin.param.dtype)
+            smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
+            yield (
+                self._reference(double, self._param, smaller),
+                self._reference(single, self._param.astype(np.float32), smaller),
+                eps_of(single.param.dtype),
+            )
 
     def _wrong(self, doubtful: list[Pair]) -> list[Pair]:
         """Those of which ours and torch's, both computed in float64, differ by more than rounding.
@@ -132,7 +144,7 @@ class Arbiter:
 
     def _allowance(self, pair: Pair, dtype: np.dtype[Any]) -> float:
         """The measured effect, for the eps of `dtype`: rounding errors are proportional to it."""
-        return MARGIN * self._effect[pair.quantity.name] * float(np.finfo(dtype).eps / np.finfo(np.float32).eps)
+        return MARGIN * self._effect[pair.quantity.name] * eps_of(dtype)
 
     def _reference(
         self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
@@ -141,6 +153,16 @@ class Arbiter:
         reference = differentiate(twin, recorded, self._plan, twin.param.dtype, move, move)
         both = pairs(self._plan, recorded, reference)
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
+
+
+def larger_effect(effect: float, other: float) -> float:
+    """The larger of two effects of rounding; what overflowed on the way says nothing."""
+    return max(effect, other) if other < math.inf else effect
+
+
+def eps_of(dtype: np.dtype[Any]) -> float:
+    """The distance from 1 to the next number, 1.2e-7 or 2.2e-16."""
+    return float(np.finfo(dtype).eps)
 
 
 def distance(values: Array, truth: Array) -> float:
@@ -158,8 +180,10 @@ def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
 
 
 def move_by_eps(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Floating values multiplied by 1 + u, u uniform within one eps: zeros and signs stay."""
+    """Floating values one eps up or down, at random: zeros and signs stay. None is left where it is: on a single value
+    may hang all the rounding of a step.
+    """
     if not tensor.is_floating_point():
         return tensor
-    u = 2 * torch.rand(tensor.shape, generator=generator, dtype=tensor.dtype).to(tensor.device) - 1
-    return tensor * (1 + torch.finfo(tensor.dtype).eps * u)
+    up = (torch.rand(tensor.shape, generator=generator) < 0.5).to(tensor)
+    return tensor * (1 + torch.finfo(tensor.dtype).eps * (2 * up - 1))

@@ -17,6 +17,7 @@ EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items
 LISTED = 4
 
 
+@np.errstate(all="ignore")  # what overflows explains nothing
 def describe_difference(
     ours: Array, reference: Array, kinks: Array | None = None, batch_size: int | None = None
 ) -> str:

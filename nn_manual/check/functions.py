@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import DTYPES, Array, Shape, size_of
-from nn_manual.check.arbiter import MARGIN, NUM_PERTURBATIONS, distance, move_by_eps
+from nn_manual.check.arbiter import MARGIN, NUM_PERTURBATIONS, distance, eps_of, larger_effect, move_by_eps
 from nn_manual.check.callables import (
     Function,
     arrays_by_name,
@@ -31,6 +32,7 @@ from nn_manual.check.plan import Quantity
 from nn_manual.check.report import GradientReport
 from nn_manual.check.structure import CannotCompare
 from nn_manual.check.tolerances import sum_of_products
+from nn_manual.check.twin import TORCH_DTYPES
 
 #: Draws the gradient of an output: its kind, of UPSTREAMS, and its shape.
 Upstream: TypeAlias = Callable[[str, Shape], torch.Tensor]
@@ -107,7 +109,7 @@ def _rounding(
     """The names of those of `failed` that are beyond the tolerance by rounding; none where a formula is wrong.
 
     As the arbiter of a training step decides: the formulas must agree in float64, and our values must be as near to
-    the reference's float64 ones as its own float32 ones are, with every input and upstream gradient moved by up to an
+    the reference's float64 ones as its own float32 ones are, with every input and upstream gradient moved by one
     eps. A function that can't do float64 has only the second to meet: what it loses there, float32 can't show.
     """
     label = failed[0].quantity.layer
@@ -124,20 +126,24 @@ def _rounding(
         except CannotCompare:
             in_double = values(reference, _double)
         effect = dict.fromkeys(in_double, 0.0)
-        for _ in range(NUM_PERTURBATIONS):
-            moved = values(reference, lambda input: move_by_eps(as_tensor(input).float(), generator))
+        for dtype in [torch.float32, TORCH_DTYPES[_dtype(inputs).name]] * NUM_PERTURBATIONS:
+            moved = values(reference, functools.partial(_moved, dtype=dtype, generator=generator))
             for name, each in in_double.items():
-                effect[name] = max(effect[name], distance(moved[name].reference.numpy(), each.reference.numpy()))
+                away = distance(moved[name].reference.numpy(), each.reference.numpy())
+                effect[name] = larger_effect(effect[name], away / torch.finfo(dtype).eps)
     except Exception:  # whatever a reference raises that can't do another dtype
         return frozenset()
 
     def is_near(name: str, ours: Array) -> bool:
-        eps = float(np.finfo(ours.dtype).eps / np.finfo(np.float32).eps)
-        return distance(ours, in_double[name].reference.numpy()) <= MARGIN * effect[name] * eps
+        return distance(ours, in_double[name].reference.numpy()) <= MARGIN * effect[name] * eps_of(ours.dtype)
 
     if not all(compare(*each).passed or is_near(name, each.ours) for name, each in in_double.items()):
         return frozenset()
     return frozenset(each.quantity.name for each in failed if is_near(each.quantity.name, each.ours))
+
+
+def _moved(input: Any, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return move_by_eps(as_tensor(input).to(dtype), generator)
 
 
 def _double(input: Any) -> Any:

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from nets import break_gradient, net, replace_method
 
-from nn_manual import SGD, GradientChecker, GradientMismatch, Linear, MSELoss, ReLU, Sequential, Tanh, check_gradients
+from nn_manual import (
+    SGD,
+    CrossEntropyLoss,
+    GradientChecker,
+    GradientMismatch,
+    Linear,
+    MSELoss,
+    ReLU,
+    Sequential,
+    Tanh,
+    check_gradients,
+)
 from nn_manual.arrays import Array
 
 
@@ -109,3 +120,29 @@ def test_a_loss_that_is_cut_to_an_integer_is_wrong() -> None:
     replace_method(loss, "forward", lambda right, *a: (np.int64(right(*a)[0]), right(*a)[1]))
     report = check_gradients(model, loss, *cancelling(model))
     assert report.failures[0].name == "loss"
+
+
+@pytest.mark.parametrize("lead", [20, 100, 300, 590, 730])
+def test_a_loss_of_which_torch_has_no_digit_is_rounding(lead: float) -> None:
+    """log1p(exp(-lead)), which is positive, is log(1 + exp(-lead)) = 0 to torch."""
+    model = Sequential(Linear(2, 2, bias=False), dtype="float64")
+    model.layers[0].param.weight[...] = [[lead, 0], [0, 1]]
+    input, target = np.array([[1.0, 0]]), np.array([0])
+    report = check_gradients(model, CrossEntropyLoss(), input, target)
+    assert report.agrees
+    assert {"loss"} <= report.rounding
+    replace_method(model.layers[0], "backward_parameters", lambda *_: model.layers[0].grad.weight.fill(1e-9))
+    assert not check_gradients(model, CrossEntropyLoss(), input, target).agrees
+
+
+def test_rounding_of_values_that_float32_can_not_hold_is_rounding() -> None:
+    """1 - tanh(13)**2 = 2e-11 has lost 11 digits, and what torch rounds once, we round twice."""
+    model = Sequential(Linear(1, 1, bias=False), Tanh(), dtype="float64")
+    model.param_arena[0] = 13
+    input = np.random.default_rng(0).uniform(0.9, 1.1, (64, 1))
+    target = 1e131 * np.random.default_rng(1).standard_normal((64, 1))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.agrees
+    assert "1.grad_input" in report.rounding
+    break_gradient(model.layers[1], "grad_input", lambda grad: 1.001 * grad)
+    assert check_gradients(model, MSELoss(), input, target).failures[0].name == "1.grad_input"
