@@ -13,7 +13,7 @@ def main() -> int:
     step = commands.add_parser("step", help="microseconds per training step, beside torch's")
     step.set_defaults(run=_step)
     check = commands.add_parser("check", help="what the gradient check catches, and whether it ever cries wolf")
-    check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms; by default all three")
+    check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random; by default all")
     check.set_defaults(run=_check)
     options = parser.parse_args()
     return int(options.run(options))

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from random_nets import random_run
 
 from nn_manual.arrays import DTYPES, Shape, size_of
 from nn_manual.check.mutation.score import Score, score
@@ -32,6 +34,9 @@ NUM_ELEMENTS = 10_000_000
 SEEDS = (0, 1, 2)
 #: Beside the config's own batch size. An odd one leaves a smaller last batch.
 BATCH_SIZES = (1, 7)
+
+#: And so many random nets, each trained for so many steps.
+NUM_NETS, STEPS_OF_A_NET = 1_000, 400
 
 WIDTH = 80
 
@@ -173,6 +178,28 @@ def _checked_steps(config: RunConfig) -> Iterator[tuple[int, int]]:
             yield _num_elements(plan, model.num_parameters, input_shape), len(step.check.rounding)
 
 
+def random_alarms() -> bool:
+    """Training runs of random nets in which nothing is wrong."""
+    tally = Tally()
+    with np.errstate(all="ignore"):  # some of them diverge
+        for seed in range(NUM_NETS):
+            try:
+                for step in itertools.islice(random_run(seed), STEPS_OF_A_NET):
+                    assert step.check is not None  # the trainer checks every step
+                    tally.num_steps += 1
+                    tally.num_rounding += len(step.check.rounding)
+            except GradientMismatch as mismatch:
+                tally.num_mismatches += 1
+                print(f"seed {seed}: {mismatch}", flush=True)
+            except NotFiniteError:
+                tally.num_diverged += 1
+    print(
+        f"random nets: {NUM_NETS:,} of them, {tally.num_steps:,} steps, {tally.num_mismatches:,} mismatches, "
+        f"{tally.num_rounding:,} rounding, {tally.num_diverged:,} diverged\n"
+    )
+    return tally.num_mismatches == 0
+
+
 def _num_elements(plan: Plan, num_parameters: int, input_shape: Shape) -> int:
     """How many elements the tensors of a plan have."""
     shapes = [input_shape]
@@ -183,4 +210,9 @@ def _num_elements(plan: Plan, num_parameters: int, input_shape: Shape) -> int:
     return sum(map(size_of, outputs)) + 1 + sum(map(size_of, boundaries)) + num_vectors * num_parameters
 
 
-PARTS: dict[str, Callable[[], bool]] = {"mutants": mutants, "smallest": smallest_errors, "alarms": false_alarms}
+PARTS: dict[str, Callable[[], bool]] = {
+    "mutants": mutants,
+    "smallest": smallest_errors,
+    "alarms": false_alarms,
+    "random": random_alarms,
+}

@@ -150,9 +150,11 @@ class GradientChecker:
 
     def _excuse(self, plan: Plan, failed: list[Pair]) -> frozenset[str]:
         """The names of `failed`, which are beyond the tolerance by rounding only; raises if anything is worse."""
-        for quantity, ours, _ in failed:
+        for quantity, ours, reference in failed:
             if not np.isfinite(ours).all():
                 raise NotFiniteError(f"{quantity.name} of {quantity.layer} holds a value that is not finite")
+            if not reference.isfinite().all():
+                raise NotFiniteError(f"{quantity.name} of {quantity.layer} is finite, but torch's overflows")
         verdict = self._judge(plan, failed)
         if verdict is None or not verdict.is_rounding:
             raise GradientMismatch(self.report())

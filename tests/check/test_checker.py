@@ -213,6 +213,18 @@ def test_a_value_that_is_not_finite_ends_the_step(value: float) -> None:
         checker.compare()
 
 
+def test_a_value_of_torchs_that_overflows_ends_the_step_as_not_finite() -> None:
+    """torch adds up the batch before it divides by the number of classes: more than float32 can hold."""
+    model, loss = Sequential(Linear(1, 2, bias=False)), CrossEntropyLoss(label_smoothing=0.1)
+    model.param_arena[:] = [1.7e38, 0]
+    checker = GradientChecker(model, loss)
+    with checker.recording():
+        checker.run(np.ones((8, 1), np.float32), np.zeros(8, np.int64))
+    assert np.isfinite(checker.recorded.loss.value)
+    with pytest.raises(NotFiniteError, match=r"^loss of loss is finite, but torch's overflows$"):
+        checker.compare()
+
+
 def test_nan_equals_no_nan_in_a_report() -> None:
     input, target = batch()
     input[0] = np.nan
