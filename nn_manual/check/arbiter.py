@@ -2,7 +2,7 @@
 
 Cancellation can enlarge rounding without bound: 1 - p for a probability p near 1, or a bias's gradient whose terms
 cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
-questions are asked. Computed again in float64, do the formulas agree? And are the values of the step as near to
+questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to
 torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
 step anew in float32 (a float64 step in float64, too), with every parameter, activation and gradient on its way moved by
 one eps, which is what rounding does to each, and its distance from the float64 values is what rounding amounts
@@ -25,7 +25,6 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import compare, within, worst_differences
 from nn_manual.check.pairs import Pair, pairs
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import Recording
@@ -45,12 +44,6 @@ SMALLER = 0.25
 #: 10 were too few for one gradient of 20 elements. A wrong formula is off by many orders of magnitude more in float64.
 MARGIN = 30
 
-#: What loss and gradients of a float32 step may differ by in float64, of the norm: the square root of float64's eps.
-#: Where nearly all digits cancel, as in the loss of a net that is sure and right, float64 keeps no 12 of them either.
-#: Rounding beyond this in float64 leaves nothing of float32, and a formula off by less can't be seen in float32. The
-#: layers' outputs have no such excuse: one off by 1e-8 where it should be 0 is seen by a rectifier's derivative.
-FORMULA = 1e-8
-
 
 def in_float64(model: Sequential, param: Array) -> Sequential:
     """A copy of the model in float64, with the parameters `param`."""
@@ -60,8 +53,8 @@ def in_float64(model: Sequential, param: Array) -> Sequential:
 
 
 class Verdict(NamedTuple):
-    """What the arbiter finds: the pairs of the step in float64, those of them of which a formula is wrong, and the
-    names of the tensors in question, how many they are, that are beyond the tolerance by rounding.
+    """What the arbiter finds of a step: its pairs computed again in float64, and those of them of which a formula is
+    wrong; and of the tensors in question, how many they are, the names of those that are off by rounding.
     """
 
     in_double: list[Pair]
@@ -88,22 +81,23 @@ class Arbiter:
         self._effect = dict.fromkeys(self._truth, 0.0)
 
     @np.errstate(over="ignore", invalid="ignore")  # float64 values may be more than float32 can hold
-    def verdict(self, in_double: list[Pair], failed: list[Pair]) -> Verdict:
-        """Judge the step by `in_double`, its pairs computed again in float64, and `failed`, those beyond the tolerance.
-
-        Rounding is measured until it explains all of `failed`: measuring more can only allow more.
+    def rounding(self, failed: list[Pair]) -> frozenset[str]:
+        """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
+        them. Rounding is measured until it explains all: measuring more can only allow more.
         """
-        absolute, scale = worst_differences([pair.ours for pair in in_double], [pair.reference for pair in in_double])
-        passed = within(absolute, scale, np.array([pair.quantity.tolerance for pair in in_double]))
-        doubtful = [in_double[i] for i in np.flatnonzero(~passed)]
+        explained: frozenset[str] = frozenset()
         for truth, rounded, eps in self._measurements():
             for name, values in truth.items():
                 self._effect[name] = larger_effect(self._effect[name], distance(rounded[name], values) / eps)
-            rounding = frozenset(pair.quantity.name for pair in failed if self._is_rounding(pair))
-            verdict = Verdict(in_double, self._wrong(doubtful), rounding, len(failed))
-            if verdict.is_rounding:
+            explained = frozenset(pair.quantity.name for pair in failed if self._is_explained(pair))
+            if len(explained) == len(failed):
                 break
-        return verdict
+        return explained
+
+    def _is_explained(self, pair: Pair) -> bool:
+        name = pair.quantity.name
+        allowed = MARGIN * self._effect[name] * eps_of(self._plan.dtype)  # rounding errors are proportional to eps
+        return distance(pair.ours, self._truth[name]) <= allowed
 
     def _measurements(self) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array], float]]:
         """torch's values by name, in float64 and after rounding, and the eps of the dtype that they were rounded to."""
@@ -120,32 +114,6 @@ class Arbiter:
                 self._reference(single, self._param.astype(np.float32), smaller),
                 eps_of(single.param.dtype),
             )
-
-    def _wrong(self, doubtful: list[Pair]) -> list[Pair]:
-        """Those of which ours and torch's, both computed in float64, differ by more than rounding.
-
-        What is computed of a gradient that has lost digits has lost as many, relatively.
-        """
-        wrong, lost = [], 0.0
-        outputs = {quantity.name for quantity in self._plan.forward[:-1]}
-        for pair in doubtful:
-            comparison = compare(*pair)
-            if self._plan.dtype == np.float32 and pair.quantity.name not in outputs:
-                lost = max(lost, FORMULA / MARGIN)
-            allowance = max(self._allowance(pair, np.dtype(np.float64)), MARGIN * lost * comparison.scale)
-            if comparison.absolute <= allowance:
-                lost = max(lost, comparison.relative)
-            else:
-                wrong.append(pair)
-        return wrong
-
-    def _is_rounding(self, pair: Pair) -> bool:
-        """Whether our value in the step is as near to torch's float64 one as the dtype of the step brings it."""
-        return distance(pair.ours, self._truth[pair.quantity.name]) <= self._allowance(pair, self._plan.dtype)
-
-    def _allowance(self, pair: Pair, dtype: np.dtype[Any]) -> float:
-        """The measured effect, for the eps of `dtype`: rounding errors are proportional to it."""
-        return MARGIN * self._effect[pair.quantity.name] * eps_of(dtype)
 
     def _reference(
         self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None

@@ -14,7 +14,7 @@ from nn_manual.check.arbiter import Arbiter, Verdict, in_float64
 from nn_manual.check.comparison import Comparison, compare, within, worst_differences
 from nn_manual.check.conduct import check_conduct
 from nn_manual.check.diagnosis import describe_difference, describe_kinks
-from nn_manual.check.pairs import Pair, pairs
+from nn_manual.check.pairs import Pair, beyond_tolerance, pairs
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import CallFailed, Recording
 from nn_manual.check.reference import differentiate
@@ -104,10 +104,9 @@ class GradientChecker:
     def _compared(self) -> StepCheck:
         plan, both = self._pairs()
         differences = [worst_differences([pair.ours for pair in both], [pair.reference for pair in both])]
-        passed = within(*differences[0], plan.tolerances[: len(both)])
         rounding: frozenset[str] = frozenset()
-        if not passed.all():
-            rounding = self._excuse(plan, [both[i] for i in np.flatnonzero(~passed)])
+        if not within(*differences[0], plan.tolerances[: len(both)]).all():
+            rounding = self._excuse(plan, beyond_tolerance(both))
         if self.max_norm is not None:
             gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
             differences.append(compare_clipping(plan, self.model.grad_arena, gradients, self.max_norm))
@@ -171,16 +170,25 @@ class GradientChecker:
         assert target is not None
         if self._twins is None:
             self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
-        double = in_float64(self.model, self.twin.param)
-        checker = GradientChecker(double, self.loss, input_grad=self.input_grad, twin=self._twins[0])
-        checker._plans = self._plans_in_float64
-        try:
-            with checker.recording():
-                checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
-            in_double = checker._pairs()[1]
-        except Exception:  # whatever it is that a layer or a loss raises
-            return None
-        return Arbiter(self._twins, self.twin.param, self.recorded, plan).verdict(in_double, failed)
+        in_double: list[Pair] = []
+        wrong: list[Pair] = []
+        if self.model.dtype != np.float64:
+            double = in_float64(self.model, self.twin.param)
+            checker = GradientChecker(double, self.loss, input_grad=self.input_grad, twin=self._twins[0])
+            checker._plans = self._plans_in_float64
+            try:
+                with checker.recording():
+                    checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
+                plan_of_double, in_double = checker._pairs()
+            except Exception:  # whatever it is that a layer or a loss raises
+                return None
+            doubtful = beyond_tolerance(in_double)
+            if doubtful:
+                arbiter = Arbiter(self._twins, double.param_arena, checker.recorded, plan_of_double)
+                rounding = arbiter.rounding(doubtful)
+                wrong = [pair for pair in doubtful if pair.quantity.name not in rounding]
+        rounding = Arbiter(self._twins, self.twin.param, self.recorded, plan).rounding(failed)
+        return Verdict(in_double, wrong, rounding, len(failed))
 
     def _diagnosis(self, failure: Comparison, both: list[Pair]) -> str:
         """What the first failing difference looks like, and how near the layer's input is to a kink there."""

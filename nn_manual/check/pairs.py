@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
+from nn_manual.check.comparison import within, worst_differences
 from nn_manual.check.plan import Plan, Quantity
 from nn_manual.check.recording import Recording
 from nn_manual.check.reference import Reference
@@ -38,6 +39,13 @@ def pairs(plan: Plan, recorded: Recording, reference: Reference) -> list[Pair]:
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {ours.shape}: nothing to compare")
         result.append(Pair(quantity, ours, theirs))
     return result
+
+
+def beyond_tolerance(both: list[Pair]) -> list[Pair]:
+    """Those of the pairs that differ by more than is allowed."""
+    absolute, scale = worst_differences([pair.ours for pair in both], [pair.reference for pair in both])
+    passed = within(absolute, scale, np.array([pair.quantity.tolerance for pair in both]))
+    return [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
 
 
 Both = tuple[Array, torch.Tensor]
