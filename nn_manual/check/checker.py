@@ -13,7 +13,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.arbiter import Arbiter, Verdict, in_float64
 from nn_manual.check.comparison import Comparison, compare, within, worst_differences
 from nn_manual.check.conduct import check_conduct
-from nn_manual.check.diagnosis import describe_difference, describe_kinks
+from nn_manual.check.diagnosis import diagnose
 from nn_manual.check.pairs import Pair, beyond_tolerance, pairs
 from nn_manual.check.plan import Plan
 from nn_manual.check.recording import CallFailed, Recording
@@ -165,44 +165,42 @@ class GradientChecker:
         """
         if not all(np.isfinite(pair.ours).all() and pair.reference.isfinite().all() for pair in failed):
             return None
-        input, target = self.recorded.layers[0].input, self.recorded.loss.target
-        assert input is not None
-        assert target is not None
         if self._twins is None:
             self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
         in_double: list[Pair] = []
         wrong: list[Pair] = []
         if self.model.dtype != np.float64:
-            double = in_float64(self.model, self.twin.param)
-            checker = GradientChecker(double, self.loss, input_grad=self.input_grad, twin=self._twins[0])
-            checker._plans = self._plans_in_float64
             try:
-                with checker.recording():
-                    checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
-                plan_of_double, in_double = checker._pairs()
+                in_double, wrong = self._judge_in_float64(self._twins)
             except Exception:  # whatever it is that a layer or a loss raises
                 return None
-            doubtful = beyond_tolerance(in_double)
-            if doubtful:
-                arbiter = Arbiter(self._twins, double.param_arena, checker.recorded, plan_of_double)
-                rounding = arbiter.rounding(doubtful)
-                wrong = [pair for pair in doubtful if pair.quantity.name not in rounding]
         rounding = Arbiter(self._twins, self.twin.param, self.recorded, plan).rounding(failed)
         return Verdict(in_double, wrong, rounding, len(failed))
+
+    def _judge_in_float64(self, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
+        """The pairs of the recorded step computed again in float64, and those of which a formula is wrong."""
+        input, target = self.recorded.layers[0].input, self.recorded.loss.target
+        assert input is not None
+        assert target is not None
+        model = in_float64(self.model, self.twin.param)
+        checker = GradientChecker(model, self.loss, input_grad=self.input_grad, twin=twins[0])
+        checker._plans = self._plans_in_float64
+        with checker.recording():
+            checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
+        plan, both = checker._pairs()
+        doubtful = beyond_tolerance(both)
+        if not doubtful:
+            return both, []
+        rounding = Arbiter(twins, model.param_arena, checker.recorded, plan).rounding(doubtful)
+        return both, [pair for pair in doubtful if pair.quantity.name not in rounding]
 
     def _diagnosis(self, failure: Comparison, both: list[Pair]) -> str:
         """What the first failing difference looks like, and how near the layer's input is to a kink there."""
         pair = next(pair for pair in both if pair.quantity.name == failure.name)
         calls = next((calls for calls in self.recorded.layers if calls.label == failure.layer), None)
-        kink_distance = getattr(calls.layer, "kink_distance", None) if calls else None
-        ours, reference = pair.ours, pair.reference.numpy()
-        input = self.recorded.layers[0].input
-        assert input is not None
-        if kink_distance is None or calls is None or calls.input is None or calls.input.shape != ours.shape:
-            return describe_difference(ours, reference, batch_size=len(input))
-        distance = kink_distance(calls.input)
-        words = describe_difference(ours, reference, kinks=distance == 0, batch_size=len(input))
-        return f"{words}\n{describe_kinks(distance, failure.index)}"
+        assert self.recorded.layers[0].input is not None
+        batch_size = len(self.recorded.layers[0].input)
+        return diagnose(pair.ours, pair.reference.numpy(), failure.index, calls, batch_size)
 
     def run(self, input: Array, target: Array) -> None:
         """Forward, loss and backward, as a training step does them."""

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.check.recording import LayerCalls
 from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 
 #: An explanation holds where it leaves less than this of the largest magnitude. Ten times the tolerance that a correct
@@ -15,6 +16,18 @@ EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items
 
 #: So many positions, rows or columns are listed at most: enough to see a pattern in one line.
 LISTED = 4
+
+
+def diagnose(ours: Array, reference: Array, index: tuple[int, ...], calls: LayerCalls | None, batch_size: int) -> str:
+    """In words, how a tensor of a step differs, worst at `index`, and how near the input of the layer that made it, if
+    it was a layer, is to a kink there.
+    """
+    kink_distance = getattr(calls.layer, "kink_distance", None) if calls else None
+    if kink_distance is None or calls is None or calls.input is None or calls.input.shape != ours.shape:
+        return describe_difference(ours, reference, batch_size=batch_size)
+    distance = kink_distance(calls.input)
+    words = describe_difference(ours, reference, kinks=distance == 0, batch_size=batch_size)
+    return f"{words}\n{describe_kinks(distance, index)}"
 
 
 @np.errstate(all="ignore")  # what overflows explains nothing
