@@ -61,10 +61,7 @@ def relative(absolute: float, scale: float) -> float:
 
 def ulps(absolute: float, scale: float, dtype: np.dtype[Any]) -> float:
     """A difference in units of the last place at the tensor's largest magnitude."""
-    if not np.isfinite(scale):
-        return float("nan")
-    with np.errstate(over="ignore"):  # more than float64 can count are infinitely many
-        return float(absolute / np.spacing(dtype.type(scale)))
+    return absolute / float(np.spacing(dtype.type(scale))) if math.isfinite(scale) else math.nan
 
 
 def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.bool_]:
