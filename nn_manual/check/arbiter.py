@@ -4,9 +4,12 @@ Cancellation can enlarge rounding without bound: 1 - p for a probability p near 
 cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
 questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to
 torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
-step anew in float32 (a float64 step in float64, too), with every parameter, activation and gradient on its way moved by
-one eps, which is what rounding does to each, and its distance from the float64 values is what rounding amounts
-to in this step.
+step anew in float32, with every parameter, activation and gradient on its way moved by one eps, which is what rounding
+does to each, and its distance from the float64 values is what rounding amounts to in this step; that of a float64 step
+is less, by the ratio of the two eps.
+
+In float32, because of ties: moved, they break, which changes a gradient by as much as a wrong formula for ties does. By
+that ratio it comes to nothing. Only values that float32 can't hold are moved in float64.
 
 Of a prediction that leaves nothing to be desired, torch's loss and its gradient are differences of which no digit is
 left, or zero. What rounding amounts to doesn't show there. So it is measured at predictions of a quarter, a sixteenth,
@@ -86,9 +89,9 @@ class Arbiter:
         them. Rounding is measured until it explains all: measuring more can only allow more.
         """
         explained: frozenset[str] = frozenset()
-        for truth, rounded, eps in self._measurements():
-            for name, values in truth.items():
-                self._effect[name] = larger_effect(self._effect[name], distance(rounded[name], values) / eps)
+        for effects in self._measurements():
+            for name, effect in effects.items():
+                self._effect[name] = larger_effect(self._effect[name], effect)
             explained = frozenset(pair.quantity.name for pair in failed if self._is_explained(pair))
             if len(explained) == len(failed):
                 break
@@ -99,21 +102,23 @@ class Arbiter:
         allowed = MARGIN * self._effect[name] * eps_of(self._plan.dtype)  # rounding errors are proportional to eps
         return distance(pair.ours, self._truth[name]) <= allowed
 
-    def _measurements(self) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array], float]]:
-        """torch's values by name, in float64 and after rounding, and the eps of the dtype that they were rounded to."""
+    def _measurements(self) -> Iterator[Mapping[str, float]]:
+        """By name, effects of rounding."""
         double, single = self._twins
         move = functools.partial(move_by_eps, generator=torch.Generator().manual_seed(0))
         for number in range(1, NUM_PERTURBATIONS + 1):
-            # A float64 step may have values that overflow in float32.
-            for twin in self._twins if self._plan.dtype == np.float64 else [single]:
-                moved = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
-                yield self._truth, self._reference(twin, moved, self._recorded, move), eps_of(twin.param.dtype)
+            effects = self._effects_of_moving(single, move)
+            if self._plan.dtype == np.float64 and not all(effect < math.inf for effect in effects.values()):
+                in_double = self._effects_of_moving(double, move)
+                effects = {name: value if value < math.inf else in_double[name] for name, value in effects.items()}
+            yield effects
             smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
-            yield (
-                self._reference(double, self._param, smaller),
-                self._reference(single, self._param.astype(np.float32), smaller),
-                eps_of(single.param.dtype),
-            )
+            truth = self._reference(double, self._param, smaller)
+            yield _effects(truth, self._reference(single, self._param.astype(np.float32), smaller), single)
+
+    def _effects_of_moving(self, twin: Twin, move: Move) -> Mapping[str, float]:
+        moved = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
+        return _effects(self._truth, self._reference(twin, moved, self._recorded, move), twin)
 
     def _reference(
         self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
@@ -122,6 +127,11 @@ class Arbiter:
         reference = differentiate(twin, recorded, self._plan, twin.param.dtype, move, move)
         both = pairs(self._plan, recorded, reference)
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
+
+
+def _effects(truth: Mapping[str, Array], rounded: Mapping[str, Array], twin: Twin) -> Mapping[str, float]:
+    """By name, how far the values of a twin are from the truth, in units of the eps of its dtype."""
+    return {name: distance(rounded[name], values) / eps_of(twin.param.dtype) for name, values in truth.items()}
 
 
 def larger_effect(effect: float, other: float) -> float:

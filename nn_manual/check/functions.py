@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -32,7 +31,6 @@ from nn_manual.check.plan import Quantity
 from nn_manual.check.report import GradientReport
 from nn_manual.check.structure import CannotCompare
 from nn_manual.check.tolerances import sum_of_products
-from nn_manual.check.twin import TORCH_DTYPES
 
 #: Draws the gradient of an output: its kind, of UPSTREAMS, and its shape.
 Upstream: TypeAlias = Callable[[str, Shape], torch.Tensor]
@@ -110,7 +108,7 @@ def _rounding(
 
     As the arbiter of a training step decides: the formulas must agree in float64, and our values must be as near to
     the reference's float64 ones as its own float32 ones are, with every input and upstream gradient moved by one
-    eps. A function that can't do float64 has only the second to meet: what it loses there, float32 can't show.
+    eps. What can't do float64 is not excused.
     """
     label = failed[0].quantity.layer
 
@@ -121,17 +119,14 @@ def _rounding(
 
     generator = torch.Generator().manual_seed(seed)
     try:
-        try:
-            in_double = values(function, _double)
-        except CannotCompare:
-            in_double = values(reference, _double)
+        in_double = values(function, _double)
         effect = dict.fromkeys(in_double, 0.0)
-        for dtype in [torch.float32, TORCH_DTYPES[_dtype(inputs).name]] * NUM_PERTURBATIONS:
-            moved = values(reference, functools.partial(_moved, dtype=dtype, generator=generator))
+        for _ in range(NUM_PERTURBATIONS):
+            moved = values(reference, lambda input: move_by_eps(as_tensor(input).float(), generator))
             for name, each in in_double.items():
                 away = distance(moved[name].reference.numpy(), each.reference.numpy())
-                effect[name] = larger_effect(effect[name], away / torch.finfo(dtype).eps)
-    except Exception:  # whatever a reference raises that can't do another dtype
+                effect[name] = larger_effect(effect[name], away / eps_of(np.dtype(np.float32)))
+    except Exception:  # whatever a function raises that can't do another dtype
         return frozenset()
 
     def is_near(name: str, ours: Array) -> bool:
@@ -140,10 +135,6 @@ def _rounding(
     if not all(compare(*each).passed or is_near(name, each.ours) for name, each in in_double.items()):
         return frozenset()
     return frozenset(each.quantity.name for each in failed if is_near(each.quantity.name, each.ours))
-
-
-def _moved(input: Any, dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return move_by_eps(as_tensor(input).to(dtype), generator)
 
 
 def _double(input: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from nets import break_gradient, net, replace_method
@@ -11,6 +14,7 @@ from nn_manual import (
     CrossEntropyLoss,
     GradientChecker,
     GradientMismatch,
+    Layer,
     Linear,
     MSELoss,
     ReLU,
@@ -18,7 +22,7 @@ from nn_manual import (
     Tanh,
     check_gradients,
 )
-from nn_manual.arrays import Array
+from nn_manual.arrays import DTYPES, Array, Shape
 
 
 def cancelling(model: Sequential, num_examples: int = 64) -> tuple[Array, Array]:
@@ -146,3 +150,40 @@ def test_rounding_of_values_that_float32_can_not_hold_is_rounding() -> None:
     assert "1.grad_input" in report.rounding
     break_gradient(model.layers[1], "grad_input", lambda grad: 1.001 * grad)
     assert check_gradients(model, MSELoss(), input, target).failures[0].name == "1.grad_input"
+
+
+@dataclass(eq=False)
+class Largest(Layer):
+    """The largest of each row, (batch, features) to (batch, 1). torch divides its gradient evenly among ties."""
+
+    shares: bool = True
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return (*input_shape[:-1], 1)
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        output = input.max(axis=-1, keepdims=True)
+        return output, input == output
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        share = saved / saved.sum(axis=-1, keepdims=True) if self.shares else saved
+        grad_input: Array = (grad_output * share).astype(grad_output.dtype)
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        return input.amax(dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
+    """Whatever rounding moves breaks the ties, and changes the gradient by as much as a wrong formula does."""
+    for shares in (True, False):
+        model = Sequential(Linear(3, 4), Largest(shares), Linear(1, 2), dtype=dtype)
+        model.layers[0].param.weight[1] = model.layers[0].param.weight[0]
+        model.layers[0].param.bias[:2] = 5
+        generator = np.random.default_rng(0)
+        input, target = generator.standard_normal((8, 3)).astype(dtype), generator.standard_normal((8, 2)).astype(dtype)
+        report = check_gradients(model, MSELoss(), input, target)
+        assert report.agrees == shares
+        if not shares:
+            assert report.failures[0].name == "1.grad_input"
