@@ -57,13 +57,14 @@ def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
 
 def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> list[tuple[Array, Array]]:
     """Inputs of any scale, and targets that a linear map of them gives, with noise or without."""
-    first, *_, last = [layer for layer in model.layers if isinstance(layer, Linear)] * 2
+    linear = [layer for layer in model.layers if isinstance(layer, Linear)]
+    in_features, out_features = linear[0].in_features, linear[-1].out_features
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)
-    teacher = generator.standard_normal((first.in_features, last.out_features))
+    teacher = generator.standard_normal((in_features, out_features))
     batches = []
     for _ in range(generator.choice(NUM_BATCHES)):
-        input = scale * generator.standard_normal((generator.choice(BATCH_SIZES), first.in_features))
+        input = scale * generator.standard_normal((generator.choice(BATCH_SIZES), in_features))
         output = input @ teacher
         output += noise * generator.standard_normal(output.shape)
         target = output.argmax(axis=1) if isinstance(loss, CrossEntropyLoss) else output.astype(model.dtype)

@@ -62,7 +62,7 @@ def naming(label: str, doing: str) -> Iterator[None]:
         yield
     except CannotCompare:
         raise
-    except Exception as error:
+    except Exception as error:  # anyone's function may raise anything
         raise CannotCompare(f"{label}: {doing} raised {type(error).__name__}: {error}") from error
 
 

@@ -94,7 +94,9 @@ class GradientChecker:
             raise failed.error from None
 
     def compare(self) -> StepCheck:
-        """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of ours isn't finite."""
+        """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of ours or torch's isn't
+        finite.
+        """
         try:
             with threads_for(self._plan().num_products):
                 return self._compared()
@@ -155,13 +157,13 @@ class GradientChecker:
             if not reference.isfinite().all():
                 raise NotFiniteError(f"{quantity.name} of {quantity.layer} is finite, but torch's overflows")
         verdict = self._judge(plan, failed)
-        if verdict is None or not verdict.is_rounding:
+        if verdict is None or verdict.wrong or len(verdict.rounding) < len(failed):
             raise GradientMismatch(self.report())
         return verdict.rounding
 
     def _judge(self, plan: Plan, failed: list[Pair]) -> Verdict | None:
-        """The arbiter's verdict; None where it can't judge: of values that are not finite, and where the step doesn't
-        even run in float64, which is no case of rounding.
+        """The arbiter's verdict; None where it can't judge: of values that are not finite, and where the step or a
+        reference doesn't even run in the other dtype, which is no case of rounding.
         """
         if not all(np.isfinite(pair.ours).all() and pair.reference.isfinite().all() for pair in failed):
             return None
@@ -169,25 +171,30 @@ class GradientChecker:
             self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
         in_double: list[Pair] = []
         wrong: list[Pair] = []
-        if self.model.dtype != np.float64:
-            try:
+        try:
+            if self.model.dtype != np.float64:
                 in_double, wrong = self._judge_in_float64(self._twins)
-            except Exception:  # whatever it is that a layer or a loss raises
-                return None
-        rounding = Arbiter(self._twins, self.twin.param, self.recorded, plan).rounding(failed)
-        return Verdict(in_double, wrong, rounding, len(failed))
+            rounding = Arbiter(self._twins, self.twin.param, self.recorded, plan).rounding(failed)
+        except CannotCompare:
+            return None
+        return Verdict(in_double, wrong, rounding)
 
     def _judge_in_float64(self, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
-        """The pairs of the recorded step computed again in float64, and those of which a formula is wrong."""
+        """The pairs of the recorded step computed again in float64, and those of which a formula is wrong. Raises
+        CannotCompare where it doesn't run.
+        """
         input, target = self.recorded.layers[0].input, self.recorded.loss.target
         assert input is not None
         assert target is not None
         model = in_float64(self.model, self.twin.param)
         checker = GradientChecker(model, self.loss, input_grad=self.input_grad, twin=twins[0])
         checker._plans = self._plans_in_float64
-        with checker.recording():
-            checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
-        plan, both = checker._pairs()
+        try:
+            with checker.recording():
+                checker.run(*(x.astype(np.float64) if x.dtype.kind == "f" else x for x in (input, target)))
+            plan, both = checker._pairs()
+        except Exception as error:  # whatever it is that a layer, a loss or a reference raises
+            raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
         doubtful = beyond_tolerance(both)
         if not doubtful:
             return both, []

@@ -30,7 +30,7 @@ def check_conduct(recording: Recording, plan: Plan) -> None:
             _check_layer(calls, quantity.tolerance)
         except CannotCompare:
             raise
-        except Exception as error:
+        except Exception as error:  # a layer that ran once may raise anything the second time
             raise CannotCompare(f"{calls.label}: run again, it raised {type(error).__name__}: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -120,14 +121,16 @@ def _rounding(
     generator = torch.Generator().manual_seed(seed)
     try:
         in_double = values(function, _double)
-        effect = dict.fromkeys(in_double, 0.0)
-        for _ in range(NUM_PERTURBATIONS):
-            moved = values(reference, lambda input: move_by_eps(as_tensor(input).float(), generator))
-            for name, each in in_double.items():
-                away = distance(moved[name].reference.numpy(), each.reference.numpy())
-                effect[name] = larger_effect(effect[name], away / eps_of(np.dtype(np.float32)))
-    except Exception:  # whatever a function raises that can't do another dtype
+        moved = [
+            values(reference, lambda input: move_by_eps(as_tensor(input).float(), generator))
+            for _ in range(NUM_PERTURBATIONS)
+        ]
+    except Exception:  # whatever a function or a reference raises that can't do another dtype
         return frozenset()
+    effect = dict.fromkeys(in_double, 0.0)
+    for name, rounded in itertools.product(in_double, moved):
+        away = distance(rounded[name].reference.numpy(), in_double[name].reference.numpy())
+        effect[name] = larger_effect(effect[name], away / eps_of(np.dtype(np.float32)))
 
     def is_near(name: str, ours: Array) -> bool:
         return distance(ours, in_double[name].reference.numpy()) <= MARGIN * effect[name] * eps_of(ours.dtype)

@@ -75,5 +75,5 @@ def _backward(plan: Plan, recorded: Recording, reference: Reference) -> Iterator
 def _grad_target(recorded: Recording) -> Array:
     try:
         return recorded.loss.grad_target()
-    except Exception as error:
+    except Exception as error:  # a user's own loss may raise anything
         raise CannotCompare(f"loss: backward_target raised {type(error).__name__}: {error}") from error

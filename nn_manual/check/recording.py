@@ -57,7 +57,7 @@ class LayerCalls:
         self.input = input
         try:
             self.output, self.saved = self._forward(input)
-        except Exception as error:
+        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
             raise self._failed("forward", error) from error
         return self.output, self.saved
 
@@ -80,7 +80,7 @@ class LayerCalls:
         self.saved_again, self.grad_output = saved, grad_output
         try:
             result = method(saved, grad_output)
-        except Exception as error:
+        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
             raise self._failed(name, error) from error
         finally:
             self._running = False
@@ -117,7 +117,7 @@ class LossCalls:
         self.prediction, self.target = prediction, target
         try:
             self.value, self.saved = self._forward(prediction, target)
-        except Exception as error:
+        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
             self.refused = True
             raise CallFailed(error) from error
         return self.value, self.saved
@@ -131,7 +131,7 @@ class LossCalls:
         """The loss's backward, noted."""
         try:
             self.grad_prediction = self._backward(saved)
-        except Exception as error:
+        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
             self.raised = f"backward raised {type(error).__name__}: {error}"
             raise CallFailed(error) from error
         return self.grad_prediction

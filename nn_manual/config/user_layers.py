@@ -117,9 +117,9 @@ def told(model: Sequence[Layer], folder: Path | None) -> Iterator[None]:
         yield
     except NNManualError:
         raise
-    except Exception as error:
+    except Exception as error:  # a user's own layer may raise anything
         classes = [type(layer) for layer in _leaves(model)]
-        theirs = [name.__name__ for name in classes if not name.__module__.startswith("nn_manual.")]
+        theirs = [owner.__name__ for owner in classes if not owner.__module__.startswith("nn_manual.")]
         told = ConfigError(_describe(error, folder))
         if folder is None or not _own_frames(traceback.extract_tb(error.__traceback__), folder):
             if not theirs or isinstance(error, OSError | MemoryError):
@@ -133,7 +133,7 @@ def told(model: Sequence[Layer], folder: Path | None) -> Iterator[None]:
 def _leaves(model: Sequence[Layer]) -> Iterator[Layer]:
     for layer in model:
         if isinstance(layer, Sequential):
-            yield from _leaves(layer.layers)
+            yield from (inner for _, inner in layer.named_layers())
         else:
             yield layer
 

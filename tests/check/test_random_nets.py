@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,20 +14,29 @@ from nn_manual import NotFiniteError
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "random_nets.py"
 
+#: A net whose float32 activations are saturated where those of the same step in float64 are not: false alarms were
+#: raised against the latter, late in the run.
+SATURATED = 618
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_false_alarm_in_a_random_net(seed: int) -> None:
+
+@pytest.fixture(scope="module")
+def random_nets() -> ModuleType:
     specification = importlib.util.spec_from_file_location("random_nets", SCRIPT)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    num_steps = 0
+    return module
+
+
+@pytest.mark.parametrize(("seed", "num_steps"), [*((seed, 80) for seed in range(20)), (SATURATED, 400)])
+def test_no_false_alarm_in_a_random_net(random_nets: ModuleType, seed: int, num_steps: int) -> None:
+    num_checked = 0
     try:
         with np.errstate(all="ignore"):  # some of them diverge
-            for step in itertools.islice(module.random_run(seed), 80):
+            for step in itertools.islice(random_nets.random_run(seed), num_steps):
                 assert step.check is not None
-                num_steps += 1
+                num_checked += 1
     except NotFiniteError:
         pass
-    assert num_steps > 3
+    assert num_checked > 3

@@ -1,0 +1,86 @@
+"""check_function, where large terms cancel: rounding is excused, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import check_function
+from nn_manual.arrays import Array
+
+
+def normalize(factor: float = 1.0, only: torch.dtype | None = None) -> type[torch.autograd.Function]:
+    """layer_norm over the last axis, its gradient times `factor`; for tensors of one dtype `only`, if given."""
+
+    class Normalize(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+            if only is not None and x.dtype != only:
+                raise TypeError(f"this kernel takes {only}")
+            deviation = (x.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+            normalized = (x - x.mean(-1, keepdim=True)) / deviation
+            context.save_for_backward(normalized, deviation)
+            return normalized
+
+        @staticmethod
+        def backward(context: Any, grad: torch.Tensor) -> torch.Tensor:
+            normalized, deviation = context.saved_tensors
+            along = normalized * (grad * normalized).mean(-1, keepdim=True)
+            result: torch.Tensor = factor * (grad - grad.mean(-1, keepdim=True) - along) / deviation
+            return result
+
+    return Normalize
+
+
+def definition_of_normalize(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_gradient_of_which_cancellation_leaves_few_digits_is_rounding(dtype: torch.dtype, seed: int) -> None:
+    """Two features normalised are 1 and -1 but for eps: their gradient is what the differences of large terms leave."""
+    x = torch.randn(4, 2, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+    assert check_function(normalize(), definition_of_normalize, [x], seed=seed).passed
+    for factor in (-1, 2, 1.0001):
+        report = check_function(normalize(factor), definition_of_normalize, [x], seed=seed)
+        assert report.failures[0].name.startswith("grad_x")
+
+
+def test_what_takes_float32_alone_is_not_excused() -> None:
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    assert not check_function(normalize(only=torch.float32), definition_of_normalize, [x]).passed
+
+
+def test_rounding_is_said_to_be_rounding() -> None:
+    x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+    report = check_function(normalize(), definition_of_normalize, [x])
+    assert "grad_x, random upstream" in report.rounding
+    assert "rounding" in str(report)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
+    def forward(x: Array) -> tuple[Array, Array]:
+        output = x.max(axis=-1, keepdims=True)
+        return output, x == output
+
+    def right(saved: Array, grad_output: Array) -> Array:
+        grad: Array = (grad_output * saved / saved.sum(axis=-1, keepdims=True)).astype(grad_output.dtype)
+        return grad
+
+    def wrong(saved: Array, grad_output: Array) -> Array:
+        grad: Array = grad_output * saved
+        return grad
+
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(dtype)
+    x[:, 1] = x[:, 0] = 3
+
+    def definition(x: torch.Tensor) -> torch.Tensor:
+        return x.amax(dim=-1, keepdim=True)
+
+    assert check_function((forward, right), definition, [x]).passed
+    assert not check_function((forward, wrong), definition, [x]).passed
