@@ -53,19 +53,31 @@ def test_all_at_once_is_what_each_gives_alone(shapes: list[tuple[int, ...]], dty
         assert abs(full.ours - full.reference) == pytest.approx(full.absolute, rel=1e-6)
 
 
+@pytest.mark.parametrize("place", [1, -1])
 @pytest.mark.parametrize("size", [3, LARGE, BLOCK_SIZE + 1])
 @pytest.mark.parametrize(
     ("ours", "reference"),
     [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf), (np.inf, np.inf), (-np.inf, np.inf)],
 )
-def test_what_is_not_finite_never_passes(ours: float, reference: float, size: int) -> None:
+def test_what_is_not_finite_never_passes(ours: float, reference: float, size: int, place: int) -> None:
     left, right = np.ones(size, np.float32), np.ones(size, np.float32)
-    left[1], right[1] = ours, reference
+    left[place], right[place] = ours, reference
     absolute, scale = worst_differences([left], [torch.from_numpy(right)])
     assert not within(absolute, scale, np.array([1e-5])).any()
     full = compare(QUANTITY, left, torch.from_numpy(right))
     assert not full.passed
-    assert full.index == (1,)
+    assert full.index == (place % size,)
+
+
+@pytest.mark.parametrize("size", [3, LARGE, BLOCK_SIZE, BLOCK_SIZE + 1, 3 * BLOCK_SIZE])
+def test_the_worst_difference_is_found_wherever_it_is(size: int) -> None:
+    for place in (0, size // 2, size - 1):
+        ours, reference = np.ones(size, np.float32), np.ones(size, np.float32)
+        ours[place], reference[place] = 5, -3
+        expected = [[8], [3]]
+        assert np.array_equal(worst_differences([ours], [torch.from_numpy(reference)]), expected)
+        assert np.array_equal(Arena([ours]).worst_differences(ours, reference), expected)
+        assert np.array_equal(Arena([ours]).largest_magnitudes(reference), expected[1])
 
 
 def test_passed_is_within_the_tolerance_of_the_largest_magnitude() -> None:
