@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nn_manual import ops
-    from nn_manual.check.autograd import as_autograd_function
     from nn_manual.check.checker import GradientChecker, check_gradients
-    from nn_manual.check.functions import check_function
-    from nn_manual.check.report import GradientReport
+    from nn_manual.check.functions.autograd import as_autograd_function
+    from nn_manual.check.functions.check_function import check_function
+    from nn_manual.check.verdict.report import GradientReport
     from nn_manual.config import RunConfig, load_config
     from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
     from nn_manual.layers import Layer, Linear, ReLU, Tanh
     from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
     from nn_manual.model import Sequential
     from nn_manual.optim import SGD, clip_grad_norm
-    from nn_manual.trainer import Trainer
+    from nn_manual.running.trainer import Trainer
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms
 # in OpenBLAS, some 3 ms in OpenMP, on the cores that the other pool needs in a checked step. It took 50 times the sum
@@ -30,11 +30,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 #: Where each public name lives. Modules load when a name is first used: the command line answers --help without
 #: numpy, and nothing loads torch before a check.
 _HOMES = {
-    "as_autograd_function": "check.autograd",
-    "check_function": "check.functions",
+    "as_autograd_function": "check.functions.autograd",
+    "check_function": "check.functions.check_function",
     "GradientChecker": "check.checker",
     "check_gradients": "check.checker",
-    "GradientReport": "check.report",
+    "GradientReport": "check.verdict.report",
     "RunConfig": "config",
     "load_config": "config",
     "ConfigError": "errors",
@@ -52,7 +52,7 @@ _HOMES = {
     "Sequential": "model",
     "SGD": "optim",
     "clip_grad_norm": "optim",
-    "Trainer": "trainer",
+    "Trainer": "running.trainer",
 }
 
 __all__ = [

@@ -60,8 +60,8 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG00
 
 def _train(options: argparse.Namespace) -> int:
     from nn_manual.config import load_config, told
-    from nn_manual.progress import describe
-    from nn_manual.run import default_run_directory, run
+    from nn_manual.running.progress import describe
+    from nn_manual.running.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
@@ -76,19 +76,19 @@ def _check(options: argparse.Namespace) -> int:
     if (options.config is not None) + (options.replay is not None) + options.catalogue + options.ops != 1:
         raise ConfigError("check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops")
     if options.replay is not None:
-        from nn_manual.replay import replay
+        from nn_manual.running.replay import replay
 
         return _report(replay(options.replay, options.overrides))
     if options.catalogue:
-        from nn_manual.check.catalogue import catalogue
+        from nn_manual.check.catalogue.catalogue import catalogue
 
         return _report(catalogue())
     if options.ops:
-        from nn_manual.check.operations import check_operations
+        from nn_manual.check.catalogue.operations import check_operations
 
         return _report(check_operations())
     from nn_manual.config import load_config, told
-    from nn_manual.run import check
+    from nn_manual.running.run import check
 
     config = load_config(options.config, options.overrides)
     with told(config.model, config.layer_folder):

@@ -58,11 +58,11 @@ def gradient_check() -> Callable[..., None]:
     """`gradient_check(layer, input_shape, dtype, upstream)`: the layer against its reference over every kind of input.
 
     layer: of this package or your own, a Sequential too; its parameters are drawn anew. input_shape: with the batch
-    first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of nn_manual.check.catalogue's
-    KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test fails, and the message
+    first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of nn_manual.check.kinds.KINDS
+    ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test fails, and the message
     is the report.
     """
-    from nn_manual.check.catalogue import entry, label, layer_cases
+    from nn_manual.check.catalogue.catalogue import entry, label, layer_cases
 
     def gradient_check(layer: Layer, input_shape: Shape, dtype: str = "float64", upstream: str = "random") -> None:
         found = entry(label(layer), dtype, layer_cases(layer, input_shape, dtype, seed=0, upstreams=[upstream]))
@@ -76,7 +76,8 @@ def gradient_check() -> Callable[..., None]:
 def _cases(module_name: str) -> dict[str, LayerCase]:
     """The cases of every layer in a module, by their ids."""
     from nn_manual.arrays import DTYPES
-    from nn_manual.check.catalogue import KINDS, label, layer_examples
+    from nn_manual.check.catalogue.catalogue import label, layer_examples
+    from nn_manual.check.kinds import KINDS
 
     try:
         module = importlib.import_module(module_name)

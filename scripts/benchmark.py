@@ -23,13 +23,13 @@ def main() -> int:
 
 
 def _step(_: argparse.Namespace) -> int:
-    import benchmark_step
+    from benchmarks import step as benchmark_step
 
     return benchmark_step.main()
 
 
 def _check(options: argparse.Namespace) -> int:
-    import benchmark_check
+    from benchmarks import check as benchmark_check
 
     return benchmark_check.main(options.parts)
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from running import CONFIG, lines, names, write_config
+from runs import CONFIG, lines, names, write_config
 
 from nn_manual.cli import main
 from nn_manual.layers import Tanh
-from nn_manual.metrics import read_run
+from nn_manual.run_directory.metrics import read_run
 
 ROOT = Path(__file__).parents[1]
 COMMAND = Path(sysconfig.get_path("scripts")) / "nn-manual"

@@ -14,45 +14,64 @@ import nn_manual
 
 PACKAGE = Path(nn_manual.__file__).parent
 
-#: What each part of the package may import, itself apart: those before it, as far as they concern it.
+#: What each room of the package may import, itself apart: those before it, as far as they concern it. A room is a file
+#: or a folder; the check is so large that its files and folders are rooms of their own.
 ARRAYS = {"errors", "arrays"}
-FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers", "schedulers"}
+FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
 TRAINING = FUNCTIONS | {"model", "optim"}
+COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
+JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
+CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
+RUNNING = COMPARING | {"check.checker", "check.verdict", "data", "config", "run_directory", "plotting"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arrays": {"errors"},
+    "streams": set(),
     "layers": ARRAYS,
     "losses": ARRAYS,
     "ops": ARRAYS,
     "initializers": ARRAYS,
-    "schedulers": ARRAYS,
     "model": FUNCTIONS,
     "optim": FUNCTIONS | {"model"},
-    "data": ARRAYS,
-    "check": TRAINING,
-    "config": TRAINING | {"data"},
-    "files": ARRAYS,
-    "metrics": ARRAYS | {"files"},
-    "plotting": ARRAYS | {"files", "metrics"},
-    "trainer": TRAINING | {"check", "data"},
-    "progress": {"trainer"},
-    "replay": TRAINING | {"check", "config", "files", "trainer"},
-    "run": TRAINING | {"check", "data", "config", "files", "metrics", "plotting", "trainer", "progress", "replay"},
-    "cli": TRAINING | {"check", "data", "config", "plotting", "progress", "run", "replay"},
+    "data": ARRAYS | {"streams"},
+    "registry": TRAINING | {"data"},
+    "check.tolerances": ARRAYS,
+    "check.comparison": ARRAYS | {"check.tolerances"},
+    "check.kinds": ARRAYS,
+    "check.twin": TRAINING | {"check.comparison"},
+    "check.step": COMPARING | {"check.twin"},
+    "check.verdict": COMPARING | {"check.twin", "check.step"},
+    "check.update": JUDGING,
+    "check.checker": JUDGING | {"check.update"},
+    "check.catalogue": CHECKING | {"registry"},
+    "check.functions": CHECKING,
+    "config": TRAINING | {"data", "registry"},
+    "run_directory": ARRAYS,
+    "plotting": ARRAYS | {"run_directory"},
+    "running": RUNNING,
+    "cli": {"errors", "config", "running", "plotting", "check.catalogue"},
     "__main__": {"cli"},
-    "pytest_plugin": {"arrays", "layers", "check"},
+    "pytest_plugin": {"arrays", "layers", "check.kinds", "check.catalogue"},
 }
 
-#: The parts that may import each heavy library.
-HEAVY = {"torch": {"check"}, "sklearn": {"data"}, "matplotlib": {"plotting"}}
+#: The rooms that may import each heavy library.
+HEAVY = {
+    "torch": {room for room in MAY_IMPORT if room.startswith("check.")},
+    "sklearn": {"data"},
+    "matplotlib": {"plotting"},
+}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def part_of(path: Path) -> str:
-    """The file or folder of the package that a module belongs to; empty for the package's own `__init__`."""
-    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "" if part == "__init__" else part
+def room_of(*parts: str) -> str:
+    """The room of a module, by the parts of its name without the package's; empty for an `__init__` outside of all."""
+    return ".".join(parts[:2] if parts[:1] == ("check",) else parts[:1])
+
+
+def room_of_file(path: Path) -> str:
+    """The room that a file lies in."""
+    return room_of(*(part for part in path.relative_to(PACKAGE).with_suffix("").parts if part != "__init__"))
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -66,30 +85,31 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_every_part_has_its_place() -> None:
-    assert {part_of(path) for path in MODULES} - {""} == MAY_IMPORT.keys()
+def test_every_room_has_its_place() -> None:
+    assert {room_of_file(path) for path in MODULES} - {"", "check"} == MAY_IMPORT.keys()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_one_way(path: Path) -> None:
-    part = part_of(path)
+    room = room_of_file(path)
     for name in imported(path):
         library, *rest = name.split(".")
         if library == "nn_manual":
-            assert rest[0] == part or part == "" or rest[0] in MAY_IMPORT[part], f"{part} imports {name}"
-        assert part in HEAVY.get(library, {part}), f"{part} imports {name}"
+            other = room_of(*rest)
+            assert other == room or room == "" or other in MAY_IMPORT[room], f"{room} imports {name}"
+        assert room in HEAVY.get(library, {room}), f"{room} imports {name}"
 
 
 def test_no_cycles() -> None:
-    """Each part imports only parts listed before it."""
+    """Each room imports only rooms listed before it."""
     before: set[str] = set()
-    for part, may_import in MAY_IMPORT.items():
-        assert may_import <= before, part
-        before.add(part)
+    for room, may_import in MAY_IMPORT.items():
+        assert may_import <= before, room
+        before.add(room)
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    names = ["", *(f".{part}" for part in MAY_IMPORT if part not in ("check", "__main__"))]
+    names = ["", *(f".{room}" for room in MAY_IMPORT if not room.startswith(("check.", "__main__")))]
     code = "import importlib, sys\n"
     code += f"for name in {names}: importlib.import_module('nn_manual' + name)\n"
     code += f"for name in {list(HEAVY)}: print(name, name in sys.modules)"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nn_manual import Layer, Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
-from nn_manual.check.catalogue import KINDS, draw
+from nn_manual.check.kinds import KINDS, draw
 from nn_manual.initializers import Constant, KaimingNormal
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)

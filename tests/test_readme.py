@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nn_manual import Sequential, check_gradients
-from nn_manual.check.catalogue import UpstreamLoss
+from nn_manual.check.catalogue.catalogue import UpstreamLoss
 
 BLOCKS = re.findall(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
 

@@ -10,25 +10,32 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.arbiter import Arbiter, Verdict, in_float64
-from nn_manual.check.comparison import Comparison, compare, within, worst_differences
-from nn_manual.check.conduct import check_conduct
-from nn_manual.check.diagnosis import diagnose
-from nn_manual.check.pairs import Pair, beyond_tolerance, pairs
-from nn_manual.check.plan import Plan
-from nn_manual.check.recording import CallFailed, Recording
-from nn_manual.check.reference import differentiate
-from nn_manual.check.report import GradientReport, StepCheck
-from nn_manual.check.structure import CannotCompare, check_structure
-from nn_manual.check.threads import threads_for
-from nn_manual.check.twin import Twin
+from nn_manual.check.comparison import (
+    CannotCompare,
+    Comparison,
+    Pair,
+    beyond_tolerance,
+    compare,
+    within,
+    worst_differences,
+)
+from nn_manual.check.step.pairs import pairs
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import CallFailed, Recording
+from nn_manual.check.step.reference import differentiate
+from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.threads import threads_for
+from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
-from nn_manual.check.vacuous import check_memory, vacuous
+from nn_manual.check.verdict.arbiter import Arbiter, Verdict, in_float64
+from nn_manual.check.verdict.conduct import check_conduct
+from nn_manual.check.verdict.diagnosis import diagnose
+from nn_manual.check.verdict.report import GradientReport, StepCheck
+from nn_manual.check.verdict.vacuous import check_memory, vacuous
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD
-from nn_manual.schedulers import Scheduler
+from nn_manual.optim import SGD, Scheduler
 
 
 class GradientChecker:

@@ -6,20 +6,46 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from nn_manual.arrays import BLOCK_SIZE, Array, Shape, blocks
-
-if TYPE_CHECKING:
-    from nn_manual.check.plan import Quantity
+from nn_manual.check import tolerances
 
 #: From this size on, torch's own threaded kernels compare a tensor faster than numpy compares it packed together with
 #: others: above it, copying costs more than the calls it saves.
 LARGE = 1 << 14
+
+
+class CannotCompare(Exception):  # noqa: N818 - says what happened, not that something broke
+    """The step's tensors can't be compared one by one; the text names the part that is to blame."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A tensor to compare: its name, the layer whose formula made it, and how far it may be off.
+
+    Raises ValueError for a tolerance that proves nothing.
+    """
+
+    name: str
+    layer: str
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        if not self.tolerance < tolerances.MEANINGLESS:
+            raise ValueError(f"{self.name}: at a tolerance of {self.tolerance:.1g} of the norm, twice the value passes")
+
+
+class Pair(NamedTuple):
+    """One tensor of the step and what torch has in its place."""
+
+    quantity: Quantity
+    ours: Array
+    reference: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -164,3 +190,10 @@ def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: flo
         ours=float(ours[index]),
         reference=float(reference_array[index]),
     )
+
+
+def beyond_tolerance(both: list[Pair]) -> list[Pair]:
+    """Those of the pairs that differ by more than is allowed."""
+    absolute, scale = worst_differences([pair.ours for pair in both], [pair.reference for pair in both])
+    passed = within(absolute, scale, np.array([pair.quantity.tolerance for pair in both]))
+    return [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]

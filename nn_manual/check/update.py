@@ -13,15 +13,14 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.comparison import Arena, compare, within, worst_differences
-from nn_manual.check.pairs import Pair
-from nn_manual.check.plan import Plan, Quantity
-from nn_manual.check.report import GradientReport
+from nn_manual.check.comparison import Arena, Pair, Quantity, compare, within, worst_differences
+from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import LEARNING_RATE
-from nn_manual.check.twin import TORCH_DTYPES, SchedulerTwin, Twin, sgd_twin
+from nn_manual.check.twin.model import TORCH_DTYPES, Twin
+from nn_manual.check.twin.optimizers import SchedulerTwin, sgd_twin
+from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.optim import SGD
-from nn_manual.schedulers import Scheduler
+from nn_manual.optim import SGD, Scheduler
 
 
 def compare_clipping(plan: Plan, clipped: Array, gradients: list[Array], max_norm: float) -> tuple[Array, Array]:

@@ -9,11 +9,11 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nn_manual.config.leaf import describe, read_leaf
-from nn_manual.config.registry import KINDS, nearest, registry
 from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
+from nn_manual.registry import KINDS, nearest, registry
 
 
 class Builder:

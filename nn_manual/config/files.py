@@ -14,13 +14,13 @@ import yaml
 
 from nn_manual.config.build import Builder
 from nn_manual.config.overrides import apply_override
-from nn_manual.config.registry import KINDS
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.sizes import find_misfits
 from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.config.user_layers import Importer, import_path
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
+from nn_manual.registry import KINDS
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> RunConfig:

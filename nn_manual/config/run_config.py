@@ -14,8 +14,7 @@ from nn_manual.data import Dataset
 from nn_manual.initializers import Initializer
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.optim import SGD
-from nn_manual.schedulers import Scheduler
+from nn_manual.optim import SGD, Scheduler
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from typing import get_type_hints
 from pydantic.errors import PydanticUserError
 
 from nn_manual.config.leaf import adapter
-from nn_manual.config.registry import nearest, registry
 from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
+from nn_manual.registry import nearest, registry
 
 
 class CannotImport(Exception):  # noqa: N818 - says what happened; the builder makes an error with a place of it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nn_manual.data.base import Examples
-from nn_manual.data.split import Stream, generator
+from nn_manual.streams import Stream, generator
 
 
 def num_batches(num_examples: int, batch_size: int) -> int:

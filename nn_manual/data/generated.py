@@ -10,7 +10,8 @@ import numpy as np
 
 from nn_manual.arrays import Shape
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.split import Stream, check_validation_fraction, generator, split_examples
+from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.streams import Stream, generator
 
 #: The arms of the spirals begin at this radius: they meet at 0, where no model could tell them apart.
 INNER_RADIUS = 0.1

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.files import write_atomically
-from nn_manual.metrics import Run, read_run
 from nn_manual.plotting.axes import Colour, shorten
 from nn_manual.plotting.heat_map import FRAME_WIDTH, draw_heat_map, height_of
 from nn_manual.plotting.panels import draw_accuracies, draw_gradient_errors, draw_losses
+from nn_manual.run_directory.files import write_atomically
+from nn_manual.run_directory.metrics import Run, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

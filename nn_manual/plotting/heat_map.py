@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.metrics import Ledger
 from nn_manual.plotting.axes import Style, finish, shorten
+from nn_manual.run_directory.metrics import Ledger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

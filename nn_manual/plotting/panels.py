@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.metrics import Run
 from nn_manual.plotting.axes import (
     MAXIMUM_POINTS,
     NOT_POSITIVE,
@@ -22,6 +21,7 @@ from nn_manual.plotting.axes import (
     finish,
     mark,
 )
+from nn_manual.run_directory.metrics import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

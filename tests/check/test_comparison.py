@@ -12,13 +12,13 @@ from nn_manual.arrays import BLOCK_SIZE, DTYPES
 from nn_manual.check.comparison import (
     LARGE,
     Arena,
+    Quantity,
     compare,
     relative,
     ulps,
     within,
     worst_differences,
 )
-from nn_manual.check.plan import Quantity
 
 QUANTITY = Quantity("0.grad_weight", "0 (Linear)", 1e-5)
 

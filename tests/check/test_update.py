@@ -20,8 +20,8 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import DTYPES
-from nn_manual.check.report import StepCheck
-from nn_manual.schedulers import CosineAnnealingLR, Scheduler, StepLR
+from nn_manual.check.verdict.report import StepCheck
+from nn_manual.optim import CosineAnnealingLR, Scheduler, StepLR
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 

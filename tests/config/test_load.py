@@ -12,7 +12,7 @@ from nn_manual.initializers import KaimingNormal
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
-from nn_manual.schedulers import StepLR
+from nn_manual.optim import StepLR
 
 from .conftest import VALID, ErrorsOf, valid_but
 

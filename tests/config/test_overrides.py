@@ -5,7 +5,7 @@ import pytest
 from nn_manual.config import EarlyStopping, RunConfig, load_config
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, MSELoss
-from nn_manual.schedulers import StepLR
+from nn_manual.optim import StepLR
 
 from .conftest import VALID, ErrorsOf, valid_but
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nn_manual.data import Examples, Split
-from nn_manual.data.split import Stream, generator, split_examples, standardized
+from nn_manual.data.split import split_examples, standardized
+from nn_manual.streams import Stream, generator
 
 FLOAT64 = np.dtype(np.float64)
 

@@ -27,7 +27,7 @@ from hypothesis import given, settings
 
 from nn_manual import layers
 from nn_manual.arrays import Array, Shape, rows
-from nn_manual.check.catalogue import draw
+from nn_manual.check.kinds import draw
 from nn_manual.layers import Layer, Linear
 
 CLASSES: list[type[Layer]] = [getattr(layers, name) for name in layers.__all__ if name != "Layer"]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from nn_manual import ops
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.operations import torch_gradients, torch_reference
+from nn_manual.check.catalogue.operations import torch_gradients, torch_reference
 
 #: Of the largest magnitude; what correct formulas meet with a hundredfold margin.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}

@@ -10,7 +10,7 @@ import torch
 
 from nn_manual import ops
 from nn_manual.arrays import Array
-from nn_manual.check.operations import torch_gradients, torch_reference
+from nn_manual.check.catalogue.operations import torch_gradients, torch_reference
 
 INF = math.inf
 

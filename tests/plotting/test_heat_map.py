@@ -14,9 +14,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from nn_manual.arrays import Array
-from nn_manual.metrics import Ledger, Run
 from nn_manual.plotting.figure import draw_runs
 from nn_manual.plotting.heat_map import BEYOND, EXACT, MAXIMUM_COLUMNS, MAXIMUM_ROWS, pool, rows_to_draw
+from nn_manual.run_directory.metrics import Ledger, Run
 
 
 def run_of(percent: Array, *, every: int = 1, names: tuple[str, ...] = ()) -> Run:

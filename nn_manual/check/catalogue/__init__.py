@@ -1,0 +1,1 @@
+"""Every component of the package, checked over all kinds of input."""

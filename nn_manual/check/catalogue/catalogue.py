@@ -1,0 +1,242 @@
+"""The catalogue: every layer, loss and optimizer of the package against torch, over inputs that are known to hide bugs.
+
+An upstream gradient of ones hides most wrong backward passes, random inputs hide those at ties and kinks, and losses
+near zero those of an eps. So each component meets each kind of input with each kind of upstream gradient.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual import layers, losses
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.checker import GradientChecker, check_gradients
+from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.verdict.report import GradientReport
+from nn_manual.errors import GradientMismatch
+from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.losses import Loss, MSELoss
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD
+
+#: Hyperparameters that together use each line of SGD's formula, and each pair of lines that could interfere.
+SGD_SETTINGS: dict[str, dict[str, Any]] = {
+    "SGD": {},
+    "SGD, momentum": {"momentum": 0.9},
+    "SGD, momentum, dampening": {"momentum": 0.9, "dampening": 0.5},
+    "SGD, dampening without momentum": {"dampening": 0.5},
+    "SGD, nesterov": {"momentum": 0.9, "nesterov": True},
+    "SGD, weight_decay": {"weight_decay": 0.1},
+    "SGD, nesterov, weight_decay": {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
+    "SGD, maximize and all others": {"maximize": True, "momentum": 0.5, "dampening": 0.1, "weight_decay": 0.01},
+}
+
+
+@dataclass(eq=False)
+class UpstreamLoss(Loss):
+    """The inner product of prediction and target, which hands a layer any upstream gradient: the target.
+
+        loss            = sum(prediction * target)
+        grad_prediction = target
+        grad_target     = prediction
+    """
+
+    reduction = "sum"
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, tuple[Array, Array]]:
+        """The scalar product; saves both."""
+        return (prediction * target).sum(), (prediction, target)
+
+    def backward(self, saved: tuple[Array, Array]) -> Array:
+        """grad_prediction, a copy: a layer must not be handed the target itself."""
+        return saved[1].copy()
+
+    def backward_target(self, saved: tuple[Array, Array]) -> Array:
+        """grad_target."""
+        return saved[0].copy()
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        """The definition, on torch tensors."""
+        return (prediction * target).sum()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the catalogue found about one component in one dtype: its cases, up to the first that failed."""
+
+    component: str
+    dtype: str
+    num_cases: int
+    num_tensors: int
+    worst: float
+    failure: GradientReport | None
+    last_case: str
+
+
+@dataclass(frozen=True)
+class CatalogueReport:
+    """All entries. str() is a table of one line each, 80 columns wide, and the first failure's report."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every component agrees with torch in every case."""
+        return all(entry.failure is None for entry in self.entries)
+
+    def __str__(self) -> str:
+        width = max(len(entry.component) for entry in self.entries)
+        lines = [f"{'':{width}} dtype    cases  tensors     worst"]
+        for entry in self.entries:
+            verdict = "ok" if entry.failure is None else "WRONG"
+            counts = f"{entry.dtype} {entry.num_cases:6,} {entry.num_tensors:8,}"
+            lines.append(f"{entry.component:{width}} {counts}  {entry.worst:9.2%}  {verdict}")
+        lines += ["", "worst: the largest error, in percent of what is allowed"]
+        num_tensors = sum(entry.num_tensors for entry in self.entries)
+        num_wrong = sum(entry.failure is not None for entry in self.entries)
+        lines += [f"{num_tensors:,} tensors compared with torch's, {num_wrong} of {len(self.entries)} rows wrong"]
+        for entry in self.entries:
+            if entry.failure is not None:
+                lines += ["", f"{entry.component}, {entry.dtype}, {entry.last_case}:", str(entry.failure)]
+                break
+        return "\n".join(lines)
+
+
+def catalogue(seed: int = 0) -> CatalogueReport:
+    """Check every public layer, every loss and SGD, in float32 and float64."""
+    entries = []
+    for dtype in DTYPES:
+        for layer, shape in layer_examples():
+            entries.append(entry(label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
+        for loss in loss_examples():
+            entries.append(entry(label(loss), dtype, loss_cases(loss, dtype, seed)))
+        for name, settings in SGD_SETTINGS.items():
+            entries.append(entry(name, dtype, sgd_cases(settings, dtype, seed)))
+    return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
+
+
+def layer_examples(module: ModuleType = layers) -> list[tuple[Layer, Shape]]:
+    """The examples of every public concrete layer that a module, or a package's modules, define; not of those that it
+    only imports.
+    """
+    return [
+        example
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and issubclass(thing, Layer) and not name.startswith("_")
+        if is_dataclass(thing) and not inspect.isabstract(thing)
+        if f"{thing.__module__}.".startswith(f"{module.__name__}.")
+        for example in thing.examples()
+    ]
+
+
+def loss_examples() -> list[Loss]:
+    """The examples of every public concrete loss."""
+    classes = (thing for thing in vars(losses).values() if isinstance(thing, type) and issubclass(thing, Loss))
+    return [example for loss_class in classes if loss_class is not Loss for example in loss_class.examples()]
+
+
+class Case(NamedTuple):
+    """One input of a component: how many tensors it compared, the worst as a fraction of its tolerance (but for those
+    that are beyond it by rounding), a failure, and the comparisons that this input proves nothing by.
+    """
+
+    description: str
+    num_tensors: int
+    worst: float
+    failure: GradientReport | None = None
+    vacuous: tuple[str, ...] = ()
+
+
+def _case(description: str, report: GradientReport) -> Case:
+    judged = (c for c in report.comparisons if c.name not in report.rounding)
+    worst = max((c.relative / c.tolerance for c in judged), default=0.0)
+    return Case(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
+
+
+def layer_cases(
+    layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
+) -> Iterator[Case]:
+    """The layer alone, for each kind of input with each of these kinds of upstream gradient."""
+    generator = np.random.default_rng(seed)
+    model = Sequential(layer, seed=seed, dtype=dtype)
+    for kind, upstream in itertools.product(KINDS, upstreams):
+        model.reset_parameters(generator)  # or parameters of before would pass for today's
+        input = draw(kind, input_shape, dtype, generator)
+        grad_output = draw(upstream, layer.output_shape(input_shape), dtype, generator)
+        report = check_gradients(model, UpstreamLoss(), input, grad_output)
+        yield _case(f"{kind} input, {upstream} upstream gradient", report)
+
+
+def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
+    """The loss behind a Linear that passes its input through, for each kind of prediction and of target."""
+    generator = np.random.default_rng(seed)
+    model = Sequential(Linear(5, 5, bias=False), dtype=dtype)
+    model.load_state_dict({"0.weight": np.eye(5)})
+    for kind, target_kind in itertools.product(KINDS, KINDS):
+        prediction = draw(kind, (4, 5), dtype, generator)
+        if hasattr(loss, "backward_target"):
+            target = draw(target_kind, (4, 5), dtype, generator)
+        else:
+            target = generator.integers(0, 5, 4)
+        yield _case(f"{kind} prediction, {target_kind} target", check_gradients(model, loss, prediction, target))
+
+
+def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_class: type[SGD] = SGD) -> Iterator[Case]:
+    """Ten steps of a small net for each kind of input: every tensor of each, the updated parameters among them.
+
+    Scattered inputs are left out: they make the net diverge, and add nothing to what an optimizer can get wrong.
+    """
+    generator = np.random.default_rng(seed)
+    for kind in (kind for kind in KINDS if kind != "scattered"):
+        model, loss = Sequential(Linear(3, 4), Tanh(), Linear(4, 2), seed=seed, dtype=dtype), MSELoss()
+        optimizer = optimizer_class(model, lr=0.1, **settings)
+        checker = GradientChecker(model, loss, optimizer)
+        for step in range(1, 11):
+            input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)
+            optimizer.lr = 0.1 / step  # or an lr of before would pass for today's
+            with checker.recording():
+                checker.run(input, target)
+                optimizer.step()
+            try:
+                record = checker.compare().record()
+            except GradientMismatch as mismatch:
+                yield _case(f"{kind} input, step {step}", mismatch.report)
+                return
+            yield Case(f"{kind} input, step {step}", record["tensors"], record["relative"] / record["tolerance"])
+
+
+def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
+    """Run the cases of a component up to the first that fails."""
+    done = []
+    for case in cases:
+        done.append(case)
+        if case.failure is not None:
+            break
+    failure = done[-1].failure
+    # A zero input proves nothing about a weight's gradient, and is no failure. To prove it by no input at all is one.
+    unproven = set(done[0].vacuous).intersection(*(case.vacuous for case in done))
+    if failure is None and unproven:
+        failure = GradientReport((), vacuous=tuple(sorted(unproven)))
+    num_tensors, worst = sum(case.num_tensors for case in done), max(case.worst for case in done)
+    return Entry(component, dtype, len(done), num_tensors, worst, failure, done[-1].description)
+
+
+def label(component: Any) -> str:
+    """The component as one would write it: required fields, and the others where they are not the default."""
+    if not is_dataclass(component):  # a Sequential
+        return repr(component)
+    arguments = []
+    for item in fields(component):
+        value = getattr(component, item.name)
+        if item.default is MISSING:
+            arguments.append(repr(value))
+        elif value != item.default:
+            arguments.append(f"{item.name}={value}")
+    return f"{type(component).__name__}({', '.join(arguments)})"

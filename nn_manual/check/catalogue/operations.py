@@ -1,0 +1,223 @@
+"""Every operation of `nn_manual.ops`, derived three ways: numerically, by hand, and by torch's autograd."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual import ops
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.comparison import relative
+from nn_manual.check.tolerances import SUM_OF_PRODUCTS
+from nn_manual.check.verdict.diagnosis import describe_difference
+
+#: What a central difference may be off by, of the gradient's largest magnitude. It is accurate to about 1e-10 of the
+#: answer (see `numerical_gradient`); an answer may be a hundred times its gradient. A complex step is held to
+#: SUM_OF_PRODUCTS, as torch is.
+CENTRAL_DIFFERENCE = 1e-8
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation, the shapes of its operands, and its options.
+
+    `positive` draws the operands from [0.5, 2], where roots, logarithms and powers are defined and no divisor is small;
+    otherwise they are normal, so that no two are tied and none lies at a kink, where a difference is no derivative.
+    """
+
+    operation: ops.Operation
+    shapes: tuple[Shape, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+    positive: bool = False
+
+    @property
+    def operand_names(self) -> list[str]:
+        """The parameters' names, as in the docstrings; inputs[0], inputs[1] for an operation that takes any number."""
+        first, *others = inspect.signature(self.operation).parameters.values()
+        if first.kind is inspect.Parameter.VAR_POSITIONAL:
+            return [f"{first.name}[{position}]" for position in range(len(self.shapes))]
+        return [parameter.name for parameter in (first, *others)][: len(self.shapes)]
+
+
+#: From easy to tricky, at least one for every operation: a test counts them.
+CASES = (
+    Case(ops.square, ((2, 3),)),
+    Case(ops.reciprocal, ((2, 3),), positive=True),
+    Case(ops.sqrt, ((2, 3),), positive=True),
+    Case(ops.exp, ((2, 3),)),
+    Case(ops.log, ((2, 3),), positive=True),
+    Case(ops.tanh, ((2, 3),)),
+    Case(ops.relu, ((2, 3),)),
+    Case(ops.abs, ((2, 3),)),
+    Case(ops.clip, ((2, 3),), {"min": -0.5, "max": 0.5}),
+    Case(ops.add, ((2, 3), (3,))),
+    Case(ops.subtract, ((2, 1), (1, 3))),
+    Case(ops.multiply, ((2, 3), (2, 1))),
+    Case(ops.divide, ((3,), (2, 3)), positive=True),
+    Case(ops.power, ((2, 3), (3,)), positive=True),
+    Case(ops.maximum, ((4, 3), (3,))),
+    Case(ops.minimum, ((4, 1), (4, 3))),
+    Case(ops.outer, ((2,), (3,))),
+    Case(ops.matmul, ((3,), (3,))),
+    Case(ops.matmul, ((2, 3), (3,))),
+    Case(ops.matmul, ((2,), (2, 3))),
+    Case(ops.matmul, ((2, 3), (3, 4))),
+    Case(ops.matmul, ((5, 2, 3), (3, 4))),
+    Case(ops.trace, ((3, 3),)),
+    Case(ops.diagonal, ((3, 4),), {"offset": 1}),
+    Case(ops.reshape, ((2, 3),), {"shape": (3, 2)}),
+    Case(ops.transpose, ((2, 3, 4),), {"axes": (2, 0, 1)}),
+    Case(ops.broadcast_to, ((3, 1),), {"shape": (2, 3, 4)}),
+    Case(ops.concatenate, ((2, 3), (2, 1)), {"axis": 1}),
+    Case(ops.index, ((3, 4),), {"key": (slice(None), [0, 2, 2])}),
+    Case(ops.sum, ((2, 3, 4),), {"axis": (0, 2)}),
+    Case(ops.mean, ((2, 3, 4),), {"axis": -1, "keepdims": True}),
+    Case(ops.max, ((2, 3),)),
+    Case(ops.max, ((2, 3),), {"axis": 1}),
+    Case(ops.min, ((2, 3),)),
+    Case(ops.min, ((2, 3),), {"axis": 0}),
+    Case(ops.logsumexp, ((2, 3),), {"axis": 1}),
+    Case(ops.softmax, ((2, 3),), {"axis": 1}),
+)
+
+
+def _along(
+    reduction: Callable[..., Any], input: torch.Tensor, axis: int | None = None, keepdims: bool = False
+) -> torch.Tensor:
+    """torch.max or torch.min, which along an axis return values and indices: the values."""
+    result: torch.Tensor = reduction(input) if axis is None else reduction(input, axis, keepdims).values
+    return result.reshape((1,) * input.ndim) if axis is None and keepdims else result
+
+
+#: What torch calls the same operation, where name or options are not ours.
+REFERENCES: dict[str, Callable[..., torch.Tensor]] = {
+    "power": torch.pow,
+    "diagonal": lambda input, offset=0, axis1=0, axis2=1: torch.diagonal(input, offset, axis1, axis2),
+    "transpose": lambda input, axes=None: input.permute(axes or tuple(reversed(range(input.ndim)))),
+    "broadcast_to": lambda input, shape: input.expand(shape),
+    "concatenate": lambda *inputs, axis=0: torch.cat(inputs, axis),
+    "index": lambda input, key: input[key],
+    "max": lambda input, axis=None, keepdims=False: _along(torch.max, input, axis, keepdims),
+    "min": lambda input, axis=None, keepdims=False: _along(torch.min, input, axis, keepdims),
+    "logsumexp": lambda input, axis=None, keepdims=False: torch.logsumexp(
+        input, tuple(range(input.ndim)) if axis is None else axis, keepdims
+    ),
+    "softmax": lambda input, axis=-1: torch.softmax(input, axis),
+}
+
+
+def torch_reference(operation: ops.Operation) -> Callable[..., torch.Tensor]:
+    """The same operation in torch, taking our options."""
+    reference: Callable[..., torch.Tensor] = REFERENCES.get(operation.__name__) or getattr(torch, operation.__name__)
+    return reference
+
+
+def torch_gradients(
+    operation: ops.Operation, operands: Sequence[Array], options: dict[str, Any], grad_answer: Array
+) -> list[Array]:
+    """The gradient for each operand by torch's autograd."""
+    tensors = [torch.tensor(operand, requires_grad=True) for operand in operands]
+    answer = torch_reference(operation)(*tensors, **options)
+    gradients = torch.autograd.grad(answer, tensors, torch.tensor(grad_answer))
+    return [gradient.numpy() for gradient in gradients]
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """One gradient, derived three ways: arrays of the operand's shape, the numerical one in float64."""
+
+    operation: ops.Operation
+    operand: str
+    numerical: Array
+    ours: Array
+    reference: Array
+
+    @property
+    def dtype(self) -> str:
+        """The name of the operand's dtype."""
+        return str(self.reference.dtype)
+
+    @property
+    def complaint(self) -> str:
+        """What differs beyond the tolerance, and how; empty where nothing does."""
+        tolerance = SUM_OF_PRODUCTS[self.dtype]
+        numerical_tolerance = tolerance if self.operation.analytic else max(tolerance, CENTRAL_DIFFERENCE)
+        if not _error(self.ours, self.reference) <= tolerance:
+            return f"torch disagrees: {describe_difference(self.ours, self.reference)}"
+        if not _error(self.ours, self.numerical) <= numerical_tolerance:
+            return f"numbers disagree: {describe_difference(self.ours, self.numerical.astype(self.dtype))}"
+        return ""
+
+    def __str__(self) -> str:
+        """A row of the table, with the three values where ours and torch's differ most (or the largest, where nothing
+        differs) and max|ours - torch| over max|torch|; a complaint in a line of its own.
+        """
+        same_shape = self.ours.shape == self.reference.shape
+        ours = self.ours if same_shape else np.full_like(self.reference, np.nan)  # no entry of it belongs anywhere
+        difference = ours - self.reference
+        worst = np.argmax(np.abs(difference if difference.any() else self.reference))
+        row = (
+            f"{self.operation.__name__:<12} {self.operand:<9} {self.reference.shape!s:<9} "
+            f"{self.numerical.flat[worst]:>10.3e} {ours.flat[worst]:>12.3e} {self.reference.flat[worst]:>10.3e} "
+            f"{_error(self.ours, self.reference):>7.1e} {'FAIL' if self.complaint else 'ok'}"
+        )
+        return f"{row}\n{textwrap.fill(self.complaint, 80, initial_indent='    ', subsequent_indent='    ')}".rstrip()
+
+
+def _error(ours: Array, reference: Array) -> float:
+    """max|ours - reference| / max|reference|; infinite where the shapes differ."""
+    if ours.shape != reference.shape:
+        return float("inf")
+    return relative(float(np.abs(ours - reference).max()), float(np.abs(reference).max()))
+
+
+@dataclass(frozen=True)
+class OperationsReport:
+    """All derivatives; `str()` is the table, 80 columns wide, `passed` whether none differs."""
+
+    derivatives: tuple[Derivative, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gradient agrees with torch's and with the numerical one."""
+        return not any(derivative.complaint for derivative in self.derivatives)
+
+    def __str__(self) -> str:
+        lines = []
+        for dtype in DTYPES:
+            header = ("numerical", "hand-derived", "torch", "error")
+            lines.append("{:<32} {:>10} {:>12} {:>10} {:>7}".format(dtype, *header))
+            lines.extend(str(derivative) for derivative in self.derivatives if derivative.dtype == dtype)
+            lines.append("")
+        num_failed = sum(bool(derivative.complaint) for derivative in self.derivatives)
+        lines.append(f"{len(self.derivatives)} gradients of operations compared, {num_failed} differ")
+        return "\n".join(lines)
+
+
+def check_operations(cases: Sequence[Case] = CASES, seed: int = 0) -> OperationsReport:
+    """Derive every case three ways in each dtype, with normal operands and upstream gradients from `seed`."""
+    generator = np.random.default_rng(seed)
+    return OperationsReport(
+        tuple(derivative for dtype in DTYPES for case in cases for derivative in _derive(case, dtype, generator))
+    )
+
+
+def _derive(case: Case, dtype: str, generator: np.random.Generator) -> Iterator[Derivative]:
+    """Each gradient of a case."""
+    draw = (lambda shape: generator.uniform(0.5, 2, shape)) if case.positive else generator.standard_normal
+    operands = [np.asarray(draw(shape), dtype) for shape in case.shapes]
+    answer, backward = ops.vjp(case.operation, *operands, **case.options)
+    grad_answer = np.asarray(generator.standard_normal(answer.shape), dtype)
+    hand_derived = backward(grad_answer)
+    numerical = ops.numerical_gradient(case.operation, *operands, grad_answer=grad_answer, **case.options)
+    if len(operands) == 1:
+        hand_derived, numerical = (hand_derived,), (numerical,)
+    references = torch_gradients(case.operation, operands, case.options, grad_answer)
+    for name, *gradients in zip(case.operand_names, numerical, hand_derived, references, strict=True):
+        yield Derivative(case.operation, name, *gradients)

@@ -1,0 +1,1 @@
+"""Functions that are no layers, and layers in torch's models."""

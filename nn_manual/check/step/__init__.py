@@ -1,0 +1,1 @@
+"""One step: what ran, and what torch makes of the same."""

@@ -1,0 +1,62 @@
+"""Our arrays beside torch's, each under its name in the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.comparison import CannotCompare, Pair
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.reference import Reference
+
+
+def pairs(plan: Plan, recorded: Recording, reference: Reference) -> list[Pair]:
+    """Every tensor of forward and backward, exactly once, in the plan's order. CannotCompare where one is empty, which
+    would agree with anything, and where shapes differ.
+    """
+    both = [*_forward(recorded, reference), *_backward(plan, recorded, reference)]
+    result = []
+    for quantity, (ours, theirs) in zip([*plan.forward, *plan.backward], both, strict=True):
+        if ours.shape != theirs.shape:
+            raise CannotCompare(
+                f"{quantity.layer}: {quantity.name} has shape {ours.shape}, torch's has {tuple(theirs.shape)}"
+            )
+        if not ours.size:
+            raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {ours.shape}: nothing to compare")
+        result.append(Pair(quantity, ours, theirs))
+    return result
+
+
+Both = tuple[Array, torch.Tensor]
+
+
+def _forward(recorded: Recording, reference: Reference) -> Iterator[Both]:
+    for calls, output in zip(recorded.layers, reference.outputs, strict=True):
+        assert calls.output is not None
+        yield calls.output, output
+    yield np.asarray(recorded.loss.value), reference.loss
+
+
+def _backward(plan: Plan, recorded: Recording, reference: Reference) -> Iterator[Both]:
+    assert recorded.loss.grad_prediction is not None
+    yield recorded.loss.grad_prediction, reference.boundaries[-1]
+    if reference.target is not None:
+        yield _grad_target(recorded), reference.target
+    for i in reversed(range(len(recorded.layers))):
+        calls = recorded.layers[i]
+        for name, grad in zip(plan.parameters[i], calls.grads.values(), strict=True):
+            yield grad, reference.parameters[name]
+        if i >= plan.first_grad_input:
+            assert calls.grad_input is not None
+            yield calls.grad_input, reference.boundaries[i - plan.first_grad_input]
+
+
+def _grad_target(recorded: Recording) -> Array:
+    try:
+        return recorded.loss.grad_target()
+    except Exception as error:  # a user's own loss may raise anything
+        raise CannotCompare(f"loss: backward_target raised {type(error).__name__}: {error}") from error

@@ -1,0 +1,91 @@
+"""Whether a recorded step is a Sequential's: each layer run once, each handed what its neighbour made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import LayerCalls, LossCalls, Recording
+
+
+def check_structure(recording: Recording, plan: Plan) -> None:
+    """Raise CannotCompare for a layer that raised, that didn't run once forward and once backward, for one that was
+    given another array than its neighbour made (then the Sequential is wrong, not the layer), and for what is no
+    array or has the wrong shape or dtype.
+
+    The calls are looked at in the order in which they were made and the first problem is told, so a step that ended
+    early is not blamed for what it never reached.
+    """
+    _check_forward(recording.layers, recording.loss, plan)
+    if not recording.loss.refused:
+        _check_backward(recording.layers, recording.loss, plan)
+
+
+def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
+    previous: LayerCalls | None = None
+    for calls in layers:
+        label = calls.label
+        if calls.num_forwards != 1:
+            raise CannotCompare(f"Sequential ran {label} forward {_times(calls.num_forwards)} instead of once")
+        if previous is not None and not _same(calls.input, previous.output):
+            raise CannotCompare(f"Sequential gave {label} another array than the output of the layer before it")
+        if calls.raised and calls.output is None:
+            raise CannotCompare(f"{label}: {calls.raised}")
+        assert calls.input is not None
+        _check_array(f"{label}: the output", calls.output, calls.layer.output_shape(calls.input.shape), plan.dtype)
+        previous = calls
+    assert previous is not None  # the checker takes no model without layers
+    if loss.prediction is None:
+        raise CannotCompare("the step never ran the loss")
+    if not _same(loss.prediction, previous.output):
+        raise CannotCompare(f"Sequential returned another array than the output of its last layer, {previous.label}")
+
+
+def _check_backward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
+    if loss.raised:
+        raise CannotCompare(f"loss: {loss.raised}")
+    if loss.grad_prediction is None:
+        raise CannotCompare("loss: backward never ran, or returned None")
+    assert loss.prediction is not None
+    _check_array("loss: grad_prediction", loss.grad_prediction, loss.prediction.shape, plan.dtype)
+    grad: Array | None = loss.grad_prediction
+    for i in reversed(range(plan.first, len(layers))):
+        calls = layers[i]
+        label = calls.label
+        if calls.grad_output is not None and not _same(calls.grad_output, grad):
+            raise CannotCompare(f"Sequential gave {label} another gradient than {_source(layers, i)} returned")
+        if calls.grad_output is not None and calls.saved_again is not calls.saved:
+            raise CannotCompare(f"Sequential gave {label} back another `saved` than its forward had returned")
+        if calls.raised:
+            raise CannotCompare(f"{label}: {calls.raised}")
+        if calls.num_backwards != 1:
+            raise CannotCompare(f"Sequential ran {label} backward {_times(calls.num_backwards)} instead of once")
+        if i >= plan.first_grad_input:
+            assert calls.input is not None
+            _check_array(f"{label}: grad_input", calls.grad_input, calls.input.shape, plan.dtype)
+            grad = calls.grad_input
+
+
+def _source(layers: list[LayerCalls], i: int) -> str:
+    return layers[i + 1].label if i + 1 < len(layers) else "the loss"
+
+
+def _same(received: Array | None, made: Array | None) -> bool:
+    return received is made or (received is not None and made is not None and np.array_equal(received, made))
+
+
+def _check_array(what: str, array: object, shape: Shape, dtype: np.dtype[Any]) -> None:
+    if not isinstance(array, np.ndarray):
+        raise CannotCompare(f"{what} is {type(array).__name__}, not an array")
+    if array.shape != shape:
+        raise CannotCompare(f"{what} has shape {array.shape}, it must have {shape}")
+    if array.dtype != dtype:
+        raise CannotCompare(f"{what} is {array.dtype}, it must be {dtype}")
+
+
+def _times(number: int) -> str:
+    return "never" if number == 0 else f"{number} times"

@@ -1,0 +1,1 @@
+"""torch's versions of what is checked: layers, losses, optimizers, schedules."""

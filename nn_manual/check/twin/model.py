@@ -1,0 +1,45 @@
+"""The torch twin of a model: torch's own layers with their parameters in one flat tensor, its loss, its optimizer."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nn_manual.arrays import carve
+from nn_manual.check.twin.layers import Function, layer_function, torch_module
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class Twin:
+    """torch's version of a model and its loss: one function per layer, in the order in which they run.
+
+    `param` is a numpy array over the memory of all parameters, laid out as the model's `param_arena`, in `dtype` or
+    else the model's. `parameters` are torch's views of it, by torch's names.
+    """
+
+    def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike | None = None) -> None:
+        self.param = np.zeros(model.num_parameters, dtype or model.dtype)
+        self.loss_function = loss_function(loss)
+        self.parameters = {
+            name: torch.nn.Parameter(torch.from_numpy(view))
+            for name, view in vars(carve(self.param, model.parameter_shapes())).items()
+        }
+        self.functions: list[Function] = [
+            layer_function(layer, {key: self.parameters[f"{name}.{key}"] for key in layer.parameter_shapes()})
+            for name, layer in model.named_layers()
+        ]
+
+
+def loss_function(loss: Loss) -> Function:
+    """torch's version of a loss: its own `reference`, or torch.nn's of the same name. TypeError if there is neither."""
+    reference: Function | None = getattr(loss, "reference", None)
+    if reference is not None:
+        return reference
+    module = torch_module(loss)
+    if module is None:
+        raise TypeError(f"torch.nn has no {loss!r}: the class must define reference(), its formula on torch tensors")
+    return module.forward

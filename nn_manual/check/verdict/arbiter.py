@@ -1,0 +1,163 @@
+"""The arbiter: where a value is beyond the tolerance, is the formula wrong, or is it rounding?
+
+Cancellation can enlarge rounding without bound: 1 - p for a probability p near 1, or a bias's gradient whose terms
+cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
+questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to
+torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
+step anew in float32, with every parameter, activation and gradient on its way moved by one eps, which is what rounding
+does to each, and its distance from the float64 values is what rounding amounts to in this step; that of a float64 step
+is less, by the ratio of the two eps.
+
+In float32, because of ties: moved, they break, which changes a gradient by as much as a wrong formula for ties does. By
+that ratio it comes to nothing. Only values that float32 can't hold are moved in float64.
+
+Of a prediction that leaves nothing to be desired, torch's loss and its gradient are differences of which no digit is
+left, or zero. What rounding amounts to doesn't show there. So it is measured at predictions of a quarter, a sixteenth,
+... of it, too: a probability of 1 - 1e-20 becomes one of 1 - 1e-5, of which float32 keeps some digits.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.comparison import Pair
+from nn_manual.check.step.pairs import pairs
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.reference import Move, differentiate
+from nn_manual.check.twin.model import Twin
+from nn_manual.model import Sequential
+
+#: How many times everything is moved, each time at random. The worst effect counts.
+NUM_PERTURBATIONS = 4
+
+#: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
+#: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
+SMALLER = 0.25
+
+#: A correct value may be this many times the measured effect away: of the few random moves none may have been as
+#: unlucky as the roundings that the step made. In a quarter of a million steps of random nets 10 were too few for one
+#: gradient of 20 elements. A wrong formula is off by many orders of magnitude more in float64.
+MARGIN = 30
+
+
+def in_float64(model: Sequential, param: Array) -> Sequential:
+    """A copy of the model in float64, with the parameters `param`."""
+    double = copy.deepcopy(model)
+    double.bind(param.astype(np.float64), np.zeros(param.size))
+    return double
+
+
+class Verdict(NamedTuple):
+    """What the arbiter finds of a step: its pairs computed again in float64, and those of them of which a formula is
+    wrong; and of the tensors in question, the names of those that are off by rounding.
+    """
+
+    in_double: list[Pair]
+    wrong: list[Pair]
+    rounding: frozenset[str]
+
+
+class Arbiter:
+    """Judges the tensors of one recorded step, which began with the parameters `param`.
+
+    `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten.
+    """
+
+    def __init__(self, twins: tuple[Twin, Twin], param: Array, recorded: Recording, plan: Plan) -> None:
+        self._twins, self._param, self._recorded, self._plan = twins, param, recorded, plan
+        self._truth = self._reference(twins[0], param, recorded)
+        #: By name, how far rounding takes torch's own values away from the float64 ones, in units of eps.
+        self._effect = dict.fromkeys(self._truth, 0.0)
+
+    @np.errstate(over="ignore", invalid="ignore")  # float64 values may be more than float32 can hold
+    def rounding(self, failed: list[Pair]) -> frozenset[str]:
+        """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
+        them. Rounding is measured until it explains all: measuring more can only allow more.
+        """
+        explained: frozenset[str] = frozenset()
+        for effects in self._measurements():
+            for name, effect in effects.items():
+                self._effect[name] = larger_effect(self._effect[name], effect)
+            explained = frozenset(pair.quantity.name for pair in failed if self._is_explained(pair))
+            if len(explained) == len(failed):
+                break
+        return explained
+
+    def _is_explained(self, pair: Pair) -> bool:
+        name = pair.quantity.name
+        allowed = MARGIN * self._effect[name] * eps_of(self._plan.dtype)  # rounding errors are proportional to eps
+        return distance(pair.ours, self._truth[name]) <= allowed
+
+    def _measurements(self) -> Iterator[Mapping[str, float]]:
+        """By name, effects of rounding."""
+        double, single = self._twins
+        move = functools.partial(move_by_eps, generator=torch.Generator().manual_seed(0))
+        for number in range(1, NUM_PERTURBATIONS + 1):
+            effects = self._effects_of_moving(single, move)
+            if self._plan.dtype == np.float64 and not all(effect < math.inf for effect in effects.values()):
+                in_double = self._effects_of_moving(double, move)
+                effects = {name: value if value < math.inf else in_double[name] for name, value in effects.items()}
+            yield effects
+            smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
+            truth = self._reference(double, self._param, smaller)
+            yield _effects(truth, self._reference(single, self._param.astype(np.float32), smaller), single)
+
+    def _effects_of_moving(self, twin: Twin, move: Move) -> Mapping[str, float]:
+        moved = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
+        return _effects(self._truth, self._reference(twin, moved, self._recorded, move), twin)
+
+    def _reference(
+        self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
+    ) -> Mapping[str, Array]:
+        np.copyto(twin.param, param)
+        reference = differentiate(twin, recorded, self._plan, twin.param.dtype, move, move)
+        both = pairs(self._plan, recorded, reference)
+        return {pair.quantity.name: pair.reference.numpy() for pair in both}
+
+
+def _effects(truth: Mapping[str, Array], rounded: Mapping[str, Array], twin: Twin) -> Mapping[str, float]:
+    """By name, how far the values of a twin are from the truth, in units of the eps of its dtype."""
+    return {name: distance(rounded[name], values) / eps_of(twin.param.dtype) for name, values in truth.items()}
+
+
+def larger_effect(effect: float, other: float) -> float:
+    """The larger of two effects of rounding; what overflowed on the way says nothing."""
+    return max(effect, other) if other < math.inf else effect
+
+
+def eps_of(dtype: np.dtype[Any]) -> float:
+    """The distance from 1 to the next number, 1.2e-7 or 2.2e-16."""
+    return float(np.finfo(dtype).eps)
+
+
+def distance(values: Array, truth: Array) -> float:
+    """max|values - truth|; NaN where either has one."""
+    return float(np.abs(values - truth).max())
+
+
+def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
+    """The recorded step as if the last layer had returned `factor` of its output."""
+    last, smaller = copy.copy(recorded.layers[-1]), copy.copy(recorded)
+    assert last.output is not None
+    last.output = (factor * last.output).astype(last.output.dtype)
+    smaller.layers = [*recorded.layers[:-1], last]
+    return smaller
+
+
+def move_by_eps(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Floating values one eps up or down, at random: zeros and signs stay. None is left where it is: on a single value
+    may hang all the rounding of a step.
+    """
+    if not tensor.is_floating_point():
+        return tensor
+    up = (torch.rand(tensor.shape, generator=generator) < 0.5).to(tensor)
+    return tensor * (1 + torch.finfo(tensor.dtype).eps * (2 * up - 1))

@@ -1,0 +1,159 @@
+"""What a check found, and how it is told."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.comparison import Comparison, relative, ulps
+from nn_manual.check.step.plan import Plan
+
+#: Columns of a terminal.
+WIDTH = 80
+
+#: What a ledger has for infinity, which JSON does not have, and for less than this, which could pass for 0.
+LARGEST, SMALLEST = 1e99, 1e-99
+
+
+@dataclass(frozen=True, eq=False)
+class StepCheck:
+    """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
+
+    `rounding` names the tensors that are beyond the tolerance in float32, of which the arbiter found that the formula
+    is right.
+    """
+
+    plan: Plan
+    absolute: Array
+    scale: Array
+    rounding: frozenset[str]
+
+    def record(self) -> dict[str, Any]:
+        """The line of gradients.jsonl, without the step and the ledger: how many tensors, and the errors of the one
+        nearest to its tolerance.
+        """
+        allowed = self.plan.tolerances * self.scale
+        worst = int((self.absolute / np.where(allowed > 0, allowed, 1)).argmax())
+        quantity, absolute, scale = self.plan.quantities[worst], float(self.absolute[worst]), float(self.scale[worst])
+        record: dict[str, Any] = {
+            "tensors": len(self.absolute),
+            "worst": quantity.name,
+            "absolute": absolute,
+            "relative": relative(absolute, scale),
+            "tolerance": quantity.tolerance,
+            "ulps": ulps(absolute, scale, self.plan.dtype),
+        }
+        return {**record, "rounding": sorted(self.rounding)} if self.rounding else record
+
+    def ledger(self) -> str:
+        """Every tensor's error, in the plan's order, as JSON: {tensor: [percent of the tolerance, ULPs]}.
+
+        [0, 0] says that all elements are equal. Others are rounded to three digits and lie between SMALLEST and
+        LARGEST; the latter is the percent of a tensor that is all zeros in torch and not in ours.
+        """
+        errors = np.empty((len(self.absolute), 2))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # torch's tensor is all zeros
+            errors[:, 0] = 100 * self.absolute / (self.plan.tolerances * self.scale)
+            errors[:, 1] = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
+        np.clip(errors, SMALLEST, LARGEST, out=errors)
+        errors[self.absolute == 0] = 0
+        return self.plan.ledger % tuple(errors.ravel().tolist())
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """Every tensor that was compared, in the order in which a mistake would spread, or why nothing could be.
+
+    `problem` tells of a step that can't be compared at all (a layer that was never run, a shape that doesn't fit):
+    its first line begins with the layer or part that is to blame. `rounding` holds the names of tensors beyond the
+    tolerance in float32 of which the arbiter found that the formula is right. `vacuous` has a sentence for each
+    comparison that agrees and proves nothing; `diagnosis` says what the first failure looks like; `sources` has a
+    sentence for each layer that is compared with something else than torch's. str() is the table, 80 columns wide.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    problem: str | None = None
+    rounding: frozenset[str] = frozenset()
+    vacuous: tuple[str, ...] = ()
+    diagnosis: str = ""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Comparison, ...]:
+        """The comparisons beyond the tolerance for which rounding is no excuse; the first is where it began."""
+        return tuple(c for c in self.comparisons if not c.passed and c.name not in self.rounding)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether everything could be compared and equals torch's."""
+        return self.problem is None and not self.failures
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything agrees, and would not have done so with a wrong formula."""
+        return self.agrees and not self.vacuous
+
+    @property
+    def worst(self) -> Comparison | None:
+        """The comparison nearest to its tolerance, or furthest beyond it."""
+        return max(self.comparisons, key=_severity, default=None)
+
+    def __str__(self) -> str:
+        lines = [*_wrap(self._headline()), ""]
+        if self.comparisons:
+            width = max(len("tensor"), *(len(c.name) for c in self.comparisons))
+            shape = max(len("scalar"), *(len(_shape(c)) for c in self.comparisons))
+            lines.append(f"{'tensor':{width}} {'shape':>{shape}}  absolute  relative  allowed     ULPs")
+            lines += [self._row(c, width, shape) for c in self.comparisons]
+        for failure in self.failures[:1]:
+            lines += ["", *_place(failure)]
+        lines += [line for text in self.diagnosis.splitlines() for line in _wrap(text)]
+        if self.sources:
+            lines += ["", *(line for text in self.sources for line in _wrap(text))]
+        if self.vacuous:
+            lines += ["", "vacuous, a wrong formula would have agreed, too:"]
+            lines += [line for text in self.vacuous for line in _wrap(text)]
+        return "\n".join(lines).rstrip()
+
+    def _headline(self) -> str:
+        if self.problem is not None:
+            return f"gradient check failed: {self.problem}"
+        if self.failures:
+            first = self.failures[0]
+            return f"gradient check failed: wrong first in {first.layer}: {first.name}"
+        if self.vacuous:
+            return f"gradient check failed: it proves nothing about {self.vacuous[0]}"
+        worst = self.worst
+        return f"{len(self.comparisons)} tensors equal torch's" + (
+            f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else ""
+        )
+
+    def _row(self, c: Comparison, width: int, shape: int) -> str:
+        verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
+        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
+        return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
+
+
+def _shape(c: Comparison) -> str:
+    return "x".join(map(str, c.shape)) or "scalar"
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _severity(c: Comparison) -> float:
+    severity = c.relative / c.tolerance
+    return float("inf") if severity != severity else severity  # NaN is as bad as it gets
+
+
+def _place(failure: Comparison) -> list[str]:
+    index = f"[{', '.join(map(str, failure.index))}]" if failure.index else ""
+    return [
+        f"{failure.name}{index} is {failure.ours!r}",
+        f"{'torch has':>{len(failure.name + index)}}    {failure.reference!r}",
+    ]

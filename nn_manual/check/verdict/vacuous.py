@@ -1,0 +1,62 @@
+"""Comparisons that agree and prove nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from nn_manual.check.comparison import CannotCompare, Pair
+from nn_manual.check.step.pairs import pairs
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.reference import differentiate
+from nn_manual.check.twin.model import Twin
+from nn_manual.model import Sequential
+
+#: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
+NUM_DRAWS = 8
+
+
+def check_memory(both: list[Pair]) -> None:
+    """Raise CannotCompare for a tensor that lies where its reference lies: compared with itself."""
+    for quantity, ours, reference in both:
+        if np.may_share_memory(ours, reference.numpy()):
+            raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
+
+
+def vacuous(model: Sequential, recorded: Recording, plan: Plan, both: list[Pair]) -> Iterator[str]:
+    """A sentence for each comparison of a step that could hardly have failed.
+
+    Those are gradients that come of a constant upstream gradient, under which a lost mean or softmax can't be seen;
+    and values that are zero everywhere in torch: a wrong factor, sign or index passes. A formula that gives zero for
+    random inputs, parameters and targets, too, is left alone: zero is what it must give.
+    """
+    for calls in recorded.layers:
+        grad_output = calls.grad_output
+        if grad_output is not None and grad_output.size > 1 and grad_output.any() and np.ptp(grad_output) == 0:
+            yield f"{calls.label}: its grad_output is {grad_output.flat[0]:.6g} everywhere"
+    zero = [pair.quantity for pair in both if not pair.reference.any()]
+    if zero:
+        not_always = _not_always_zero(model, recorded, plan)
+        for quantity in zero:
+            if quantity.name in not_always:
+                yield f"{quantity.layer}: {quantity.name} is zero everywhere"
+
+
+def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[str]:
+    """The names of the quantities that torch finds other than zero when every number is drawn at random."""
+    generator, names = torch.Generator().manual_seed(0), set()
+
+    def draw(like: torch.Tensor) -> torch.Tensor:
+        if not like.is_floating_point():
+            return like
+        return torch.randn(like.shape, generator=generator, dtype=like.dtype)
+
+    twin = Twin(model, recorded.loss.loss)
+    for _ in range(NUM_DRAWS):
+        twin.param[...] = draw(torch.from_numpy(twin.param)).numpy()
+        reference = differentiate(twin, recorded, plan, model.dtype, draw)
+        names |= {pair.quantity.name for pair in pairs(plan, recorded, reference) if pair.reference.any()}
+    return names

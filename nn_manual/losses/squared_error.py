@@ -1,0 +1,98 @@
+"""Losses of the squared difference of prediction and target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nn_manual.arrays import Array
+from nn_manual.losses.base import Loss, check_reduction
+
+
+def _difference(name: str, prediction: Array, target: Array) -> Array:
+    """prediction - target, refusing to broadcast or to change the dtype."""
+    if prediction.shape != target.shape:
+        raise ValueError(f"{name} takes equal shapes, not prediction {prediction.shape} and target {target.shape}")
+    if prediction.dtype != target.dtype:
+        raise TypeError(f"{name} takes equal dtypes, not prediction {prediction.dtype} and target {target.dtype}")
+    difference: Array = prediction - target
+    return difference
+
+
+@dataclass(eq=False)
+class MSELoss(Loss):
+    """Squared error, prediction and target of one shape with N elements in all.
+
+        loss            = mean((prediction - target)**2)     where reduction = mean
+        loss            = sum((prediction - target)**2)      where reduction = sum
+        grad_prediction = 2 * (prediction - target) / N      where reduction = mean
+        grad_prediction = 2 * (prediction - target)          where reduction = sum
+        grad_target     = -grad_prediction
+
+    Derivation: d (p - t)**2 / dp = 2 (p - t) and d (p - t)**2 / dt = -2 (p - t); the mean multiplies by 1 / N.
+    N counts every element, as torch does: outputs times batch, not the batch alone.
+    Raises ValueError where the shapes differ (nothing is broadcast), TypeError where the dtypes do.
+    """
+
+    reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        check_reduction(self.reduction)
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """Both reductions."""
+        return [cls("mean"), cls("sum")]
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
+        """The scalar loss; saves prediction - target."""
+        difference = _difference("MSELoss", prediction, target)
+        squares = difference * difference
+        return (squares.mean() if self.reduction == "mean" else squares.sum()), difference
+
+    def backward(self, saved: Array) -> Array:
+        """grad_prediction."""
+        difference = saved
+        return difference * (2 / difference.size if self.reduction == "mean" else 2)
+
+    def backward_target(self, saved: Array) -> Array:
+        """grad_target."""
+        return -self.backward(saved)
+
+
+@dataclass(eq=False)
+class TraceLoss(Loss):
+    """The trace of the Gram matrix of the difference, prediction and target of shape (batch, outputs).
+
+        loss            = trace((prediction - target).T @ (prediction - target))
+        grad_prediction = 2 * (prediction - target)
+        grad_target     = -grad_prediction
+
+    Derivation: with d = prediction - target, trace(d.T @ d) = sum_j (d.T @ d)[j, j] = sum_ij d[i, j]**2, so its
+    derivative with respect to d[i, j] is 2 d[i, j]. forward uses that sum: it needs batch * outputs
+    multiplications where the product of the matrices needs batch * outputs**2.
+    Raises ValueError where the shapes differ or are not matrices, TypeError where the dtypes differ.
+    """
+
+    reduction = "sum"  # a fact, not a field: a trace is a sum
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
+        """The scalar loss; saves prediction - target."""
+        difference = _difference("TraceLoss", prediction, target)
+        if difference.ndim != 2:
+            raise ValueError(f"TraceLoss takes matrices, not arrays of shape {difference.shape}")
+        return (difference * difference).sum(), difference
+
+    def backward(self, saved: Array) -> Array:
+        """grad_prediction."""
+        difference = saved
+        return 2 * difference
+
+    def backward_target(self, saved: Array) -> Array:
+        """grad_target."""
+        return -self.backward(saved)
+
+    def reference(self, prediction: Any, target: Any) -> Any:
+        """The definition, on torch tensors."""
+        difference = prediction - target
+        return (difference.T @ difference).trace()

@@ -1,0 +1,92 @@
+"""What a person sees of a run: a bar while it works, a line for each epoch, a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from nn_manual.running.trainer import Step
+
+#: The bar: tqdm's own default leaves no room for the loss in 80 columns.
+BAR = "{desc} {percentage:3.0f}%|{bar}| {rate_fmt}{postfix}"
+
+
+@dataclass
+class GradientTally:
+    """What the checked steps of a run add up to."""
+
+    num_tensors: int = 0
+    num_steps: int = 0
+    num_rounding: int = 0
+    worst: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Count one line of gradients.jsonl."""
+        self.num_steps += 1
+        self.num_tensors += record["tensors"]
+        self.num_rounding += len(record.get("rounding", ()))
+        if not self.worst or _severity(record) > _severity(self.worst):
+            self.worst = record
+
+
+def _severity(record: dict[str, Any]) -> float:
+    return float(record["relative"] / record["tolerance"])
+
+
+def with_bar(steps: Iterator[Step], num_steps: int, epoch: str, tally: GradientTally) -> Iterator[Step]:
+    """The steps, with a bar on standard error while they run; none where that is a file."""
+    with tqdm(total=num_steps, desc=epoch, unit=" steps", leave=False, disable=None, bar_format=BAR) as bar:
+        for step in steps:
+            yield step
+            worst = f", worst error {tally.worst['relative']:.0e}" if tally.worst else ""
+            bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
+            bar.update()
+
+
+def epoch_label(epoch: int, num_epochs: int) -> str:
+    """`epoch  7/20`, the epoch counted from 1."""
+    return f"epoch {epoch:{len(str(num_epochs))}}/{num_epochs}"
+
+
+def epoch_line(record: dict[str, Any], num_epochs: int) -> str:
+    """A line of metrics.jsonl for the terminal."""
+    line = f"{epoch_label(record['epoch'], num_epochs)}  train loss {record['train_loss']:<9.4g}"
+    if "validation_loss" in record:
+        line += f"  validation loss {record['validation_loss']:<9.4g}"
+    if "validation_accuracy" in record:
+        line += f"  accuracy {record['validation_accuracy']:6.2%}"
+    return line.rstrip()
+
+
+def describe(summary: dict[str, Any], directory: Path) -> str:
+    """The summary as a few lines for the terminal."""
+    names = [name for name in ("train_loss", "validation_loss") if name in summary]
+    results = [f"{name.replace('_', ' ')} {summary[name]:.4g}" for name in names]
+    if "validation_accuracy" in summary:
+        results.append(f"accuracy {summary['validation_accuracy']:.2%}")
+    return "\n".join(
+        [
+            "",
+            f"{', '.join(results)} after {summary['step']:,} steps",
+            *_describe_check(summary["gradient_check"]),
+            f"run directory {directory}",
+        ]
+    )
+
+
+def _describe_check(check: dict[str, Any]) -> list[str]:
+    worst = check["worst"]
+    if worst is None:
+        return ["no gradient was checked"]
+    lines = [
+        f"{check['tensors']:,} tensors of {check['steps']:,} steps compared with torch's, 0 mismatches",
+        f"worst error {worst['relative']:.1e} of {worst['tolerance']:.0e} allowed: "
+        f"{worst['worst']} at step {worst['step']:,}",
+    ]
+    if check["rounding"]:
+        lines.append(f"{check['rounding']:,} beyond that by rounding alone: computed in float64, the formulas agree")
+    return lines

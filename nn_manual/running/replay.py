@@ -1,0 +1,237 @@
+"""A step that differed from torch's, kept so that it can be run again: another day, after a fix, on another machine.
+
+    mismatch-step-17/
+        config.yaml           the run's, resolved
+        bundle.yaml           the step, its lr, what was found, the versions it ran with, the tensors' SHA-256
+        tensors.safetensors   what the step began with, and the gradients that its layers handed on
+
+Nothing in a bundle is code. A layer of the user's own is imported from where config.yaml says, or an override:
+`nn-manual check --replay mismatch-step-17 layer_folder=/home/me/layers`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig, dump_config, load_config
+from nn_manual.config.files import dump_yaml
+from nn_manual.config.tree import Errors, Place, plain, read_tree
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.model import Sequential
+from nn_manual.run_directory.files import read_file, read_weights, write_atomically, write_weights
+from nn_manual.running.trainer import Trainer
+
+if TYPE_CHECKING:  # torch is only loaded for what is checked
+    from nn_manual.check.checker import GradientChecker
+    from nn_manual.check.verdict.report import GradientReport
+
+CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.safetensors"
+
+#: The tensors: INPUT, TARGET, and by the names of parameters and layers those that begin with the others.
+INPUT, TARGET, PARAMETER, VELOCITY, GRAD_OUTPUT = "input", "target", "parameter ", "velocity ", "grad_output "
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What bundle.yaml holds. `tolerances` are fractions of the norm, by dtype."""
+
+    step: int
+    lr: float
+    found: str
+    tolerances: dict[str, float]
+    versions: dict[str, str]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A step that was run again. str() tells what it was and what it is.
+
+    `report` is None where it equals torch's now. `deviations` say how far the gradients that the layers were handed are
+    from the recorded ones, as fractions of their norm: 0 where another machine computes the very same.
+    """
+
+    bundle: Bundle
+    report: GradientReport | None
+    deviations: Mapping[str, float]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the step equals torch's now."""
+        return self.report is None
+
+    def __str__(self) -> str:
+        lines = [f"step {self.bundle.step} was: {self.bundle.found}"]
+        was, now = self.bundle.versions, _versions()
+        lines += [f"{name} was {was.get(name)}, is {now[name]}" for name in now if was.get(name) != now[name]]
+        worst = max(self.deviations, key=self.deviations.__getitem__, default="")
+        if worst and self.deviations[worst] > 0:
+            lines.append(f"{worst} differs by {self.deviations[worst]:.1e} of its norm from the recorded one")
+        else:
+            lines.append("the gradients between the layers are the recorded ones, bit for bit")
+        return "\n".join([*lines, "", str(self.report or f"step {self.bundle.step} is: equal to torch's")])
+
+
+def keep(directory: Path, config: RunConfig, trainer: Trainer, mismatch: GradientMismatch) -> str:
+    """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all; returns the sentence
+    that says how to replay it, or why there is no bundle.
+    """
+    if mismatch.batch is None:
+        return "it can't be replayed: it was found before the step"
+    assert trainer.checker is not None  # it has raised
+    final = directory / f"mismatch-step-{trainer.num_steps}"
+    temporary = directory / f".{final.name}.{os.getpid()}.tmp"
+    try:
+        temporary.mkdir()
+        _write(temporary, config, trainer, trainer.checker, mismatch)
+        temporary.replace(final)
+    except (DataError, OSError) as error:
+        return f"it can't be replayed: {error}"
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return f"to run this step again: nn-manual check --replay {shlex.quote(str(final))}"
+
+
+def _write(
+    directory: Path, config: RunConfig, trainer: Trainer, checker: GradientChecker, mismatch: GradientMismatch
+) -> None:
+    """The three files."""
+    from nn_manual.check.tolerances import SUM_OF_PRODUCTS
+
+    report: GradientReport = mismatch.report
+    bundle = Bundle(
+        step=trainer.num_steps,
+        lr=trainer.optimizer.lr,
+        found=report.problem or f"wrong first in {report.failures[0].layer}: {report.failures[0].name}",
+        tolerances=SUM_OF_PRODUCTS,
+        versions=_versions(),
+        sha256=write_weights(directory / TENSORS_FILE, _tensors(checker, mismatch)),
+    )
+    write_atomically(directory / CONFIG_FILE, dump_config(config).encode())
+    write_atomically(directory / BUNDLE_FILE, dump_yaml(asdict(bundle)).encode())
+
+
+def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, Array]:
+    """What the step began with. It is torch's: ours has moved on.
+
+    Where it is the optimizer's step that differs, torch's has been made, too, and the bundle begins where it led: a
+    wrong formula differs again in the step that follows on the same batch.
+    """
+    assert mismatch.batch is not None
+    tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
+    for name, parameter in checker.twin.parameters.items():
+        tensors[PARAMETER + name] = parameter.numpy(force=True)
+        velocity = checker.update.torch_optimizer.state[parameter].get("momentum_buffer") if checker.update else None
+        if velocity is not None:
+            tensors[VELOCITY + name] = velocity.numpy()
+    return tensors | _grad_outputs(checker)
+
+
+def _grad_outputs(checker: GradientChecker) -> dict[str, Array]:
+    """The gradient that each layer of the recorded step was handed, as far as the step came."""
+    grads = {calls.label: calls.grad_output for calls in checker.recorded.layers}
+    return {GRAD_OUTPUT + label: grad for label, grad in grads.items() if isinstance(grad, np.ndarray)}
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # as in a run
+def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
+    """Run the step in the bundle `directory` again: forward, loss, backward, clipping and the optimizer's step, checked
+    as in training.
+
+    Raises DataError for a bundle that is missing, incomplete or corrupt, and ConfigError where its config can't be read
+    or a layer of the user's own isn't found.
+    """
+    bundle = _read(directory / BUNDLE_FILE)
+    tensors = read_weights(directory / TENSORS_FILE, bundle.sha256)
+    config = _config(directory / CONFIG_FILE, overrides)
+    trainer = _trainer(config, directory, tensors)
+    trainer.num_steps, trainer.optimizer.lr = bundle.step - 1, bundle.lr
+    report = None
+    try:
+        trainer.train_step(tensors[INPUT], tensors[TARGET])
+    except GradientMismatch as mismatch:
+        report = mismatch.report
+    assert trainer.checker is not None
+    replayed = _grad_outputs(trainer.checker)
+    recorded = {name: tensor for name, tensor in tensors.items() if name.startswith(GRAD_OUTPUT) and name in replayed}
+    return Replay(bundle, report, {name: _deviation(replayed[name], tensor) for name, tensor in recorded.items()})
+
+
+def _read(path: Path) -> Bundle:
+    """bundle.yaml."""
+    errors = Errors()
+    try:
+        tree = read_tree(read_file(path).decode(), partial(Place, str(path)), errors)
+        errors.raise_if_any()
+        return TypeAdapter(Bundle).validate_python(tree and plain(tree))
+    except (UnicodeDecodeError, ConfigError, ValidationError) as error:
+        raise DataError(f"{path}: is no whole description of a bundle: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    return str(error).partition("\n")[0]
+
+
+def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
+    if not path.is_file():
+        raise DataError(f"{path}: is missing from the bundle")
+    try:
+        return load_config(path, overrides)
+    except ConfigError as error:
+        if "no module" in str(error):
+            error.add_note("if layers of your own lie elsewhere now, say where: add layer_folder=/path/to/them")
+        raise
+
+
+def _trainer(config: RunConfig, directory: Path, tensors: Mapping[str, Array]) -> Trainer:
+    """The run's trainer, standing where the step begins. Raises DataError where the tensors aren't the config's."""
+    model = Sequential(*config.model, seed=config.seed, dtype=config.dtype)
+    optimizer = config.optimizer(model)
+    velocity = _named(tensors, VELOCITY)
+    try:
+        if velocity:
+            model.load_state_dict(velocity)  # which checks names, shapes and dtypes
+            optimizer.velocity = model.param_arena.copy()
+        model.load_state_dict(_named(tensors, PARAMETER))
+        missing = {INPUT, TARGET} - tensors.keys()
+        if missing:
+            raise ValueError(f"there is no {' and no '.join(sorted(missing))}")
+        model.output_shape(tensors[INPUT].shape)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
+    return Trainer(model, config.loss, optimizer, clip_grad_norm=config.clip_grad_norm)
+
+
+def _named(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _deviation(replayed: Array, recorded: Array) -> float:
+    """max|replayed - recorded| as a fraction of max|recorded|; of two shapes it is infinite."""
+    if np.array_equal(replayed, recorded, equal_nan=True):
+        return 0.0
+    if replayed.shape != recorded.shape:
+        return float("inf")
+    return float(np.abs(replayed - recorded).max() / np.abs(recorded).max())
+
+
+def _versions() -> dict[str, str]:
+    """What rounding can depend on."""
+    installed = {name: version(name) for name in ("nn_manual", "numpy", "torch")}
+    return {**installed, "python": platform.python_version(), "platform": platform.platform()}

@@ -1,0 +1,196 @@
+"""One run: from a config to a run directory."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nn_manual.arrays import DTYPES
+from nn_manual.config import EarlyStopping, RunConfig, check_sizes, dump_config
+from nn_manual.data import Split, batches, num_batches
+from nn_manual.errors import ConfigError, GradientMismatch, NotFiniteError
+from nn_manual.model import Sequential
+from nn_manual.plotting import plot_runs
+from nn_manual.run_directory import files, metrics
+from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
+from nn_manual.running.replay import keep
+from nn_manual.running.trainer import Trainer
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.verdict.report import GradientReport
+
+SUMMARY_FILE = "summary.json"
+FIGURE_FILE = "loss.png"
+
+#: A value that overflows is found where it matters and reported there: numpy's warnings would only add noise.
+quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def load(config: RunConfig) -> tuple[Split, Sequential]:
+    """The data and the model of a config, once they are known to fit each other. Raises ConfigError and DataError."""
+    _check_memory(config)
+    split = config.data.load(config.seed, DTYPES[config.dtype])
+    check_sizes(config, split)
+    if config.early_stopping is not None and not len(split.validation.input):
+        raise ConfigError("early_stopping watches the validation loss, but there is no validation set")
+    model = Sequential(*config.model, seed=config.seed, dtype=config.dtype, initializer=config.initializer)
+    if not model.num_parameters:
+        raise ConfigError("model: no layer has parameters, there is nothing to train")
+    return split, model
+
+
+def _check_memory(config: RunConfig) -> None:
+    """Raise ConfigError, naming the largest layer, for a model whose parameters and gradients exceed the machine's
+    memory. Left to the system, such a model may be granted, and the process killed when it fills what it was given.
+    """
+    needed = 2 * sum(layer.num_parameters for layer in config.model) * DTYPES[config.dtype].itemsize
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        index, largest = max(enumerate(config.model), key=lambda item: item[1].num_parameters)
+        raise ConfigError(
+            f"{config.places.get(f'model.{index}', f'model.{index}')}: {largest} has {largest.num_parameters:,} "
+            f"parameters; with their gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has "
+            f"{memory / 2**30:,.0f}"
+        )
+
+
+@quiet
+def check(config: RunConfig) -> GradientReport:
+    """Compare every tensor of the run's first batch with torch's. Raises the errors of `load`, and NotFiniteError
+    where torch's value overflows too: that is the data's or the initializer's fault, not the formula's.
+    """
+    from nn_manual.check.checker import check_gradients
+
+    split, model = load(config)
+    input, target = next(batches(split.train, config.batch_size, config.seed, epoch=0))
+    report = check_gradients(model, config.loss, input, target)
+    for failure in report.failures[:1]:
+        if not math.isfinite(failure.reference):
+            raise NotFiniteError(f"{failure.name} of the first batch is {failure.ours}, torch's {failure.reference}")
+    return report
+
+
+def default_run_directory(config_path: Path) -> Path:
+    """runs/<config name>/<time>, the time with microseconds so that two runs started together differ."""
+    return Path("runs", config_path.stem, datetime.now().strftime("%Y-%m-%d_%H-%M-%S.%f"))
+
+
+class EarlyStop:
+    """Says when the validation loss has not fallen by more than `min_delta` for `patience` epochs."""
+
+    def __init__(self, settings: EarlyStopping | None) -> None:
+        self.settings = settings
+        self.best, self.num_epochs_since = math.inf, 0
+
+    def after(self, validation_loss: float) -> bool:
+        """Whether to stop after an epoch with this loss."""
+        if self.settings is None:
+            return False
+        if validation_loss < self.best - self.settings.min_delta:
+            self.best, self.num_epochs_since = validation_loss, 0
+        else:
+            self.num_epochs_since += 1
+        return self.num_epochs_since >= self.settings.patience
+
+
+@quiet
+def run(config: RunConfig, directory: Path) -> dict[str, Any]:
+    """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
+
+    `directory` must not exist or be empty. Raises the errors of nn_manual.errors. Whatever ends a run early,
+    KeyboardInterrupt too, gets a note that says where it stopped; the files in `directory` are whole.
+    """
+    files.check_run_directory(directory)
+    split, model = load(config)
+    trainer = Trainer(
+        model,
+        config.loss,
+        config.optimizer(model),
+        clip_grad_norm=config.clip_grad_norm,
+        lr_scheduler=config.lr_scheduler,
+        check_every=config.gradient_check.every,
+    )
+    files.create_run_directory(directory)
+    try:
+        return _train(config, trainer, split, directory)
+    except BaseException as end:
+        if isinstance(end, NotFiniteError):
+            end.add_note("a smaller lr, or clip_grad_norm, keeps most runs finite")
+        steps_per_epoch = num_batches(len(split.train.input), config.batch_size)
+        epoch = math.ceil(trainer.num_steps / steps_per_epoch)
+        end.add_note(f"stopped in epoch {epoch} at step {trainer.num_steps}; the run so far lies in {directory}")
+        if isinstance(end, GradientMismatch):
+            end.add_note(keep(directory, config, trainer, end))
+        raise
+
+
+def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -> dict[str, Any]:
+    """The run itself, in a directory that is there."""
+    files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
+    tally = GradientTally()
+    with (
+        files.JsonLines(directory / metrics.METRICS_FILE) as epochs,
+        files.JsonLines(directory / metrics.GRADIENTS_FILE) as gradients,
+    ):
+        for record in _epochs(config, trainer, split, tally, gradients):
+            epochs.append(record)
+            epochs.flush()
+            gradients.flush()
+            print(epoch_line(record, config.epochs), flush=True)
+    return _finish(directory, trainer.model, tally, record)
+
+
+def _epochs(
+    config: RunConfig, trainer: Trainer, split: Split, tally: GradientTally, gradients: files.JsonLines
+) -> Iterator[dict[str, Any]]:
+    """Train epoch by epoch; the line of metrics.jsonl of each."""
+    start, early_stop = time.perf_counter(), EarlyStop(config.early_stopping)
+    for epoch in range(config.epochs):
+        steps = trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch)
+        losses = []
+        label = epoch_label(epoch + 1, config.epochs)
+        for step in with_bar(steps, num_batches(len(split.train.input), config.batch_size), label, tally):
+            losses.append((step.loss, step.num_examples))
+            if step.check is not None:
+                line = {"step": step.number, **step.check.record()}
+                gradients.append(line, errors=step.check.ledger)
+                tally.add(line)
+        train_loss = trainer.mean_loss("the training loss", losses)
+        record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps, "train_loss": train_loss}
+        if len(split.validation.input):
+            evaluation = trainer.evaluate(split.validation)
+            record["validation_loss"] = evaluation.loss
+            if evaluation.accuracy is not None:
+                record["validation_accuracy"] = evaluation.accuracy
+        yield {**record, "lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start}
+        if early_stop.after(record.get("validation_loss", math.inf)):
+            print(f"stopped early: the validation loss has not fallen for {early_stop.num_epochs_since} epochs")
+            return
+
+
+def _finish(directory: Path, model: Sequential, tally: GradientTally, last: dict[str, Any]) -> dict[str, Any]:
+    """Write the weights, the summary and the figure."""
+    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, model.state_dict())
+    summary = {
+        **last,
+        "parameters": model.num_parameters,
+        "gradient_check": {
+            "steps": tally.num_steps,
+            "tensors": tally.num_tensors,
+            "mismatches": 0,  # a mismatch ends the run before there is a summary
+            "rounding": tally.num_rounding,
+            "worst": tally.worst or None,
+        },
+        "model_sha256": sha256,
+    }
+    files.write_atomically(directory / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
+    plot_runs([directory], directory / FIGURE_FILE)
+    return summary

@@ -1,0 +1,147 @@
+"""The training step, and epochs of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.data import Examples, batches
+from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD, Scheduler, clip_grad_norm
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.verdict.report import StepCheck
+
+#: Validation runs in slices of this many examples, so that its activations take no more memory than a large batch's.
+EVALUATION_BATCH = 4096
+
+
+class Step(NamedTuple):
+    """What a step leaves behind: its number from 1, its loss, how many examples, and the check if it was checked."""
+
+    number: int
+    loss: float
+    num_examples: int
+    check: StepCheck | None
+
+
+class Evaluation(NamedTuple):
+    """The loss over a set of examples, and for class targets the fraction whose largest output is the target's."""
+
+    loss: float
+    accuracy: float | None
+
+
+@dataclass(eq=False)
+class Trainer:
+    """Trains `model` to lower `loss` with `optimizer`, each `check_every`-th step proven against torch (0: none).
+
+        trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1))
+        for epoch in range(20):
+            for step in trainer.epoch(train, batch_size=64, seed=0, epoch=epoch):
+                ...                                   # step.loss, step.check
+            trainer.evaluate(validation)              # .loss, .accuracy
+
+    `train` and `validation` are Examples: inputs (examples, ...) in the model's dtype, and targets as the loss takes
+    them. `train_step(input, target)` is one step on a batch of your own. `clip_grad_norm` bounds the norm of the whole
+    gradient, `lr_scheduler` sets the optimizer's lr anew each epoch.
+
+    Raises GradientMismatch where a checked step has a wrong value, NotFiniteError where a loss or a parameter
+    overflows, ValueError for settings that are out of range or an optimizer of another model.
+    """
+
+    model: Sequential
+    loss: Loss
+    optimizer: SGD
+    clip_grad_norm: float | None = None
+    lr_scheduler: Scheduler | None = None
+    check_every: int = 1
+
+    def __post_init__(self) -> None:
+        if self.optimizer.model is not self.model:
+            raise ValueError("the optimizer moves another model than the one to be trained")
+        if self.check_every < 0:
+            raise ValueError(f"check_every must be at least 0, not {self.check_every}")
+        if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
+            raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
+        self.num_steps = 0
+        self._initial_lr = self.optimizer.lr
+        self.checker = None
+        if self.check_every:
+            from nn_manual.check.checker import GradientChecker
+
+            self.checker = GradientChecker(
+                self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
+            )
+
+    def step(self, input: Array, target: Array) -> float:
+        """One step of gradient descent on a batch; returns the loss before it."""
+        prediction, saved = self.model.forward(input)
+        value, loss_saved = self.loss.forward(prediction, target)
+        self.model.backward_parameters(saved, self.loss.backward(loss_saved))
+        if self.clip_grad_norm is not None:
+            clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
+        self.optimizer.step()
+        return float(value)
+
+    def train_step(self, input: Array, target: Array) -> Step:
+        """`step`, checked when its turn has come."""
+        self.num_steps += 1
+        checker = self.checker if self.check_every and self.num_steps % self.check_every == 0 else None
+        try:
+            with checker.recording() if checker else nullcontext():
+                value = self.step(input, target)
+            self._check_finite("the loss", value)
+            return Step(self.num_steps, value, len(input), checker.compare() if checker else None)
+        except GradientMismatch as mismatch:
+            mismatch.batch = input, target
+            raise
+
+    def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
+        """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
+        if self.lr_scheduler is not None:
+            self.optimizer.lr = self.lr_scheduler.lr(self._initial_lr, epoch)
+            if self.checker is not None and self.checker.update is not None:
+                self.checker.update.start_epoch(epoch)
+        for batch in batches(examples, batch_size, seed, epoch):
+            yield self.train_step(*batch)
+        # The losses have shown that the parameters were finite before the last step; this is what it made of them.
+        for name, parameter in self.model.state_dict().items():
+            self._check_finite(f"the largest magnitude in {name}", float(np.abs(parameter).max()))
+
+    def evaluate(self, examples: Examples) -> Evaluation:
+        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy."""
+        losses, num_right = [], 0
+        classification = examples.target.dtype.kind == "i"
+        for start in range(0, len(examples.input), EVALUATION_BATCH):
+            input, target = (array[start : start + EVALUATION_BATCH] for array in examples)
+            prediction = self.model(input)
+            losses.append((float(self.loss.forward(prediction, target)[0]), len(input)))
+            if classification:
+                num_right += int((prediction.argmax(axis=1) == target).sum())
+        loss = self.mean_loss("the validation loss", losses)
+        return Evaluation(loss, num_right / len(examples.input) if classification else None)
+
+    def mean_loss(self, name: str, batches: list[tuple[float, int]]) -> float:
+        """The loss of all batches, (value, number of examples) each, together: their mean weighted by the examples,
+        or their sum if the loss is a sum over the examples. Raises NotFiniteError, with `name`.
+        """
+        if self.loss.reduction == "sum":
+            loss = sum(value for value, _ in batches)
+        else:
+            num_examples = sum(size for _, size in batches)
+            loss = sum(value * (size / num_examples) for value, size in batches)
+        self._check_finite(name, loss)
+        return loss
+
+    def _check_finite(self, name: str, value: float) -> None:
+        if not math.isfinite(value):
+            raise NotFiniteError(f"{name} is {value} at step {self.num_steps}")

@@ -1,0 +1,1 @@
+"""The benchmarks: what `python scripts/benchmark.py` runs."""

@@ -1,0 +1,129 @@
+"""Mutants: a class with one mistake in one of its methods, and the names of what the mistake can make wrong."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.mutation.observing import head, observe, statements
+from benchmarks.mutation.operators import mistakes, replaced
+
+#: For each element that a method returns, the names of the tensors that come of it.
+Returns = tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake in a method.
+
+    `tensors` are the names of what it can make wrong ("grad_weight", "output", ...), one of which must be named first;
+    `line` and `mutated` are the line as it was and with the mistake in it. `functions` replace the methods.
+    """
+
+    owner: type
+    method: str
+    operator: str
+    line: str
+    mutated: str
+    tensors: frozenset[str]
+    functions: dict[str, Callable[..., Any]]
+
+    def install(self) -> Any:
+        """A subclass of the owner, of the same name, with the mistake."""
+        return type(self.owner.__name__, (self.owner,), dict(self.functions))
+
+    def __str__(self) -> str:
+        return f"{self.owner.__name__}.{self.method}, {self.operator}: {self.mutated}"
+
+
+def mutants(
+    owner: type, method: str, returns: Returns, tensors: frozenset[str], run: Callable[[type], object]
+) -> Iterator[Mutant]:
+    """Every mutant of one method, each text once.
+
+    `tensors` are the names of all that the method computes, `returns` of what comes of each element that it returns.
+    `run` makes the class that it is given work, so that it is known what kinds of values stand where.
+    """
+    function = vars(owner)[method]
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+
+    def install(changed: ast.Module, names: dict[str, Any]) -> None:
+        run(type(owner.__name__, (owner,), {method: _compiled(function, changed, names)}))
+
+    values = observe(tree, install)
+    seen = {ast.unparse(tree)}
+    for statement in statements(tree):
+        for mistake in mistakes(statement, values):
+            mutated = replaced(tree, mistake)
+            if (text := ast.unparse(mutated)) in seen:
+                continue
+            seen.add(text)
+            wrong = _computed(tree, statement, returns, functools.partial(_holds, node=mistake.node)) or tensors
+            lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake)))
+            compiled = _compiled(function, mutated, {"previous": previous})
+            yield Mutant(owner, method, mistake.operator, *lines, wrong, {method: compiled})
+
+
+def previous(self: Any, value: Any) -> Any:
+    """What `value` was when the method ran last, as in an array that is kept and was not filled anew; `value` itself
+    the first time, and where the shape is another.
+    """
+    before = vars(self).get("_previous", value)
+    self._previous = copy.deepcopy(value)
+    return before if np.shape(before) == np.shape(value) else value
+
+
+def _compiled(function: Callable[..., Any], tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function that the tree defines, where `function` was defined, with more `names` known."""
+    namespace = {**function.__globals__, **names}
+    code = ast.unparse(tree)  # not the tree itself, which has some nodes in two places and others without a line
+    exec(compile(code, f"<{function.__qualname__}, changed>", "exec"), namespace)
+    compiled: Callable[..., Any] = namespace[function.__name__]
+    return compiled
+
+
+def _computed(
+    tree: ast.Module, statement: ast.stmt, returns: Returns, touched: Callable[[ast.AST], bool]
+) -> frozenset[str]:
+    """The names of what a statement computes, or what is computed of what it stores; none where nothing is known.
+
+    Of the elements that a `return` returns, those count that are `touched`.
+    """
+    if isinstance(statement, ast.If):
+        return frozenset().union(*(_computed(tree, inner, returns, lambda _: True) for inner in statements(statement)))
+    if isinstance(statement, ast.Return):
+        value = statement.value
+        assert value is not None  # a method that returns nothing has no return
+        elements = value.elts if isinstance(value, ast.Tuple) and len(returns) > 1 else [value]
+        return frozenset().union(*(names for names, part in zip(returns, elements, strict=True) if touched(part)))
+    attributes = (node for node in ast.walk(statement) if isinstance(node, ast.Attribute))
+    grads = frozenset(f"grad_{node.attr}" for node in attributes if ast.unparse(node.value) == "self.grad")
+    if grads:
+        return grads
+    reads = functools.partial(_reads, names=_stored(statement))
+    later = [other for other in statements(tree) if other.lineno > statement.lineno and reads(head(other))]
+    return frozenset().union(*(_computed(tree, other, returns, reads) for other in later))
+
+
+def _holds(part: ast.AST, node: ast.AST) -> bool:
+    return any(inner is node for inner in ast.walk(part))
+
+
+def _reads(part: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(part))
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    """The local names that a statement gives a value, or an element of a value."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    parts = (part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target]))
+    names = (part.value if isinstance(part, ast.Subscript) else part for part in parts)
+    return {name.id for name in names if isinstance(name, ast.Name)}

@@ -1,0 +1,104 @@
+"""The mutation score: how many mistakes the check catches, and how many it blames on the right tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.mutation.mutants import Mutant
+from benchmarks.mutation.subjects import Subject, Trial
+from benchmarks.mutation.survivors import SURVIVORS
+from nn_manual.arrays import DTYPES
+from nn_manual.check.verdict.report import GradientReport
+from nn_manual.errors import NotFiniteError
+
+
+class Verdict(NamedTuple):
+    """What one trial said of a mutant: the first that it called wrong, and whether that is what the mistake made."""
+
+    words: str
+    is_right: bool
+
+
+@dataclass
+class Score:
+    """What became of the mutants of one class.
+
+    Caught mutants failed in at least one trial; `misnamed` are those of them of which some trial blamed something else,
+    with its words. `raised` stopped with an error of their own before there was anything to compare. `survivors` passed
+    and are proven to compute the same, `missed` passed and are not; `wrongly_proven` failed in spite of a proof.
+    """
+
+    owner: str
+    num_caught: int = 0
+    raised: list[Mutant] = field(default_factory=list)
+    survivors: list[Mutant] = field(default_factory=list)
+    missed: list[Mutant] = field(default_factory=list)
+    misnamed: list[tuple[Mutant, str]] = field(default_factory=list)
+    wrongly_proven: list[Mutant] = field(default_factory=list)
+
+    @property
+    def num_mutants(self) -> int:
+        """All that ran."""
+        return self.num_caught + len(self.survivors) + len(self.missed)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every mutant that is not proven to compute the same was caught and named right."""
+        return not (self.missed or self.misnamed or self.wrongly_proven)
+
+    def add(self, mutant: Mutant, subject: Subject) -> None:
+        """Put a mutant through all trials of its class, in both dtypes, and count it."""
+        changed = mutant.install()
+        trials = (trial for dtype in DTYPES for trial in subject.trials(changed, dtype))
+        results = [verdict(mutant, trial) for trial in trials]
+        verdicts = [result for result in results if isinstance(result, Verdict)]
+        proven = (f"{self.owner}.{mutant.method}", mutant.line, mutant.mutated) in SURVIVORS
+        if verdicts:
+            self.num_caught += 1
+            wrong = [found.words for found in verdicts if not found.is_right]
+            if wrong:
+                self.misnamed.append((mutant, wrong[0]))
+            if proven:
+                self.wrongly_proven.append(mutant)
+        elif any(isinstance(result, Exception) for result in results):
+            self.raised.append(mutant)
+        else:
+            (self.survivors if proven else self.missed).append(mutant)
+
+
+def score(subject: Subject, mutants: Iterable[Mutant]) -> Score:
+    """Put mutants of one class through its trials."""
+    result = Score(subject.owner.__name__)
+    # A mistake may overflow or divide by zero; what counts is what the check says about it.
+    with np.errstate(all="ignore"):
+        for mutant in mutants:
+            result.add(mutant, subject)
+    return result
+
+
+def verdict(mutant: Mutant, trial: Trial) -> Verdict | Exception | None:
+    """What a trial says: a verdict; the mutant's own error, where it raised and the check has no words for it; or None,
+    where it passed.
+    """
+    try:
+        failure = next((case.failure for case in trial.cases if case.failure is not None), None)
+    except NotFiniteError as error:
+        named = any(f"{trial.prefix}{tensor} of {trial.label} " in str(error) for tensor in mutant.tensors)
+        return Verdict(str(error), named)
+    except Exception as error:  # whatever the mutant raises
+        notes = getattr(error, "__notes__", [])
+        return Verdict(notes[0], f"raised by {mutant.owner.__name__}." in notes[0]) if notes else error
+    return None if failure is None else _of_report(failure, mutant, trial)
+
+
+def _of_report(failure: GradientReport, mutant: Mutant, trial: Trial) -> Verdict:
+    if failure.problem is not None:
+        return Verdict(failure.problem, failure.problem.startswith(trial.label))
+    first = failure.failures[0]
+    names = {f"{trial.prefix}{tensor}" for tensor in mutant.tensors} | (mutant.tensors & {"loss"})
+    is_right = first.layer == trial.label and any(first.name.startswith(name) for name in names)
+    return Verdict(f"{first.layer}: {first.name}", is_right)

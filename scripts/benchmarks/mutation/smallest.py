@@ -1,0 +1,105 @@
+"""The smallest relative error that the check always catches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.mutation.subjects import SEED
+from nn_manual.arrays import Array
+from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+
+#: The errors tried, from large to small, down to the tolerance of the check.
+ERRORS = {"float32": (1e-2, 1e-4, 2e-5, 1e-5), "float64": (1e-2, 1e-10, 2e-12, 1e-12)}
+
+
+class Smallest(NamedTuple):
+    """Of one tensor of one class: the smallest error of ERRORS that is caught wherever it can be made, and so is every
+    larger one; infinite where none is. `num_errors` were made.
+    """
+
+    owner: str
+    tensor: str
+    dtype: str
+    error: float
+    num_errors: int
+
+
+#: Where a tensor is made wrong: everywhere by one factor, or in one row or one element, that of its largest magnitude.
+PLACES: dict[str, Callable[[Array], Any]] = {
+    "everywhere": lambda right: slice(None),  # noqa: ARG005 - whatever its values
+    "one row": lambda right: int(np.argmax(np.abs(right).max(axis=tuple(range(1, right.ndim))))),
+    "one element": lambda right: np.unravel_index(np.argmax(np.abs(right)), right.shape),
+}
+
+
+class Fault:
+    """Makes a tensor wrong by a relative `error` at a `place`; `made` says whether it could since it was None."""
+
+    def __init__(self, place: str, error: float) -> None:
+        self.place, self.error = place, error
+        self.made: bool | None = None
+
+    def __call__(self, right: Array) -> Array:
+        """A wrong copy. Zeros stay as they are."""
+        wrong = right.copy()
+        wrong[PLACES[self.place](right)] *= 1 + self.error
+        if self.made is None:
+            self.made = not np.array_equal(wrong, right)
+        return wrong
+
+
+def smallest(owner: type[Layer] | type[Loss], tensor: str, dtype: str) -> Smallest:
+    """Make `tensor` ("grad_weight", ...) of every example of a class wrong by smaller and smaller errors, for every
+    kind of input of the catalogue with every kind of upstream gradient, until one is not caught.
+    """
+    caught, num_errors = float("inf"), 0
+    for error in ERRORS[dtype]:
+        for place in PLACES:
+            fault = Fault(place, error)
+            for case in _cases(_faulty(owner, tensor, fault), dtype):
+                num_errors += bool(fault.made)
+                if fault.made and case.failure is None:
+                    return Smallest(owner.__name__, tensor, dtype, caught, num_errors)
+                fault.made = None
+        caught = error
+    return Smallest(owner.__name__, tensor, dtype, caught, num_errors)
+
+
+def tensors(owner: type[Layer] | type[Loss]) -> list[str]:
+    """The names of all gradients that a class computes."""
+    if issubclass(owner, Layer):
+        parameters = {f"grad_{name}": None for layer, _ in owner.examples() for name in layer.parameter_shapes()}
+        return [*parameters, "grad_input"]
+    return ["grad_prediction", *(["grad_target"] if hasattr(owner, "backward_target") else [])]
+
+
+def _cases(owner: type[Any], dtype: str) -> Iterator[Case]:
+    for example in owner.examples():
+        if issubclass(owner, Layer):
+            layer, input_shape = example
+            yield from layer_cases(layer, input_shape, dtype, SEED)
+        else:
+            yield from loss_cases(example, dtype, SEED)
+
+
+def _faulty(owner: type[Any], tensor: str, fault: Fault) -> type[Any]:
+    """A subclass of the same name with the fault in what computes the tensor."""
+    methods = {"grad_input": "backward", "grad_prediction": "backward", "grad_target": "backward_target"}
+    method = methods.get(tensor, "backward_parameters")
+    right = getattr(owner, method)
+
+    def of_returned(self: Any, *arguments: Any) -> Array:
+        return fault(right(self, *arguments))
+
+    def of_parameter(self: Any, saved: Any, grad_output: Array) -> None:
+        right(self, saved, grad_output)
+        grad = getattr(self.grad, tensor.removeprefix("grad_"), None)
+        if grad is not None:  # a Linear may have no bias
+            grad[...] = fault(grad)
+
+    return type(owner.__name__, (owner,), {method: of_returned if tensor in methods else of_parameter})

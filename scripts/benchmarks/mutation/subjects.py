@@ -1,0 +1,177 @@
+"""What is mutated, and the checks that each mutant goes through: the catalogue's, and those of a deeper net."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.mutation.handwritten import handwritten
+from benchmarks.mutation.mutants import Mutant, Returns, mutants
+from nn_manual import layers, losses
+from nn_manual.arrays import BLOCK_SIZE, Shape
+from nn_manual.check.catalogue.catalogue import SGD_SETTINGS, Case, layer_cases, loss_cases, sgd_cases
+from nn_manual.check.checker import GradientChecker, check_gradients
+from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.verdict.report import GradientReport
+from nn_manual.errors import GradientMismatch
+from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.losses import Loss, MSELoss
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD
+
+SEED = 0
+
+
+class Trial(NamedTuple):
+    """Cases that a mutant goes through, and what a failure must begin with: the label of the part that is to blame, and
+    the prefix of its tensors' names.
+    """
+
+    cases: Iterable[Case]
+    label: str
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A class whose methods are mutated. `methods` has, for each, what comes of its returns and all that it computes;
+    `trials(class, dtype)` are the checks.
+    """
+
+    owner: type
+    methods: dict[str, tuple[Returns, frozenset[str]]]
+    trials: Callable[[Any, str], Iterator[Trial]]
+
+    def mutants(self) -> Iterator[Mutant]:
+        """The generated ones, then those written by hand."""
+        for method, (returns, tensors) in self.methods.items():
+            yield from mutants(self.owner, method, returns, tensors, self._run)
+        yield from handwritten(self.owner)
+
+    def _run(self, changed: type) -> None:
+        """Every trial's first cases: each branch of a method has been taken by then."""
+        for trial in self.trials(changed, "float32"):
+            for _ in itertools.islice(trial.cases, 3):
+                pass
+
+
+def subjects() -> list[Subject]:
+    """Every public layer and loss, Sequential and SGD."""
+    layer_classes = [getattr(layers, name) for name in layers.__all__ if name != "Layer"]
+    loss_classes = [thing for thing in vars(losses).values() if isinstance(thing, type) and issubclass(thing, Loss)]
+    whole, update = frozenset({"Sequential"}), frozenset({"updated"})
+    return [
+        *(_layer(owner) for owner in layer_classes),
+        *(_loss(owner) for owner in loss_classes if owner is not Loss),
+        Subject(
+            Sequential,
+            {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "backward_parameters": ((), whole)},
+            _sequential_trials,
+        ),
+        Subject(SGD, {"step": ((), update), "_step": ((), update)}, _sgd_trials),
+    ]
+
+
+def _layer(owner: type[Layer]) -> Subject:
+    parameters = {f"grad_{name}" for layer, _ in owner.examples() for name in layer.parameter_shapes()}
+    output, grad_input = frozenset({"output"}), frozenset({"grad_input"})
+    grads = grad_input | parameters
+    known = {
+        "forward": ((output, grads), output | grads),
+        "backward": ((grad_input,), grads),
+        "backward_parameters": ((), frozenset(parameters)),
+    }
+    return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _layer_trials)
+
+
+def _loss(owner: type[Loss]) -> Subject:
+    value, of_prediction, of_target = (frozenset({name}) for name in ("loss", "grad_prediction", "grad_target"))
+    known = {
+        "forward": ((value, of_prediction | of_target), value | of_prediction | of_target),
+        "_expected": ((value,), value),
+        "backward": ((of_prediction,), of_prediction),
+        "backward_target": ((of_target,), of_target),
+    }
+    return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _loss_trials)
+
+
+def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
+    """Each example alone, and in the middle of a net."""
+    for layer, shape in owner.examples():
+        yield Trial(layer_cases(layer, shape, dtype, SEED), f"0 ({owner.__name__})", "0.")
+    for layer, (*leading, in_features) in owner.examples():
+        out_features = layer.output_shape((*leading, in_features))[-1]
+        net = Sequential(Linear(3, in_features), Tanh(), layer, Tanh(), Linear(out_features, 3), seed=SEED, dtype=dtype)
+        yield Trial(net_cases(net, MSELoss(), (*leading, 3), dtype), f"2 ({owner.__name__})", "2.")
+
+
+def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
+    """Each example behind a layer that does nothing, and behind a net."""
+    for loss in owner.examples():
+        yield Trial(loss_cases(loss, dtype, SEED), "loss", "loss.")
+    for loss in owner.examples():
+        net = Sequential(Linear(3, 3), Tanh(), Linear(3, 3), seed=SEED, dtype=dtype)
+        yield Trial(net_cases(net, loss, (3, 3), dtype), "loss", "loss.")
+
+
+def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
+    """A net whose first layer has no parameters, and one with a Sequential in it."""
+    for inner in ([Linear(3, 3), Tanh()], [owner(Linear(3, 3), Tanh())]):
+        net = owner(Tanh(), *inner, Linear(3, 3), seed=SEED, dtype=dtype)
+        yield Trial(net_cases(net, MSELoss(), (3, 3), dtype), "Sequential", "")
+
+
+def _sgd_trials(owner: type[SGD], dtype: str) -> Iterator[Trial]:
+    """Each setting, and a net whose parameters fill two of the blocks that a step goes through."""
+    for settings in SGD_SETTINGS.values():
+        yield Trial(sgd_cases(settings, dtype, SEED, owner), "optimizer", "")
+    net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
+    yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), owner), "optimizer", "")
+
+
+def net_cases(
+    net: Sequential,
+    loss: Loss,
+    input_shape: Shape,
+    dtype: str,
+    kinds: Iterable[str] = tuple(KINDS),
+    optimizer_class: type[SGD] = SGD,
+) -> Iterator[Case]:
+    """A net checked on each kind of input, then trained on it for three steps, of which the second is not checked."""
+    generator = np.random.default_rng(SEED)
+    optimizer = optimizer_class(net, lr=0.1, momentum=0.9)
+    checker = GradientChecker(net, loss, optimizer)
+    output_shape = net.output_shape(input_shape)
+    for kind, step in itertools.product(kinds, range(4)):
+        input = draw(kind, input_shape, dtype, generator)
+        if hasattr(loss, "backward_target"):
+            target = draw("random", output_shape, dtype, generator)
+        else:
+            target = generator.integers(0, output_shape[-1], output_shape[0])
+        description = f"{kind} input, step {step} of a net"
+        if step == 0:
+            report = check_gradients(net, loss, input, target)
+        elif step == 2:
+            checker.run(input, target)
+            optimizer.step()
+            continue
+        else:
+            report = _step_report(checker, optimizer, (input, target))
+        yield Case(description, len(report.comparisons), 0.0, None if report.agrees else report)
+
+
+def _step_report(checker: GradientChecker, optimizer: SGD, batch: tuple[Any, Any]) -> GradientReport:
+    """A training step, checked as the trainer does: a report of its failure, or an empty one."""
+    try:
+        with checker.recording():
+            checker.run(*batch)
+            optimizer.step()
+        checker.compare()
+    except GradientMismatch as mismatch:
+        report: GradientReport = mismatch.report
+        return report
+    return GradientReport(())

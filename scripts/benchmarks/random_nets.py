@@ -1,0 +1,72 @@
+"""Training runs drawn at random, in which nothing is wrong: whatever the check says against one is a false alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import cycle, pairwise
+
+import numpy as np
+
+from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, Loss, MSELoss, ReLU, Sequential, Tanh, TraceLoss, Trainer
+from nn_manual.arrays import DTYPES, Array
+from nn_manual.running.trainer import Step
+
+#: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
+WIDTHS = (1, 2, 3, 5, 8, 16, 20)
+BATCH_SIZES = (1, 2, 3, 7, 32, 64)
+#: Few batches are learned by heart, until a loss of which no digit is left.
+NUM_BATCHES = (1, 4, 16)
+LOSSES: tuple[Loss, ...] = (
+    CrossEntropyLoss(),
+    CrossEntropyLoss("sum"),
+    CrossEntropyLoss(label_smoothing=0.1),
+    MSELoss(),
+    MSELoss("sum"),
+    TraceLoss(),
+)
+
+
+def random_run(seed: int) -> Iterator[Step]:
+    """The checked steps, without end, of a net, a loss, an optimizer and data that are drawn from `seed`."""
+    generator = np.random.default_rng(seed)
+    loss = LOSSES[generator.integers(len(LOSSES))]
+    model = Sequential(*_layers(generator, loss), seed=seed, dtype=str(generator.choice(list(DTYPES))))
+    optimizer = SGD(
+        model,
+        lr=10 ** generator.uniform(-3, 0.5),
+        momentum=generator.choice([0, 0.5, 0.9, 0.99]),
+        weight_decay=generator.choice([0, 0, 1e-4, 0.01]),
+    )
+    trainer = Trainer(model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)])
+    for batch in cycle(_batches(generator, model, loss)):
+        yield trainer.train_step(*batch)
+
+
+def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
+    widths = [int(width) for width in generator.choice(WIDTHS, generator.integers(2, 6))]
+    if isinstance(loss, CrossEntropyLoss):
+        widths[-1] = max(2, widths[-1])
+    layers: list[Layer] = []
+    for in_features, out_features in pairwise(widths):
+        layers += [
+            Linear(in_features, out_features, bias=generator.random() < 0.75),
+            (ReLU, Tanh)[generator.integers(2)](),
+        ]
+    return layers if generator.random() < 0.2 else layers[:-1]
+
+
+def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> list[tuple[Array, Array]]:
+    """Inputs of any scale, and targets that a linear map of them gives, with noise or without."""
+    linear = [layer for layer in model.layers if isinstance(layer, Linear)]
+    in_features, out_features = linear[0].in_features, linear[-1].out_features
+    scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
+    noise = generator.integers(2)
+    teacher = generator.standard_normal((in_features, out_features))
+    batches = []
+    for _ in range(generator.choice(NUM_BATCHES)):
+        input = scale * generator.standard_normal((generator.choice(BATCH_SIZES), in_features))
+        output = input @ teacher
+        output += noise * generator.standard_normal(output.shape)
+        target = output.argmax(axis=1) if isinstance(loss, CrossEntropyLoss) else output.astype(model.dtype)
+        batches.append((input.astype(model.dtype), target))
+    return batches

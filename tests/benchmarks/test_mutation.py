@@ -1,0 +1,200 @@
+"""The mutation score on a sample: mistakes are made where they should be, caught, and blamed on the right tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.mutation import smallest as smallest_error
+from benchmarks.mutation.handwritten import LAYERS, LOSSES
+from benchmarks.mutation.mutants import Mutant, mutants, previous
+from benchmarks.mutation.score import score
+from benchmarks.mutation.smallest import Fault, smallest, tensors
+from benchmarks.mutation.subjects import subjects
+from benchmarks.mutation.survivors import SURVIVORS
+
+from nn_manual.arrays import Array
+from nn_manual.layers import Layer, Linear, ReLU, Tanh
+from nn_manual.losses import CrossEntropyLoss, MSELoss, TraceLoss
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD
+
+SUBJECTS = {subject.owner: subject for subject in subjects()}
+
+#: One in so many mutants of a class is put on trial here; `scripts/benchmark.py check mutants` takes all.
+EVERY = {Linear: 45, ReLU: 15, Tanh: 25, MSELoss: 45, TraceLoss: 30, CrossEntropyLoss: 110, Sequential: 12, SGD: 75}
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[type, list[Mutant]]:
+    return {owner: list(subject.mutants()) for owner, subject in SUBJECTS.items()}
+
+
+def test_every_layer_and_loss_is_a_subject() -> None:
+    assert SUBJECTS.keys() == EVERY.keys()
+
+
+@pytest.mark.parametrize("owner", EVERY)
+def test_a_sample_is_caught_and_named(owner: type, made: dict[type, list[Mutant]]) -> None:
+    sample = made[owner][:: EVERY[owner]]
+    result = score(SUBJECTS[owner], sample)
+    assert result.passed, f"missed {result.missed}, misnamed {result.misnamed}, caught {result.wrongly_proven}"
+    assert result.num_caught + len(result.survivors) + len(result.raised) == len(sample)
+    assert result.num_caught >= 3
+
+
+def test_every_kind_of_mistake_is_made(made: dict[type, list[Mutant]]) -> None:
+    assert {mutant.operator for of_class in made.values() for mutant in of_class} == {
+        "sign", "factor 1.001", "factor 2", "eps", "transpose", "stale", "another value", "dropped term",
+        "dropped line", "dropped function", "swapped operands", "operation", "comparison", "condition", "axis",
+        "mean for sum", "sum for mean", "argmin for argmax", "exp for expm1", "expm1 for exp", "minimum for maximum",
+        "by hand",
+    }  # fmt: skip - a list of words
+
+
+def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -> None:
+    for owner, of_class in made.items():
+        computing = {"forward", "backward", "backward_parameters", "backward_target", "_expected", "step", "_step"}
+        assert {mutant.method for mutant in of_class} == computing & vars(owner).keys()
+
+
+@pytest.mark.parametrize(("owner", "tables"), [*LAYERS.items(), *LOSSES.items()])
+def test_ten_mistakes_by_hand(owner: type, tables: dict[str, dict[str, Any]], made: dict[type, list[Mutant]]) -> None:
+    by_hand = {str(mutant) for mutant in made[owner] if mutant.operator == "by hand"}
+    assert len(by_hand) == sum(map(len, tables.values())) >= 10
+
+
+def test_each_proof_is_of_a_mutant_that_exists(made: dict[type, list[Mutant]]) -> None:
+    existing = {(f"{owner.__name__}.{m.method}", m.line, m.mutated) for owner in made for m in made[owner]}
+    assert existing >= SURVIVORS.keys()
+
+
+class Doubled(Layer):
+    """A layer to be mutated here: twice the input, by way of a local name."""
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return input + input, None
+
+    def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        twice = 2 * grad_output
+        return twice  # noqa: RET504 - the local name is what is looked at
+
+
+RETURNS = frozenset({"grad_input"})
+
+
+def run(layer_class: type[Any]) -> None:
+    layer_class().backward(None, np.ones((2, 3)))
+
+
+def test_the_mutants_of_a_method_line_by_line() -> None:
+    found = list(mutants(Doubled, "backward", (RETURNS,), RETURNS, run))
+    assert [mutant.mutated for mutant in found] == [
+        "twice = -(2 * grad_output)",
+        "twice = 2 * grad_output * 1.001",
+        "twice = 2 * grad_output * 2",
+        "twice = 2 * grad_output + 1e-08",
+        "twice = (2 * grad_output).T",
+        "twice = previous(self, 2 * grad_output)",
+        "twice = 2",
+        "twice = grad_output",
+        "twice = 2 / grad_output",
+        "twice = -2 * grad_output",
+        "twice = 2 * 1.001 * grad_output",
+        "twice = 2 * 2 * grad_output",
+        "twice = (2 + 1e-08) * grad_output",
+        "twice = 2 * -grad_output",
+        "twice = 2 * (grad_output * 1.001)",
+        "twice = 2 * (grad_output * 2)",
+        "twice = 2 * (grad_output + 1e-08)",
+        "twice = 2 * grad_output.T",
+        "twice = 2 * previous(self, grad_output)",
+        "return -twice",
+        "return twice * 1.001",
+        "return twice * 2",
+        "return twice + 1e-08",
+        "return twice.T",
+        "return previous(self, twice)",
+        "return grad_output",
+    ]
+    assert {mutant.tensors for mutant in found} == {RETURNS}
+    wrong = found[0].install()()
+    assert type(wrong).__name__ == "Doubled"
+    np.testing.assert_array_equal(wrong.backward(None, np.ones(3)), [-2, -2, -2])
+    np.testing.assert_array_equal(Doubled().backward(None, np.ones(3)), [2, 2, 2])
+
+
+def test_a_mistake_counts_for_what_comes_of_its_line(made: dict[type, list[Mutant]]) -> None:
+    tensors_of = {str(mutant): mutant.tensors for mutant in made[Linear]}
+    assert tensors_of["Linear.backward_parameters, sign: input = -saved"] == {"grad_weight"}
+    assert tensors_of["Linear.backward_parameters, axis: np.sum(rows(grad_output), axis=1, out=self.grad.bias)"] == {
+        "grad_bias"
+    }
+    assert tensors_of["Linear.backward, dropped line: pass"] == {"grad_weight", "grad_bias", "grad_input"}
+    assert tensors_of["Linear.forward, sign: return (-output, input)"] == {"output"}
+    assert tensors_of["Linear.forward, sign: return (output, -input)"] == {"grad_weight", "grad_bias", "grad_input"}
+
+
+def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_told(made: dict[type, list[Mutant]]) -> None:
+    right = Mutant(ReLU, "backward", "none", "", "", RETURNS, {})
+    result = score(SUBJECTS[ReLU], [right])
+    assert result.missed == [right]
+    assert not result.passed
+
+    wrong = next(mutant for mutant in made[ReLU] if mutant.mutated == "return -grad_input")
+    blamed = Mutant(ReLU, "backward", "sign", "", "", frozenset({"output"}), wrong.functions)
+    result = score(SUBJECTS[ReLU], [blamed])
+    assert result.num_caught == 1
+    assert result.misnamed == [(blamed, "0 (ReLU): 0.grad_input")]
+    assert not result.passed
+
+
+def test_a_proof_does_not_excuse_a_mutant_that_is_caught(
+    made: dict[type, list[Mutant]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = next(mutant for mutant in made[Tanh] if mutant.mutated == "return -grad_input")
+    monkeypatch.setitem(SURVIVORS, ("Tanh.backward", wrong.line, wrong.mutated), "no proof")
+    result = score(SUBJECTS[Tanh], [wrong])
+    assert result.wrongly_proven == [wrong]
+    assert not result.passed
+
+
+def test_previous_gives_what_was_there_before() -> None:
+    keeper = Doubled()
+    first, second = np.ones(3), np.zeros(3)
+    assert previous(keeper, first) is first
+    first[...] = 5  # a copy was kept
+    np.testing.assert_array_equal(previous(keeper, second), [1, 1, 1])
+    assert previous(keeper, np.zeros(4)).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [("everywhere", [[1.5, -6], [0, 3]]), ("one row", [[1.5, -6], [0, 2]]), ("one element", [[1, -6], [0, 2]])],
+)
+def test_a_fault_is_where_the_largest_magnitude_is(place: str, expected: list[list[float]]) -> None:
+    right = np.array([[1.0, -4], [0, 2]])
+    fault = Fault(place, 0.5)
+    np.testing.assert_array_equal(fault(right), expected)
+    assert fault.made
+    fault.made = None
+    fault(np.zeros((2, 2)))
+    assert fault.made is False
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-5), ("float64", 2e-12)])
+@pytest.mark.parametrize(("owner", "tensor"), [(Tanh, "grad_input"), (MSELoss, "grad_target")])
+def test_twice_the_tolerance_is_always_caught_and_a_tenth_never(
+    owner: Any, tensor: str, dtype: str, error: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(smallest_error.ERRORS, dtype, (error, error / 20))
+    result = smallest(owner, tensor, dtype)
+    assert result.error == error
+    assert result.num_errors > 100
+
+
+def test_the_tensors_of_a_class() -> None:
+    assert tensors(Linear) == ["grad_weight", "grad_bias", "grad_input"]
+    assert tensors(MSELoss) == ["grad_prediction", "grad_target"]
+    assert tensors(CrossEntropyLoss) == ["grad_prediction"]

@@ -1,0 +1,47 @@
+"""docs/checking_your_own_code.md runs as it stands, and prints what it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+PAGE = (Path(__file__).parents[3] / "docs" / "checking_your_own_code.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+REPORT = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
+
+
+def run(block: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(compile(block, "checking_your_own_code.md", "exec"), names)
+    return names
+
+
+def without_rounding(report: str) -> str:
+    """Without what another processor rounds differently: the errors of what agrees, a value's last digits."""
+    report = re.sub(r"(?m)^(output +\S+) .*$", r"\1", report)
+    return re.sub(r"\d+\.\d{9,}", lambda value: f"{float(value[0]):.9g}", report)
+
+
+def test_the_example_fails_as_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    run(BLOCKS[0])
+    assert without_rounding(capsys.readouterr().out) == without_rounding(REPORT)
+
+
+def test_the_example_passes_with_the_term_that_it_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    right = BLOCKS[0].replace("grad = grad_output -", "grad = grad_output - grad_output.mean(-1, keepdim=True) -")
+    assert right != BLOCKS[0]
+    run(right)
+    assert capsys.readouterr().out.startswith("3 tensors equal torch's")
+
+
+def test_the_pair_passes() -> None:
+    assert len(run(BLOCKS[1])["report"].comparisons) == 5
+
+
+def test_a_torch_optimizer_moves_our_parameters() -> None:
+    names = run(BLOCKS[2].replace("optimizer.step()", "before = ours.param_arena.copy(); optimizer.step()"))
+    assert not np.array_equal(names["ours"].param_arena, names["before"])

@@ -1,0 +1,204 @@
+"""Rounding beyond the tolerance is excused, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from nets import break_gradient, net, replace_method
+
+from nn_manual import (
+    SGD,
+    CrossEntropyLoss,
+    GradientChecker,
+    GradientMismatch,
+    Layer,
+    Linear,
+    MSELoss,
+    ReLU,
+    Sequential,
+    Tanh,
+    check_gradients,
+)
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.verdict.arbiter import move_by_eps
+
+
+def cancelling(model: Sequential, num_examples: int = 64) -> tuple[Array, Array]:
+    """A batch whose second half cancels the first in the last bias's gradient, but for rounding."""
+    input = np.random.default_rng(0).standard_normal((num_examples, 3)).astype(np.float32)
+    prediction = model(input)
+    sign = np.repeat([1, -1], num_examples // 2)[:, np.newaxis].astype(np.float32)
+    error = np.abs(np.random.default_rng(1).standard_normal((num_examples // 2, prediction.shape[1])))
+    return input, prediction + sign * np.concatenate([error, error]).astype(np.float32)
+
+
+def test_a_sum_that_cancels_is_rounding() -> None:
+    model = net()
+    report = check_gradients(model, MSELoss(), *cancelling(model))
+    assert report.rounding == {"4.grad_bias"}
+    assert report.passed
+    (bias,) = (comparison for comparison in report.comparisons if comparison.name == "4.grad_bias")
+    assert bias.relative > 1e-3, "far beyond the tolerance"
+    assert "rounding" in str(report)
+    assert "WRONG" not in str(report)
+
+
+def test_a_training_step_records_rounding_and_goes_on() -> None:
+    model = net()
+    optimizer = SGD(model, lr=0.1)
+    checker = GradientChecker(model, MSELoss(), optimizer)
+    input, target = cancelling(model)
+    with checker.recording():
+        checker.run(input, target)
+        optimizer.step()
+    check = checker.compare()
+    assert check.rounding == {"4.grad_bias"}
+    assert check.record()["rounding"] == ["4.grad_bias"]
+
+
+@pytest.mark.parametrize("factor", [1.001, 2, -1])
+@pytest.mark.parametrize("tensor", ["4.grad_weight", "2.grad_bias", "1.grad_input"])
+def test_beside_rounding_a_wrong_formula_stays_wrong(tensor: str, factor: float) -> None:
+    model = net()
+    input, target = cancelling(model)
+    place, name = tensor.split(".")
+    break_gradient(model.layers[int(place)], name, lambda grad: grad * grad.dtype.type(factor))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert tensor in [failure.name for failure in report.failures]
+    assert "4.grad_bias" not in [failure.name for failure in report.failures] or report.rounding == frozenset()
+
+
+@pytest.mark.parametrize("factor", [2, -1, 1.01])
+def test_a_wrong_formula_of_the_cancelling_sum_itself_is_no_rounding(factor: float) -> None:
+    """In float64 the digits are there, and the factor shows."""
+    model = net()
+    input, target = cancelling(model)
+    break_gradient(model.layers[4], "grad_bias", lambda grad: grad * grad.dtype.type(factor))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.failures[0].name == "4.grad_bias"
+
+
+def test_a_layer_that_is_wrong_in_float32_only_is_wrong() -> None:
+    """A formula that loses digits which torch's keeps: right in float64, and no rounding that the step must have."""
+    model = Sequential(Linear(3, 4), Tanh(), Linear(4, 4))
+
+    def coarse(grad: Array) -> Array:
+        return grad if grad.dtype == np.float64 else grad.astype(np.float16).astype(np.float32)
+
+    break_gradient(model.layers[1], "grad_input", coarse)
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((8, 3)), generator.standard_normal((8, 4))
+    report = check_gradients(model, MSELoss(), input.astype(np.float32), target.astype(np.float32))
+    assert report.failures[0].name == "1.grad_input"
+
+
+def test_a_layer_that_can_only_do_float32_is_not_excused() -> None:
+    model = net()
+    input, target = cancelling(model)
+    replace_method(model.layers[1], "forward", lambda right, layer, input: right(layer, input.astype(np.float32)))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.rounding == frozenset()
+    assert [failure.name for failure in report.failures] == ["4.grad_bias"]
+    checker = GradientChecker(model, MSELoss())
+    with checker.recording():
+        checker.run(input, target)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 4 \(Linear\): 4\.grad_bias"):
+        checker.compare()
+
+
+def test_an_output_that_is_off_by_less_than_float32_sees_is_named_where_a_derivative_shows_it() -> None:
+    """1e-8 too much is nothing beside outputs of 1. But torch's rectifier, anchored at it, passes every gradient."""
+    model = Sequential(Linear(3, 4), ReLU(), Linear(4, 4))
+    raised = np.float32(1e-8)
+    replace_method(model.layers[1], "forward", lambda right, *a: (right(*a)[0] + raised, right(*a)[1]))
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((8, 3)), generator.standard_normal((8, 4))
+    report = check_gradients(model, MSELoss(), input.astype(np.float32), target.astype(np.float32))
+    assert report.failures[0].name == "1.output"
+
+
+def test_a_loss_that_is_cut_to_an_integer_is_wrong() -> None:
+    model, loss = net(), MSELoss()
+    replace_method(loss, "forward", lambda right, *a: (np.int64(right(*a)[0]), right(*a)[1]))
+    report = check_gradients(model, loss, *cancelling(model))
+    assert report.failures[0].name == "loss"
+
+
+@pytest.mark.parametrize("lead", [20, 100, 300, 590, 730])
+def test_a_loss_of_which_torch_has_no_digit_is_rounding(lead: float) -> None:
+    """log1p(exp(-lead)), which is positive, is log(1 + exp(-lead)) = 0 to torch."""
+    model = Sequential(Linear(2, 2, bias=False), dtype="float64")
+    model.layers[0].param.weight[...] = [[lead, 0], [0, 1]]
+    input, target = np.array([[1.0, 0]]), np.array([0])
+    report = check_gradients(model, CrossEntropyLoss(), input, target)
+    assert report.agrees
+    assert "loss" in report.rounding
+    replace_method(model.layers[0], "backward_parameters", lambda *_: model.layers[0].grad.weight.fill(1e-9))
+    assert not check_gradients(model, CrossEntropyLoss(), input, target).agrees
+
+
+def test_rounding_of_values_that_float32_can_not_hold_is_rounding() -> None:
+    """1 - tanh(13)**2 = 2e-11 has lost 11 digits, and what torch rounds once, we round twice."""
+    model = Sequential(Linear(1, 1, bias=False), Tanh(), dtype="float64")
+    model.param_arena[0] = 13
+    input = np.random.default_rng(0).uniform(0.9, 1.1, (64, 1))
+    target = 1e131 * np.random.default_rng(1).standard_normal((64, 1))
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.agrees
+    assert "1.grad_input" in report.rounding
+    break_gradient(model.layers[1], "grad_input", lambda grad: 1.001 * grad)
+    assert check_gradients(model, MSELoss(), input, target).failures[0].name == "1.grad_input"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_value_is_moved_by_an_eps_but_zeros_and_integers(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    moved = move_by_eps(torch.ones(1000, dtype=dtype), generator)
+    assert moved.dtype == dtype
+    steps = ((moved - 1) / torch.finfo(dtype).eps).tolist()
+    assert set(steps) == {-1, 1}
+    assert 400 < steps.count(1) < 600
+    assert not move_by_eps(torch.zeros(3, dtype=dtype), generator).any()
+    labels = torch.arange(3)
+    assert move_by_eps(labels, generator) is labels
+
+
+@dataclass(eq=False)
+class Largest(Layer):
+    """The largest of each row, (batch, features) to (batch, 1). torch divides its gradient evenly among ties."""
+
+    shares: bool = True
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return (*input_shape[:-1], 1)
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        output = input.max(axis=-1, keepdims=True)
+        return output, input == output
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        share = saved / saved.sum(axis=-1, keepdims=True) if self.shares else saved
+        grad_input: Array = (grad_output * share).astype(grad_output.dtype)
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        return input.amax(dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
+    """Whatever rounding moves breaks the ties, and changes the gradient by as much as a wrong formula does."""
+    for shares in (True, False):
+        model = Sequential(Linear(3, 4), Largest(shares), Linear(1, 2), dtype=dtype)
+        model.layers[0].param.weight[1] = model.layers[0].param.weight[0]
+        model.layers[0].param.bias[:2] = 5
+        generator = np.random.default_rng(0)
+        input, target = generator.standard_normal((8, 3)).astype(dtype), generator.standard_normal((8, 2)).astype(dtype)
+        report = check_gradients(model, MSELoss(), input, target)
+        assert report.agrees == shares
+        if not shares:
+            assert report.failures[0].name == "1.grad_input"

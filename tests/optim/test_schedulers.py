@@ -1,0 +1,77 @@
+"""Each schedule is torch's, over 50 epochs and asked in any order."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import torch
+
+from nn_manual.optim import ConstantLR, CosineAnnealingLR, Scheduler, StepLR
+
+SCHEDULERS: list[Scheduler] = [
+    ConstantLR(),
+    ConstantLR(factor=1e-3, total_iters=3),
+    ConstantLR(factor=1.0, total_iters=0),
+    ConstantLR(factor=0.25, total_iters=60),
+    StepLR(step_size=1),
+    StepLR(step_size=7, gamma=0.5),
+    StepLR(step_size=60),
+    StepLR(step_size=10, gamma=1.5),
+    CosineAnnealingLR(T_max=50),
+    CosineAnnealingLR(T_max=60, eta_min=0.01),
+    CosineAnnealingLR(T_max=1, eta_min=0.02),
+    CosineAnnealingLR(T_max=11, eta_min=0.5),  # up again, and for initial_lr = 0.1 the other way round
+]
+
+
+def torch_lrs(scheduler: Scheduler, initial_lr: float, num_epochs: int) -> list[float]:
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=initial_lr)
+    options = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}  # type: ignore[arg-type]  # a dataclass
+    theirs = getattr(torch.optim.lr_scheduler, type(scheduler).__name__)(optimizer, **options)
+    lrs = []
+    for _ in range(num_epochs):
+        lrs.append(float(optimizer.param_groups[0]["lr"]))
+        optimizer.step()
+        theirs.step()
+    return lrs
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+@pytest.mark.parametrize("initial_lr", [0.1, 1.0])
+def test_torch_agrees(scheduler: Scheduler, initial_lr: float) -> None:
+    expected = torch_lrs(scheduler, initial_lr, 50)
+    # Of initial_lr: where the cosine is near -1, torch's recursion has carried its rounding errors along.
+    absolute = 1e-12 * initial_lr
+    for epoch in reversed(range(50)):
+        assert scheduler.lr(initial_lr, epoch) == pytest.approx(expected[epoch], rel=1e-12, abs=absolute)
+
+
+def test_defaults_are_torchs() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    for ours, theirs in [
+        (ConstantLR(), torch.optim.lr_scheduler.ConstantLR(optimizer)),
+        (StepLR(3), torch.optim.lr_scheduler.StepLR(optimizer, 3)),
+        (CosineAnnealingLR(3), torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 3)),
+    ]:
+        for name, value in vars(ours).items():
+            assert value == getattr(theirs, name)
+
+
+@pytest.mark.parametrize(
+    ("scheduler_class", "options", "message"),
+    [
+        (ConstantLR, {"factor": 0.0}, "factor must be above 0 and at most 1, not 0.0"),
+        (ConstantLR, {"factor": 1.1}, "factor must be above 0 and at most 1, not 1.1"),
+        (ConstantLR, {"factor": float("nan")}, "factor must be above 0 and at most 1, not nan"),
+        (ConstantLR, {"total_iters": -1}, "total_iters must be at least 0, not -1"),
+        (StepLR, {"step_size": 0}, "step_size must be at least 1, not 0"),
+        (StepLR, {"step_size": 1, "gamma": 0.0}, "gamma must be above 0, not 0.0"),
+        (CosineAnnealingLR, {"T_max": 0}, "T_max must be at least 1, not 0"),
+        (CosineAnnealingLR, {"T_max": 1, "eta_min": -1.0}, "eta_min must be at least 0, not -1.0"),
+    ],
+)
+def test_values_out_of_range_are_named(scheduler_class: Any, options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        scheduler_class(**options)

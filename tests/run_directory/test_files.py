@@ -1,0 +1,305 @@
+"""A run's files: what is written reads back to the bit, and nothing half-written is ever found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from nn_manual.errors import DataError
+from nn_manual.run_directory.files import JsonLines, create_run_directory, read_weights, write_atomically, write_weights
+
+# The run directory
+
+
+def test_a_run_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    assert create_run_directory(tmp_path / "runs" / "digits" / "now") == tmp_path / "runs" / "digits" / "now"
+    assert (tmp_path / "runs" / "digits" / "now").is_dir()
+
+
+def test_an_empty_directory_is_taken_as_it_is(tmp_path: Path) -> None:
+    assert create_run_directory(tmp_path) == tmp_path
+
+
+def test_a_directory_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(DataError) as caught:
+        create_run_directory(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: the run directory exists and isn't empty, it holds notes.txt"
+    assert caught.value.exit_status == 5
+
+
+@pytest.mark.parametrize("below", [".", "run"])
+def test_a_file_in_the_way_is_refused(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"file.*: the run directory can't be made: (File exists|Not a directory)"):
+        create_run_directory(tmp_path / "file" / below)
+
+
+def test_a_directory_that_may_not_be_made_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Permissions do not bind the administrator, who runs tests in containers.
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(DataError, match=r"run: the run directory can't be made: Permission denied"):
+        create_run_directory(tmp_path / "run")
+
+
+# Atomic files
+
+
+def test_a_file_is_written_and_overwritten_in_full(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    write_atomically(path, b"first, and longer")
+    write_atomically(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert os.listdir(tmp_path) == ["summary.json"]
+
+
+def test_a_file_has_the_permissions_that_open_gives(tmp_path: Path) -> None:
+    (tmp_path / "opened").touch()
+    write_atomically(tmp_path / "written", b"")
+    assert (tmp_path / "written").stat().st_mode == (tmp_path / "opened").stat().st_mode
+
+
+@pytest.mark.parametrize(("owner", "failing"), [(os, "fsync"), (Path, "replace")])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, failing: str, error: BaseException
+) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(owner, failing, fail)
+    with pytest.raises((DataError, KeyboardInterrupt)) as caught:
+        write_atomically(path, b"new")
+    message = f"{path}: can't be written: No space left on device" if isinstance(error, OSError) else ""
+    assert str(caught.value) == message
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("missing/file", "No such file or directory"), (".", "Is a directory"), ("a/b", "Not a dir")]
+)
+def test_an_impossible_place_is_named(tmp_path: Path, path: str, reason: str) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "full").mkdir()
+    target = tmp_path / path if path != "." else tmp_path / "full"
+    with pytest.raises(DataError, match=f"{target}: can't be written: {reason}"):
+        write_atomically(target, b"")
+    assert sorted(os.listdir(tmp_path)) == ["a", "full"]
+
+
+OVERWRITE_FOREVER = """
+import sys
+from pathlib import Path
+import numpy as np
+from nn_manual.run_directory.files import write_weights
+path, value = Path(sys.argv[1]), 0
+while True:
+    write_weights(path, {"0.weight": np.full(100_000, value)})
+    if value == 0:
+        print("written", flush=True)
+    value += 1
+"""
+
+
+def test_a_process_killed_while_overwriting_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    last_values = []
+    for iteration in range(8):
+        command = [sys.executable, "-c", OVERWRITE_FOREVER, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"written\n"
+            time.sleep(0.02 + 0.013 * iteration)  # long enough for some files, and each time at another point
+            process.send_signal(signal.SIGKILL)
+        weight = read_weights(path)["0.weight"]
+        assert weight.shape == (100_000,)
+        assert np.all(weight == weight[0])
+        last_values.append(weight[0])
+    assert max(last_values) > 0  # it was overwriting
+
+
+# JSON lines
+
+
+def test_lines_read_back_to_the_bit(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    with JsonLines(path) as lines:
+        lines.append({"epoch": 1, "train_loss": 0.1 + 0.2, "worst": "0.weight"})
+        lines.append({"epoch": 2, "loss": 5e-324})
+    first, second = path.read_text().splitlines()
+    assert first == '{"epoch": 1, "train_loss": 0.30000000000000004, "worst": "0.weight"}'
+    assert second == '{"epoch": 2, "loss": 5e-324}'
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_null(tmp_path: Path, value: float) -> None:
+    with JsonLines(tmp_path / "lines") as lines:
+        lines.append({"epoch": 1, "train_loss": value, "name": "a"})
+    assert (tmp_path / "lines").read_text() == '{"epoch": 1, "train_loss": null, "name": "a"}\n'
+
+
+def test_what_is_encoded_later_is_encoded_when_the_line_is_written(tmp_path: Path) -> None:
+    text = "too early"
+    with JsonLines(tmp_path / "lines") as lines:
+        lines.append({"step": 1, "relative": math.inf}, errors=lambda: text)
+        text = '{"0.output": [1e-05, 0.5]}'
+    assert (tmp_path / "lines").read_text() == (
+        '{"step": 1, "relative": null, "errors": {"0.output": [1e-05, 0.5]}}\n'
+    )
+
+
+def test_lines_wait_in_memory_and_reach_the_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JsonLines, "BUFFERED_LINES", 3)
+    path = tmp_path / "lines"
+    with JsonLines(path) as lines:
+        seen = []
+        for step in range(5):
+            lines.append({"step": step})
+            seen.append(path.read_bytes().count(b"\n"))
+        assert seen == [0, 0, 3, 3, 3]
+        lines.flush()
+        assert path.read_bytes().endswith(b'{"step": 4}\n')
+        lines.append({"step": 5})
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_exception_in_the_block_still_writes_what_was_appended(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with JsonLines(tmp_path / "lines") as lines:
+            lines.append({"step": 1})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (tmp_path / "lines").read_text() == '{"step": 1}\n'
+
+
+def test_a_number_that_json_does_not_know_is_a_mistake_of_the_caller(tmp_path: Path) -> None:
+    with JsonLines(tmp_path / "lines") as lines, pytest.raises(TypeError, match="float32 is not JSON serializable"):
+        lines.append({"loss": np.float32(1)})
+    assert (tmp_path / "lines").read_bytes() == b""
+
+
+def test_a_file_that_exists_is_not_appended_to(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("kept")
+    with pytest.raises(DataError, match="lines: can't be written: File exists"):
+        JsonLines(tmp_path / "lines")
+    assert (tmp_path / "lines").read_text() == "kept"
+
+
+FILL_THE_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from nn_manual.errors import DataError
+from nn_manual.run_directory.files import JsonLines
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write returns an error instead
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    with JsonLines(Path(sys.argv[1])) as lines:
+        for step in range(3):
+            lines.append({"step": step})
+        lines.flush()
+        for step in range(100):
+            lines.append({"step": step})
+except DataError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_cuts_no_line_in_two(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    result = subprocess.run(
+        [sys.executable, "-c", FILL_THE_DISK, str(path)], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == f"{path}: can't be written: File too large\n"
+    assert result.stderr == ""
+    assert path.read_text() == '{"step": 0}\n{"step": 1}\n{"step": 2}\n'
+
+
+# Weights
+
+
+WEIGHTS: dict[str, Callable[[], Any]] = {
+    "transposed": lambda: np.arange(6.0).reshape(2, 3).T,
+    "strided": lambda: np.arange(10, dtype=np.float32)[::3],
+    "reversed": lambda: np.arange(4)[::-1],
+    "scalar": lambda: np.array(2.5, np.float32),
+    "empty": lambda: np.zeros((0, 3)),
+}
+
+
+def test_weights_read_back_whatever_their_memory_layout(tmp_path: Path) -> None:
+    weights = {f"0.{name}": make() for name, make in WEIGHTS.items()}
+    digest = write_weights(tmp_path / "model.safetensors", weights)
+    read = read_weights(tmp_path / "model.safetensors", digest)
+    assert read.keys() == weights.keys()
+    for name, array in weights.items():
+        assert read[name].dtype == array.dtype
+        assert read[name].shape == array.shape
+        assert np.array_equal(read[name], array)
+
+
+def test_weights_are_a_state_dict_for_torch(tmp_path: Path) -> None:
+    write_weights(tmp_path / "model.safetensors", {"0.weight": np.arange(6.0).reshape(2, 3).T})
+    state = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    assert state["0.weight"].tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_the_digest_is_that_of_the_file_and_of_the_weights_alone(tmp_path: Path) -> None:
+    weights = {name: make() for name, make in WEIGHTS.items()}
+    digest = write_weights(tmp_path / "first", weights)
+    assert digest == hashlib.sha256((tmp_path / "first").read_bytes()).hexdigest()
+    assert write_weights(tmp_path / "second", dict(reversed(weights.items()))) == digest
+
+
+def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    digest = write_weights(path, {"0.weight": np.arange(6.0)})
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    assert read_weights(path)["0.weight"][-1] != 5  # loads all the same
+    with pytest.raises(DataError, match=rf"{path}: is corrupt: its SHA-256 is .*, recorded was {digest}"):
+        read_weights(path, digest)
+
+
+@pytest.mark.parametrize("length", [0, 5, 40, -1])
+def test_a_cut_file_is_refused(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "model.safetensors"
+    write_weights(path, {"0.weight": np.arange(6.0)})
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(DataError, match=f"{path}: is not a whole safetensors file"):
+        read_weights(path)
+
+
+def test_a_dtype_that_numpy_lacks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    safetensors.torch.save_file({"0.weight": torch.zeros(2, dtype=torch.bfloat16)}, path)
+    with pytest.raises(DataError, match=f"{path}: holds the dtype 'BF16', which numpy does not have"):
+        read_weights(path)
+
+
+def test_missing_weights_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"{tmp_path / 'no'}: can't be read: No such file or directory"):
+        read_weights(tmp_path / "no")

@@ -1,0 +1,71 @@
+"""The ledger of a step: its numbers, and that only what is equal is written as 0."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nn_manual import CrossEntropyLoss, Linear, Sequential
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.verdict.report import LARGEST, SMALLEST, StepCheck
+
+
+def plan_of(dtype: str = "float32") -> Plan:
+    """Of four tensors."""
+    model = Sequential(Linear(2, 2, bias=False), dtype=dtype)
+    plan = Plan(model, CrossEntropyLoss(), (4, 2), input_grad=False, clip=False, update=False)
+    assert [quantity.name for quantity in plan.quantities] == [
+        "0.output", "loss", "loss.grad_prediction", "0.grad_weight"
+    ]  # fmt: skip
+    return plan
+
+
+def ledger(absolute: list[float], scale: list[float], dtype: str = "float32") -> list[list[float]]:
+    check = StepCheck(plan_of(dtype), np.array(absolute), np.array(scale), frozenset())
+    result = json.loads(check.ledger())
+    assert list(result) == [quantity.name for quantity in check.plan.quantities]
+    return list(result.values())
+
+
+def test_percent_of_the_tolerance_and_ulps_at_the_magnitude() -> None:
+    ulp = 2.0**-23  # of numbers from 1 to 2
+    assert ledger([0, ulp, 1e-6, 1e-5], [0, 1.5, 2, 1]) == [
+        [0, 0],
+        [0.795, 1],  # 100 * 2^-23 / 1.5e-5
+        [5, 4.19],  # 1e-6 / 2^-22
+        [100, 83.9],
+    ]
+    # 100 * 2^-52 / 1e-12
+    assert ledger([0, 0, 0, 2.0**-52], [1, 1, 1, 1], "float64")[-1] == [0.0222, 1]
+
+
+def test_infinity_is_written_as_a_number() -> None:
+    assert ledger([0, 1e-9, 0, 1e-9], [0, 0, 1, 1])[1] == [LARGEST, 7.14e35]  # ULPs of float32's least, 1.4e-45
+    assert ledger([0, 1e-9, 0, 0], [0, 0, 1, 1], "float64")[1] == [LARGEST, LARGEST]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    absolute=st.lists(st.floats(0, 1e300), min_size=4, max_size=4),
+    scale=st.lists(st.floats(0, 1e300), min_size=4, max_size=4),
+)
+def test_only_equal_tensors_have_an_error_of_zero(absolute: list[float], scale: list[float]) -> None:
+    for error, numbers in zip(absolute, ledger(absolute, scale, "float64"), strict=True):
+        assert [number == 0 for number in numbers] == [error == 0] * 2
+        assert all(number == 0 or SMALLEST <= number <= LARGEST for number in numbers)
+
+
+def test_a_name_that_json_and_the_template_would_read_otherwise() -> None:
+    class Odd(Linear):
+        def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+            return {'100% "weight"': (2, 2)}
+
+    plan = Plan(Sequential(Odd(2, 2)), CrossEntropyLoss(), (4, 2), input_grad=False, clip=False, update=False)
+    check = StepCheck(plan, np.zeros(4), np.ones(4), frozenset())
+    assert list(json.loads(check.ledger()))[-1] == '0.grad_100% "weight"'
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(plan.ledger)

@@ -1,0 +1,78 @@
+"""What a person sees of a run: the words, the numbers, and that they fit a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nn_manual.running.progress import GradientTally, describe, epoch_label, epoch_line, with_bar
+from nn_manual.running.trainer import Step
+
+
+def gradients_line(step: int, relative: float, tolerance: float, **others: Any) -> dict[str, Any]:
+    errors = {"relative": relative, "tolerance": tolerance}
+    return {"step": step, "tensors": 15, "worst": "0.grad_weight", **errors, **others}
+
+
+def test_a_tally_keeps_the_one_nearest_to_its_tolerance() -> None:
+    tally = GradientTally()
+    tally.add(gradients_line(1, 2e-6, 1e-5))
+    tally.add(gradients_line(2, 9e-7, 1e-6))
+    tally.add(gradients_line(3, 3e-6, 1e-5, rounding=["0.grad_bias", "2.grad_bias"]))
+    assert (tally.num_steps, tally.num_tensors, tally.num_rounding) == (3, 45, 2)
+    assert tally.worst["step"] == 2
+
+
+def test_epochs_align() -> None:
+    assert [epoch_label(epoch, 100) for epoch in (1, 20, 100)] == ["epoch   1/100", "epoch  20/100", "epoch 100/100"]
+
+
+def test_epoch_lines() -> None:
+    record = {"epoch": 3, "step": 69, "train_loss": 0.12345678, "lr": 0.1, "seconds": 1.0}
+    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235"
+    record["validation_loss"] = 1.5e-8
+    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08"
+    record["validation_accuracy"] = 0.98054
+    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08    accuracy 98.05%"
+
+
+WORST = gradients_line(253, 9.2e-06, 1e-05)
+
+
+@pytest.mark.parametrize(
+    ("results", "check", "described"),
+    [
+        (
+            {"train_loss": 0.54624, "validation_loss": 0.60241, "validation_accuracy": 0.98054, "step": 4600},
+            {"steps": 460, "tensors": 6900, "rounding": 0, "worst": WORST},
+            "train loss 0.5462, validation loss 0.6024, accuracy 98.05% after 4,600 steps\n"
+            "6,900 tensors of 460 steps compared with torch's, 0 mismatches\n"
+            "worst error 9.2e-06 of 1e-05 allowed: 0.grad_weight at step 253",
+        ),
+        (
+            {"train_loss": 37.2807, "step": 100},
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None},
+            "train loss 37.28 after 100 steps\nno gradient was checked",
+        ),
+        (
+            {"train_loss": 1.0, "validation_loss": 2.0, "step": 9},
+            {"steps": 9, "tensors": 90, "rounding": 1261, "worst": WORST},
+            "train loss 1, validation loss 2 after 9 steps\n"
+            "90 tensors of 9 steps compared with torch's, 0 mismatches\n"
+            "worst error 9.2e-06 of 1e-05 allowed: 0.grad_weight at step 253\n"
+            "1,261 beyond that by rounding alone: computed in float64, the formulas agree",
+        ),
+    ],
+)
+def test_the_summary(results: dict[str, Any], check: dict[str, Any], described: str) -> None:
+    text = describe({**results, "gradient_check": check}, Path("runs/digits/now"))
+    assert text == f"\n{described}\nrun directory runs/digits/now"
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+    steps = [Step(number, 0.5, 16, None) for number in (1, 2, 3)]
+    assert list(with_bar(iter(steps), 3, "epoch 1/1", GradientTally())) == steps
+    assert capfd.readouterr() == ("", "")

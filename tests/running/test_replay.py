@@ -1,0 +1,311 @@
+"""A step that differed, kept and run again: the same to the bit, right once the formula is, refused where corrupt."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from runs import CONFIG, names, write_config
+
+from nn_manual.cli import main
+from nn_manual.config import load_config
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.layers import Linear, Tanh
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD, StepLR, clip_grad_norm
+from nn_manual.run_directory.files import read_weights, write_weights
+from nn_manual.running import replay as replay_module
+from nn_manual.running import trainer
+from nn_manual.running.replay import replay
+from nn_manual.running.run import run
+
+# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
+torch.set_num_threads(1)
+
+EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
+
+
+def wrong_tanh(self: Tanh, saved: Any, grad_output: Any) -> Any:  # noqa: ARG001 - a backward's signature
+    return grad_output * (1 - saved)
+
+
+def wrong_from_step(monkeypatch: pytest.MonkeyPatch, step: int, cls: type, method: str, wrong: Any) -> None:
+    """Let a method be right up to a step: as many calls of SGD.step as that come before it."""
+    right, right_step, num_steps = getattr(cls, method), SGD.step, [0]
+
+    def counted(optimizer: SGD) -> None:
+        num_steps[0] += 1
+        right_step(optimizer)
+
+    monkeypatch.setattr(SGD, "step", counted)
+    monkeypatch.setattr(cls, method, lambda *given: (wrong if num_steps[0] >= step - 1 else right)(*given))
+
+
+def mismatch(directory: Path, text: str = CONFIG, *overrides: str) -> GradientMismatch:
+    """The error of a run whose config stands beside `directory`."""
+    with pytest.raises(GradientMismatch) as caught:
+        run(load_config(write_config(directory.parent, text), overrides), directory)
+    return caught.value
+
+
+@pytest.mark.parametrize("settings", [[], ["dtype=float64"], ["gradient_check.every=5"], ["optimizer.SGD.momentum=0"]])
+def test_the_same_step_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> None:
+    """Step 5 of 9: in the second epoch, with momentum, a scheduled lr and a clipped gradient."""
+    with monkeypatch.context() as context:
+        wrong_from_step(context, 5, Tanh, "backward", wrong_tanh)
+        found = mismatch(tmp_path / "run", EVERYTHING, *settings)
+    bundle = tmp_path / "run" / "mismatch-step-5"
+    assert names(bundle) == ["bundle.yaml", "config.yaml", "tensors.safetensors"]
+
+    monkeypatch.setattr(Tanh, "backward", wrong_tanh)
+    replayed = replay(bundle)
+    assert not replayed.passed
+    assert replayed.report is not None
+    assert replayed.report.comparisons == found.report.comparisons
+    assert replayed.report.failures[0].name == "1.grad_input"
+    assert replayed.deviations == {f"grad_output {label}": 0.0 for label in ("0 (Linear)", "1 (Tanh)", "2 (Linear)")}
+    assert str(replayed) == (
+        "step 5 was: wrong first in 1 (Tanh): 1.grad_input\n"
+        f"the gradients between the layers are the recorded ones, bit for bit\n\n{found}"
+    )
+
+
+def test_right_once_the_formula_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        wrong_from_step(context, 5, Tanh, "backward", wrong_tanh)
+        mismatch(tmp_path / "run")
+    replayed = replay(tmp_path / "run" / "mismatch-step-5")
+    assert replayed.passed
+    assert [name for name, deviation in replayed.deviations.items() if deviation] == ["grad_output 0 (Linear)"]
+    assert str(replayed).splitlines()[0] == "step 5 was: wrong first in 1 (Tanh): 1.grad_input"
+    assert str(replayed).splitlines()[1].startswith("grad_output 0 (Linear) differs by ")
+    assert str(replayed).splitlines()[2:] == ["", "step 5 is: equal to torch's"]
+
+
+def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong_from_step(monkeypatch, 5, Tanh, "backward", wrong_tanh)
+    mismatch(tmp_path / "run", EVERYTHING)
+    bundle = tmp_path / "run" / "mismatch-step-5"
+    tensors = read_weights(bundle / "tensors.safetensors")
+    parameters = {"0.weight": (8, 2), "0.bias": (8,), "2.weight": (2, 8), "2.bias": (2,)}
+    assert {name: tensor.shape for name, tensor in tensors.items()} == {
+        "input": (16, 2),
+        "target": (16,),
+        **{f"{kind} {name}": shape for kind in ("parameter", "velocity") for name, shape in parameters.items()},
+        "grad_output 0 (Linear)": (16, 8),
+        "grad_output 1 (Tanh)": (16, 8),
+        "grad_output 2 (Linear)": (16, 2),
+    }
+    described = replay_module._read(bundle / "bundle.yaml")
+    assert (described.step, described.lr) == (5, 0.25)
+    assert described.tolerances == {"float32": 1e-5, "float64": 1e-12}
+    assert set(described.versions) == {"nn_manual", "numpy", "torch", "python", "platform"}
+    assert (bundle / "config.yaml").read_bytes() == (tmp_path / "run" / "config.yaml").read_bytes()
+
+
+def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its step has been made when it is found: the step that follows is replayed, and is as wrong."""
+    right = SGD._step
+
+    def wrong_in_the_second_epoch(self: SGD, block: slice, first: bool) -> None:
+        right(self, block, first)
+        if self.lr == 0.25 and not first:
+            self.model.param_arena[block] -= self.model.grad_arena[block]
+
+    with monkeypatch.context() as context:
+        context.setattr(SGD, "_step", wrong_in_the_second_epoch)
+        found = mismatch(tmp_path / "run", EVERYTHING)
+    assert found.report.failures[0].name == "updated 0.weight"
+    bundle = tmp_path / "run" / "mismatch-step-4"
+    assert replay(bundle).passed
+    monkeypatch.setattr(SGD, "_step", wrong_in_the_second_epoch)
+    again = replay(bundle).report
+    assert again is not None
+    assert [failure.name for failure in again.failures] == [failure.name for failure in found.report.failures]
+
+
+def test_a_wrong_clipping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(trainer, "clip_grad_norm", lambda grad, max_norm: clip_grad_norm(grad, 2 * max_norm))
+        found = mismatch(tmp_path / "run", EVERYTHING)
+        again = replay(tmp_path / "run" / "mismatch-step-1").report
+    assert again is not None
+    assert again.comparisons == found.report.comparisons
+    assert again.failures[0].name == "clipped gradient"
+    assert replay(tmp_path / "run" / "mismatch-step-1").passed
+
+
+@pytest.mark.parametrize("method", ["forward", "backward"])
+def test_a_layer_that_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    def raising(*_: Any) -> Any:
+        raise ZeroDivisionError("no way")
+
+    with monkeypatch.context() as context:
+        wrong_from_step(context, 2, Tanh, method, raising)
+        found = mismatch(tmp_path / "run")
+    assert found.report.problem == f"1 (Tanh): {method} raised ZeroDivisionError: no way"
+    bundle = tmp_path / "run" / "mismatch-step-2"
+    assert replay(bundle).passed
+    monkeypatch.setattr(Tanh, method, raising)
+    again = replay(bundle)
+    assert again.report is not None
+    assert again.report.problem == found.report.problem
+
+
+def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepLR, "lr", lambda self, initial_lr, epoch: initial_lr * 0.9**epoch)  # noqa: ARG005
+    found = mismatch(tmp_path / "run", EVERYTHING)
+    assert found.__notes__[-1] == "it can't be replayed: it was found before the step"
+    assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+
+
+def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, weights: object) -> str:  # noqa: ARG001 - write_weights' signature
+        raise DataError(f"{path.name}: can't be written: No space left on device")
+
+    monkeypatch.setattr(replay_module, "write_weights", full)
+    monkeypatch.setattr(Tanh, "backward", wrong_tanh)
+    found = mismatch(tmp_path / "run")
+    note = "it can't be replayed: tensors.safetensors: can't be written: No space left on device"
+    assert found.__notes__[-1] == note
+    assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+
+
+USER_LAYER = """\
+from dataclasses import dataclass
+import numpy as np
+from nn_manual.layers import Layer
+
+@dataclass(eq=False)
+class Square(Layer):
+    def forward(self, input):
+        return input * input, input
+    def backward(self, saved, grad_output):
+        return 3 * grad_output * saved
+    def reference(self, input):
+        return input * input
+"""
+
+
+def test_a_layer_of_ones_own_on_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    (here / "my_layers.py").write_text(USER_LAYER)
+    mismatch(here / "run", CONFIG.replace("- Tanh", "- my_layers:Square"))
+    there.mkdir()
+    shutil.move(here / "run" / "mismatch-step-1", there)
+    shutil.move(here / "my_layers.py", there)
+    shutil.rmtree(here)
+
+    monkeypatch.delitem(sys.modules, "my_layers")  # another machine has not imported it
+    bundle = str(there / "mismatch-step-1")
+    assert main(["check", "--replay", bundle]) == 2
+    err = capsys.readouterr().err
+    assert "no module 'my_layers' in" in err
+    assert err.splitlines()[-1].endswith("add layer_folder=/path/to/them")
+    assert main(["check", "--replay", bundle, f"layer_folder={there}"]) == 3
+    assert "wrong first in 1 (Square): 1.grad_input" in capsys.readouterr().out
+    (there / "my_layers.py").write_text(USER_LAYER.replace("3 * ", "2 * "))
+    assert main(["check", f"layer_folder={there}", "--replay", bundle]) == 0
+    assert capsys.readouterr().out.endswith("step 1 is: equal to torch's\n")
+
+
+def test_other_versions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tanh, "backward", wrong_tanh)
+    mismatch(tmp_path / "run")
+    now = replay_module._versions()
+    monkeypatch.setattr(replay_module, "_versions", lambda: now | {"torch": "99.0"})
+    replayed = replay(tmp_path / "run" / "mismatch-step-1")
+    assert str(replayed).splitlines()[1] == f"torch was {now['torch']}, is 99.0"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle to copy and spoil."""
+    directory = tmp_path_factory.mktemp("wrong") / "run"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        wrong_from_step(monkeypatch, 2, Tanh, "backward", wrong_tanh)
+        mismatch(directory)
+    return directory / "mismatch-step-2"
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 4
+    path.write_bytes(data)
+
+
+def replace(old: str, new: str) -> Callable[[Path], None]:
+    def replace(path: Path) -> None:
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    ("file", "spoil", "error", "message"),
+    [
+        ("bundle.yaml", Path.unlink, DataError, "bundle.yaml: can't be read: No such file"),
+        ("config.yaml", Path.unlink, DataError, "config.yaml: is missing from the bundle"),
+        ("tensors.safetensors", Path.unlink, DataError, "tensors.safetensors: can't be read: No such file"),
+        ("tensors.safetensors", flip_a_bit, DataError, "tensors.safetensors: is corrupt: its SHA-256 is "),
+        ("bundle.yaml", lambda path: path.write_bytes(b"\xff"), DataError, "description of a bundle: 'utf-8' codec"),
+        ("bundle.yaml", lambda path: path.write_text(""), DataError, "is no whole description of a bundle: "),
+        ("bundle.yaml", lambda path: path.write_text("step: ["), DataError, "is no whole description of a bundle: "),
+        ("bundle.yaml", replace("step: 2", "step: two"), DataError, "is no whole description of a bundle: step: "),
+        ("bundle.yaml", replace("lr:", "rate:"), DataError, "is no whole description of a bundle: lr: Field required"),
+        ("config.yaml", replace("out_features: 8", "out_features: 9"), ConfigError, "in_features=8"),
+        ("config.yaml", replace("s: 8", "s: 9"), DataError, "tensors.safetensors: doesn't fit config.yaml: parameter"),
+        ("config.yaml", replace("seed: 0", "seed: -1"), ConfigError, "config.yaml:1:1: seed must be at least 0"),
+    ],
+)
+def test_what_is_no_bundle(
+    bundle: Path, tmp_path: Path, file: str, spoil: Callable[[Path], None], error: type[Exception], message: str
+) -> None:
+    spoilt = shutil.copytree(bundle, tmp_path / "spoilt")
+    spoil(spoilt / file)
+    with pytest.raises(error) as caught:
+        replay(spoilt)
+    assert message in str(caught.value)
+    assert str(spoilt) in str(caught.value)
+    assert not hasattr(caught.value, "__notes__")  # nothing about layers of one's own, of which there are none
+
+
+def test_tensors_of_a_bundle_that_lacks_some(bundle: Path, tmp_path: Path) -> None:
+    """Whole by its checksum, and still not what a step needs."""
+    spoilt = shutil.copytree(bundle, tmp_path / "spoilt")
+    tensors = read_weights(bundle / "tensors.safetensors")
+
+    def without(name: str) -> str:
+        sha256 = write_weights(
+            spoilt / "tensors.safetensors", {other: tensor for other, tensor in tensors.items() if other != name}
+        )
+        before = replay_module._read(bundle / "bundle.yaml").sha256
+        (spoilt / "bundle.yaml").write_text((bundle / "bundle.yaml").read_text().replace(before, sha256))
+        with pytest.raises(DataError) as caught:
+            replay(spoilt)
+        return str(caught.value).partition("config.yaml: ")[2]
+
+    assert without("target") == "there is no target"
+    assert without("parameter 0.bias") == "missing parameter '0.bias' in the state dict"
+    assert without("velocity 2.bias") == "missing parameter '2.bias' in the state dict"
+
+
+def test_the_parameters_are_those_before_the_step(bundle: Path) -> None:
+    """Step 2 begins where step 1, which was right, has led: param = initial - lr * velocity."""
+    recorded = read_weights(bundle / "tensors.safetensors")
+    initial = Sequential(Linear(2, 8), Tanh(), Linear(8, 2), seed=0).state_dict()
+    for name, param in initial.items():
+        moved = param - np.float32(0.5) * recorded[f"velocity {name}"]
+        assert np.array_equal(recorded[f"parameter {name}"], moved)
+        assert not np.array_equal(param, moved)

@@ -1,0 +1,302 @@
+"""A run: its files, that they can be made again to the byte, and what is left of one that ends early."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from runs import CONFIG, NUM_TENSORS, lines, names, write_config
+
+from nn_manual.config import EarlyStopping, RunConfig, load_config
+from nn_manual.data import Spirals
+from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
+from nn_manual.layers import Tanh
+from nn_manual.model import Sequential
+from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.metrics import read_run
+from nn_manual.running import run as run_module
+from nn_manual.running.run import EarlyStop, check, default_run_directory, load, run
+
+RUN_FILES = ["config.yaml", "gradients.jsonl", "loss.png", "metrics.jsonl", "model.safetensors", "summary.json"]
+
+
+@pytest.fixture
+def config_path(tmp_path: Path) -> Path:
+    return write_config(tmp_path)
+
+
+@pytest.fixture
+def without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of the time of a run that is this short."""
+    monkeypatch.setattr(run_module, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
+
+
+def metrics_without_seconds(directory: Path) -> str:
+    return re.sub(r', "seconds": [0-9.e-]+\}', "}", (directory / "metrics.jsonl").read_text())
+
+
+def test_files_of_a_run(config_path: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "a"
+    summary = run(load_config(config_path), directory)
+    assert names(directory) == RUN_FILES
+    assert json.loads((directory / "summary.json").read_text()) == summary
+    assert (directory / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+    epochs, steps = lines(directory / "metrics.jsonl"), lines(directory / "gradients.jsonl")
+    columns = ["epoch", "step", "train_loss", "validation_loss", "validation_accuracy", "lr", "seconds"]
+    assert [list(epoch) for epoch in epochs] == 3 * [columns]
+    assert [(epoch["epoch"], epoch["step"], epoch["lr"]) for epoch in epochs] == [(1, 3, 0.5), (2, 6, 0.5), (3, 9, 0.5)]
+    assert 0 < epochs[0]["seconds"] < epochs[1]["seconds"] < epochs[2]["seconds"]
+    assert [step["step"] for step in steps] == list(range(1, 10))
+    assert {step["tensors"] for step in steps} == {NUM_TENSORS}
+    assert all(step["relative"] <= step["tolerance"] <= 1e-5 for step in steps)
+
+    for step in steps:
+        ledger = step.pop("errors")
+        assert len(ledger) == NUM_TENSORS
+        percent, ulps = ledger[step["worst"]]
+        # Three digits: half a unit of the last is at most a 200th.
+        assert percent == pytest.approx(100 * step["relative"] / step["tolerance"], rel=5e-3)
+        assert percent == max(percent for percent, _ in ledger.values())
+        assert ulps == pytest.approx(step["ulps"], rel=5e-3)
+
+    assert {name: summary[name] for name in columns} == epochs[-1]
+    assert summary["parameters"] == 2 * 8 + 8 + 8 * 2 + 2
+    assert summary["gradient_check"] == {
+        "steps": 9,
+        "tensors": 9 * NUM_TENSORS,
+        "mismatches": 0,
+        "rounding": 0,
+        "worst": max(steps, key=lambda step: step["relative"] / step["tolerance"]),
+    }
+    weights = directory / "model.safetensors"
+    assert summary["model_sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    model = load(load_config(config_path))[1]
+    trained = read_weights(weights, summary["model_sha256"])
+    assert trained.keys() == model.state_dict().keys()
+    for name, value in trained.items():
+        assert np.isfinite(value).all()
+        assert not np.array_equal(value, model.state_dict()[name])
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_the_metrics_are_those_of_the_model_that_was_saved(config_path: Path, tmp_path: Path) -> None:
+    summary = run(load_config(config_path), tmp_path / "run")
+    split, model = load(load_config(config_path))
+    model.load_state_dict(read_weights(tmp_path / "run" / "model.safetensors"))
+    right = model(split.validation.input).argmax(axis=1) == split.validation.target
+    assert summary["validation_accuracy"] == right.mean()
+
+
+@pytest.mark.usefixtures("without_figure")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_seed_one_run(config_path: Path, tmp_path: Path, dtype: str) -> None:
+    config = load_config(config_path, [f"dtype={dtype}"])
+    run(config, tmp_path / "a")
+    run(config, tmp_path / "b")
+    run(load_config(tmp_path / "a" / "config.yaml"), tmp_path / "from its config.yaml")
+    for other in (tmp_path / "b", tmp_path / "from its config.yaml"):
+        assert metrics_without_seconds(other) == metrics_without_seconds(tmp_path / "a")
+        for name in ("gradients.jsonl", "model.safetensors", "config.yaml"):
+            assert (other / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+    run(load_config(config_path, [f"dtype={dtype}", "seed=1"]), tmp_path / "another seed")
+    assert metrics_without_seconds(tmp_path / "another seed") != metrics_without_seconds(tmp_path / "a")
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_the_seed_orders_the_batches(tmp_path: Path) -> None:
+    """Where nothing else is random: no generated data, no split, no draw of parameters."""
+    rows = "".join(f"{number},{number % 7},{number % 2}\n" for number in range(40))
+    (tmp_path / "data.csv").write_text("a,b,y\n" + rows)
+    data = "data: {Arrays: {file: data.csv, target: y, task: classification, validation_fraction: 0}}"
+    write_config(tmp_path, re.sub("data: .*", data, CONFIG))
+    for seed in (0, 1):
+        settings = [f"seed={seed}", "initializer={Constant: {value: 0.1}}", "gradient_check.every=0", "epochs=1"]
+        run(load_config(tmp_path / "small.yaml", settings), tmp_path / str(seed))
+    assert metrics_without_seconds(tmp_path / "0") != metrics_without_seconds(tmp_path / "1")
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_can_be_read_while_it_goes_on(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def reading(record: dict[str, Any], num_epochs: int) -> str:
+        recorded = read_run(tmp_path / "run")
+        sizes.append((record["epoch"], recorded.metrics["epoch"].size, recorded.gradients["step"].size))
+        return f"of {num_epochs}"
+
+    monkeypatch.setattr(run_module, "epoch_line", reading)
+    run(load_config(config_path), tmp_path / "run")
+    assert sizes == [(1, 1, 3), (2, 2, 6), (3, 3, 9)]
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_checking_changes_nothing(config_path: Path, tmp_path: Path) -> None:
+    settings = ["clip_grad_norm=0.5", "lr_scheduler.CosineAnnealingLR.T_max=3"]
+    for every, num_checked in ((0, 0), (1, 9), (4, 2)):
+        summary = run(load_config(config_path, [*settings, f"gradient_check.every={every}"]), tmp_path / str(every))
+        assert summary["gradient_check"]["steps"] == num_checked
+        assert summary["gradient_check"]["tensors"] == num_checked * (NUM_TENSORS + 1)  # and the clipped gradient
+        assert (summary["gradient_check"]["worst"] is None) == (every == 0)
+    unchecked = tmp_path / "0"
+    for checked in (tmp_path / "1", tmp_path / "4"):
+        assert metrics_without_seconds(checked) == metrics_without_seconds(unchecked)
+        assert (checked / "model.safetensors").read_bytes() == (unchecked / "model.safetensors").read_bytes()
+    assert [record["step"] for record in lines(tmp_path / "4" / "gradients.jsonl")] == [4, 8]
+    lrs = [record["lr"] for record in lines(tmp_path / "0" / "metrics.jsonl")]
+    assert lrs == pytest.approx([0.5, 0.375, 0.125])
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = load_config(config_path, ["data.Spirals.validation_fraction=0"])
+    summary = run(config, tmp_path / "run")
+    assert "validation_loss" not in summary
+    assert all("validation" not in line for line in capsys.readouterr().out.splitlines())
+    with pytest.raises(ConfigError, match="early_stopping watches the validation loss"):
+        load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
+
+
+@pytest.mark.usefixtures("without_figure")
+class TestEarlyStopping:
+    def test_after_patience_epochs_without_a_fall(self) -> None:
+        stop = EarlyStop(EarlyStopping(patience=2, min_delta=0.1))
+        losses = [1.0, 0.95, 0.85, 0.8, 0.5, 0.45, 0.41]
+        assert [stop.after(loss) for loss in losses] == [False, False, False, False, False, False, True]
+
+    def test_never_without_settings(self) -> None:
+        assert not any(EarlyStop(None).after(1.0) for _ in range(100))
+
+    def test_ends_a_run(self, config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        settings = ["early_stopping={patience: 2, min_delta: 100}", "epochs=50"]
+        summary = run(load_config(config_path, settings), tmp_path / "run")
+        assert summary["epoch"] == 3  # the first loss is always a fall
+        assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 3
+        assert (tmp_path / "run" / "summary.json").exists()
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last == "stopped early: the validation loss has not fallen for 2 epochs"
+
+
+class TestRefused:
+    """Before anything is loaded, or at least before a directory is made."""
+
+    def test_a_directory_that_holds_something(
+        self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Spirals, "load", lambda *_: pytest.fail("the data was loaded first"))
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        with pytest.raises(DataError, match=r"run: the run directory exists and isn't empty, it holds notes\.txt$"):
+            run(load_config(config_path), tmp_path / "run")
+        assert names(tmp_path / "run") == ["notes.txt"]
+
+    def test_no_parameters(self, tmp_path: Path) -> None:
+        text = re.sub(r"model:\n(  .*\n)+", "model: [Tanh]\n", CONFIG)
+        with pytest.raises(ConfigError, match=r"^model: no layer has parameters"):
+            run(load_config(write_config(tmp_path, text)), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_a_model_that_no_memory_holds(self, tmp_path: Path) -> None:
+        width = 10**12
+        config = load_config(write_config(tmp_path, CONFIG.replace("_features: 8", f"_features: {width}")))
+        message = rf"small\.yaml:5:5: Linear\(.*out_features={width}.* has {3 * width:,} parameters; .* GiB"
+        with pytest.raises(ConfigError, match=message):
+            run(config, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+class SabotagedTanh:
+    """Tanh's own backward until a given call, a wrong one from then on."""
+
+    def __init__(self, first_wrong: int) -> None:
+        self.first_wrong, self.num_calls, self.right = first_wrong, 0, Tanh.backward
+
+    def __call__(self, layer: Tanh, saved: Any, grad_output: Any) -> Any:
+        self.num_calls += 1
+        return self.right(layer, saved, grad_output) * (2 if self.num_calls >= self.first_wrong else 1)
+
+
+def notes(error: BaseException) -> list[str]:
+    return error.__notes__
+
+
+class TestEndsEarly:
+    """What was recorded stays, whole; the error says where it stopped and where it lies."""
+
+    def test_wrong_gradient(self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        sabotaged = SabotagedTanh(first_wrong=8)
+        monkeypatch.setattr(Tanh, "backward", lambda *arguments: sabotaged(*arguments))
+        with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Tanh\): 1\.grad_input") as caught:
+            run(load_config(config_path), tmp_path / "run")
+        assert notes(caught.value) == [
+            f"stopped in epoch 3 at step 8; the run so far lies in {tmp_path / 'run'}",
+            f"to run this step again: nn-manual check --replay {tmp_path / 'run' / 'mismatch-step-8'}",
+        ]
+        assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl", "mismatch-step-8"]
+        recorded = read_run(tmp_path / "run")
+        assert list(recorded.metrics["epoch"]) == [1, 2]
+        assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7]
+
+    @pytest.mark.parametrize(
+        ("every", "message", "step"),
+        [
+            (0, "the loss is nan at step 2", 2),
+            (1, "updated 0.weight holds a value that is not finite", 1),  # the check looks at the step itself
+        ],
+    )
+    def test_overflow(self, config_path: Path, tmp_path: Path, every: int, message: str, step: int) -> None:
+        settings = ["optimizer.SGD.lr=1e39", f"gradient_check.every={every}"]
+        with pytest.raises(NotFiniteError, match=f"^{re.escape(message)}") as caught:
+            run(load_config(config_path, settings), tmp_path / "run")
+        assert notes(caught.value) == [
+            "a smaller lr, or clip_grad_norm, keeps most runs finite",
+            f"stopped in epoch 1 at step {step}; the run so far lies in {tmp_path / 'run'}",
+        ]
+
+    def test_interrupt(self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        calls: list[int] = []
+
+        def interrupting(model: Sequential, input: Any) -> Any:
+            calls.append(len(input))
+            if len(calls) == 2:  # the validation of the second epoch
+                raise KeyboardInterrupt
+            return model.forward(input)[0]
+
+        monkeypatch.setattr(Sequential, "__call__", interrupting)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            run(load_config(config_path), tmp_path / "run")
+        assert notes(caught.value) == [f"stopped in epoch 2 at step 6; the run so far lies in {tmp_path / 'run'}"]
+        recorded = read_run(tmp_path / "run")
+        assert list(recorded.metrics["epoch"]) == [1]
+        assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6]
+
+
+class TestCheck:
+    def test_every_tensor_of_the_first_batch(self, config_path: Path) -> None:
+        report = check(load_config(config_path))
+        assert report.passed
+        # Not the updates, but the gradient of the input.
+        assert len(report.comparisons) == NUM_TENSORS - 4 + 1
+        assert report.comparisons[0].shape == (16, 8)
+
+    def test_overflow_is_no_mismatch(self, tmp_path: Path) -> None:
+        (tmp_path / "large.csv").write_text("a,b,y\n1e30,2e30,1e30\n3,1,2\n1,2,-1e30\n")
+        with pytest.raises(NotFiniteError, match=r"^loss of the first batch is inf, torch's inf$"):
+            check(regression(tmp_path, "large.csv"))
+
+
+def regression(folder: Path, file: str) -> RunConfig:
+    text = CONFIG.replace("CrossEntropyLoss", "MSELoss").replace("out_features: 2", "out_features: 1")
+    data = f"data: {{Arrays: {{file: {file}, target: y, task: regression}}}}"
+    return load_config(write_config(folder, re.sub("data: .*", data, text)))
+
+
+def test_default_directories_differ() -> None:
+    first, second = (default_run_directory(Path("config/digits.yaml")) for _ in range(2))
+    assert first.parent == second.parent == Path("runs/digits")
+    assert first != second

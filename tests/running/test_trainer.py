@@ -1,0 +1,217 @@
+"""The training step by hand, epochs of it, and that the check of a step covers all that the step does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import assert_equal
+
+from nn_manual.arrays import Array
+from nn_manual.data import Examples
+from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.layers import Linear, ReLU, Tanh
+from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD, StepLR
+from nn_manual.running import trainer as trainer_module
+from nn_manual.running.trainer import Step, Trainer
+
+BATCH = 8
+
+
+def examples(num_examples: int = 30, dtype: str = "float64") -> Examples:
+    """Points of the plane and the quadrant that each lies in."""
+    input = np.random.default_rng(0).standard_normal((num_examples, 2)).astype(dtype)
+    return Examples(input, ((input[:, 0] > 0) + 2 * (input[:, 1] > 0)).astype(np.int64))
+
+
+def classifier(dtype: str = "float64", **settings: Any) -> Trainer:
+    model = Sequential(Linear(2, 6), Tanh(), Linear(6, 5), ReLU(), Linear(5, 4), dtype=dtype)
+    return Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1, momentum=0.9), **settings)
+
+
+def train(trainer: Trainer, num_epochs: int = 2) -> list[Step]:
+    data = examples(dtype=str(trainer.model.dtype))
+    return [step for epoch in range(num_epochs) for step in trainer.epoch(data, BATCH, seed=0, epoch=epoch)]
+
+
+def test_a_step_is_its_formula() -> None:
+    model = Sequential(Linear(3, 2), dtype="float64")
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((4, 3)), generator.standard_normal((4, 2))
+    weight, bias = model.layers[0].param.weight.copy(), model.layers[0].param.bias.copy()
+    difference = input @ weight.T + bias - target
+    step = Trainer(model, MSELoss(), SGD(model, lr=0.5)).train_step(input, target)
+    assert (step.number, step.num_examples) == (1, 4)
+    assert step.loss == pytest.approx((difference**2).mean(), rel=1e-15)
+    assert_equal(model.layers[0].param.weight, weight - 0.5 * 2 / 8 * difference.T @ input)
+    assert_equal(model.layers[0].param.bias, bias - 0.5 * 2 / 8 * difference.sum(axis=0))
+
+
+def test_an_epoch_takes_every_example_once_the_last_batch_smaller() -> None:
+    steps = train(classifier(check_every=0))
+    assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [step.num_examples for step in steps] == 2 * [8, 8, 8, 6]
+    assert steps[-1].loss < steps[0].loss
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_which_steps_are_checked_changes_no_parameter(dtype: str) -> None:
+    settings = {"clip_grad_norm": 0.3, "lr_scheduler": StepLR(1, 0.5)}
+    trainers = {every: classifier(dtype, check_every=every, **settings) for every in (0, 1, 3)}
+    checked = {every: [step.number for step in train(trainers[every], 3) if step.check] for every in trainers}
+    assert checked == {0: [], 1: list(range(1, 13)), 3: [3, 6, 9, 12]}
+    for trainer in trainers.values():
+        assert np.array_equal(trainer.model.param_arena, trainers[0].model.param_arena)
+        assert not np.array_equal(trainer.model.param_arena, classifier(dtype, check_every=0).model.param_arena)
+
+
+def test_a_check_covers_every_tensor_of_the_step() -> None:
+    check = train(classifier(), 1)[0].check
+    assert check is not None
+    # 5 outputs, loss, grad_prediction, 6 parameters' gradients, 4 inner grad_inputs, 6 updated parameters
+    assert len(check.plan.quantities) == len(check.absolute) == 5 + 1 + 1 + 6 + 4 + 6
+
+
+def test_the_schedule_counts_from_the_optimizers_own_lr() -> None:
+    trainer = classifier(lr_scheduler=StepLR(2, 0.1))
+    lrs = []
+    for epoch in range(5):
+        list(trainer.epoch(examples(), BATCH, seed=0, epoch=epoch))
+        lrs.append(trainer.optimizer.lr)
+    assert lrs == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001], rel=1e-15)
+
+
+def test_clipping_bounds_the_gradient() -> None:
+    trainer = classifier(clip_grad_norm=0.01)
+    train(trainer, 1)
+    assert np.linalg.norm(trainer.model.grad_arena) == pytest.approx(0.01, rel=1e-3)  # torch's 1e-6 beside the norm
+
+
+class TestSabotage:
+    """What goes wrong around the layers must be caught as well as what goes wrong in them."""
+
+    @pytest.mark.parametrize("every", [1, 3])
+    def test_of_clipping(self, monkeypatch: pytest.MonkeyPatch, every: int) -> None:
+        def clip_each_element(grad: Array, max_norm: float) -> None:
+            np.clip(grad, -max_norm, max_norm, out=grad)
+
+        monkeypatch.setattr(trainer_module, "clip_grad_norm", clip_each_element)
+        with pytest.raises(GradientMismatch, match="clip"):
+            train(classifier(clip_grad_norm=0.1, check_every=every))
+
+    def test_of_clipping_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(trainer_module, "clip_grad_norm", lambda grad, max_norm: None)  # noqa: ARG005
+        with pytest.raises(GradientMismatch, match="clip"):
+            train(classifier(clip_grad_norm=0.1))
+
+    @pytest.mark.parametrize("every", [1, 3])
+    def test_of_the_schedule(self, monkeypatch: pytest.MonkeyPatch, every: int) -> None:
+        monkeypatch.setattr(StepLR, "lr", lambda self, initial, epoch: initial * self.gamma**epoch)
+        trainer = classifier(lr_scheduler=StepLR(2, 0.1), check_every=every)
+        with pytest.raises(GradientMismatch, match=r"scheduler: lr is 0\.01\d*, torch's is 0\.1"):
+            train(trainer)
+        assert trainer.num_steps == 4  # the first epoch's lr is right
+
+    def test_of_the_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        step = SGD.step
+
+        def without_momentum(self: SGD) -> None:
+            self.velocity = None
+            step(self)
+
+        monkeypatch.setattr(SGD, "step", without_momentum)
+        trainer = classifier()
+        with pytest.raises(GradientMismatch, match="optimizer"):
+            train(trainer)
+        assert trainer.num_steps == 2  # the first step has no momentum
+
+    def test_of_a_layer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Tanh, "backward", lambda self, saved, grad_output: grad_output * (1 - saved))  # noqa: ARG005
+        with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Tanh\): 1\.grad_input"):
+            train(classifier())
+
+
+class TestEvaluate:
+    def test_slices_give_the_whole(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        trainer = classifier(check_every=0)
+        data = examples(30)
+        whole = trainer.evaluate(data)
+        prediction = trainer.model(data.input)
+        assert whole.loss == CrossEntropyLoss().forward(prediction, data.target)[0]
+        assert whole.accuracy == (prediction.argmax(axis=1) == data.target).mean()
+        monkeypatch.setattr(trainer_module, "EVALUATION_BATCH", 7)
+        sliced = trainer.evaluate(data)
+        assert sliced.accuracy == whole.accuracy
+        assert sliced.loss == pytest.approx(whole.loss, rel=1e-14)
+
+    @pytest.mark.parametrize("loss", [MSELoss(), MSELoss("sum"), TraceLoss()])
+    def test_a_regression_has_no_accuracy(self, monkeypatch: pytest.MonkeyPatch, loss: Loss) -> None:
+        model = Sequential(Linear(2, 1), dtype="float64")
+        trainer = Trainer(model, loss, SGD(model), check_every=0)
+        data = Examples(examples().input, examples().input[:, :1] ** 2)
+        monkeypatch.setattr(trainer_module, "EVALUATION_BATCH", 7)
+        evaluation = trainer.evaluate(data)
+        assert evaluation.accuracy is None
+        assert evaluation.loss == pytest.approx(loss.forward(model(data.input), data.target)[0], rel=1e-14)
+
+    def test_a_mean_weighs_by_examples_and_a_sum_adds(self) -> None:
+        model = Sequential(Linear(2, 1))
+        batches = [(1.0, 3), (5.0, 1)]
+        assert Trainer(model, MSELoss(), SGD(model), check_every=0).mean_loss("", batches) == 2
+        assert Trainer(model, MSELoss("sum"), SGD(model), check_every=0).mean_loss("", batches) == 6
+
+
+class TestNotFinite:
+    """Overflow is an error of its own, checked or not."""
+
+    @pytest.mark.parametrize("every", [0, 1])
+    @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+    def test_loss(self, every: int) -> None:
+        model = Sequential(Linear(2, 1))
+        trainer = Trainer(model, MSELoss(), SGD(model), check_every=every)
+        with pytest.raises(NotFiniteError, match=r"^the loss is inf at step 1$"):
+            trainer.train_step(np.ones((2, 2), np.float32), np.full((2, 1), 1e30, np.float32))
+
+    @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+    def test_the_last_step_of_an_epoch(self) -> None:
+        # The loss and the gradient are finite: only the step overflows, and no later loss could tell.
+        model = Sequential(Linear(2, 1))
+        trainer = Trainer(model, MSELoss(), SGD(model, lr=1e38), check_every=0)
+        data = Examples(np.full((2, 2), 1e3, np.float32), np.ones((2, 1), np.float32))
+        with pytest.raises(NotFiniteError, match=r"^the largest magnitude in 0\.weight is inf at step 1$"):
+            list(trainer.epoch(data, 2, seed=0, epoch=0))
+
+    @pytest.mark.parametrize("loss", [MSELoss(), MSELoss("sum")])
+    def test_the_losses_of_an_epoch_together(self, loss: Loss) -> None:
+        # A mean of finite losses is finite, a sum of them need not be.
+        model = Sequential(Linear(2, 1), dtype="float64")
+        trainer = Trainer(model, loss, SGD(model), check_every=0)
+        batches = 3 * [(1.5e308, 2)]
+        if loss.reduction == "mean":
+            assert trainer.mean_loss("the training loss", batches) == pytest.approx(1.5e308)
+        else:
+            with pytest.raises(NotFiniteError, match=r"^the training loss is inf at step 0$"):
+                trainer.mean_loss("the training loss", batches)
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"check_every": -1}, "check_every must be at least 0, not -1"),
+            ({"clip_grad_norm": 0.0}, "clip_grad_norm must be above 0, not 0.0"),
+            ({"clip_grad_norm": math.nan}, "clip_grad_norm must be above 0, not nan"),
+        ],
+    )
+    def test_out_of_range(self, settings: dict[str, Any], message: str) -> None:
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            classifier(**settings)
+
+    def test_the_optimizer_of_another_model(self) -> None:
+        model, other = Sequential(Linear(2, 1)), Sequential(Linear(2, 1))
+        with pytest.raises(ValueError, match="another model"):
+            Trainer(model, MSELoss(), SGD(other))

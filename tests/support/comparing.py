@@ -1,0 +1,106 @@
+"""What the tests of layers, losses and optimizers share: comparing, differencing, evaluating a docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.kinds import KINDS
+
+# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
+torch.set_num_threads(1)
+
+#: Of the largest magnitude, by dtype: what correct formulas meet with a hundredfold margin on the small shapes here.
+TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
+
+def frozen(array: Array) -> Array:
+    """The array, which from now on can't be written to."""
+    array.flags.writeable = False
+    return array
+
+
+def freeze(saved: Any) -> Any:
+    """`saved` of a forward pass, every array in it frozen."""
+    if isinstance(saved, np.ndarray):
+        frozen(saved)
+    elif isinstance(saved, list | tuple):
+        for item in saved:
+            freeze(item)
+    return saved
+
+
+def assert_equal(ours: Any, reference: Any, *, tolerance: float | None = None, scale: float = 0) -> None:
+    """One shape, one dtype, and no difference above `tolerance` (the dtype's) of the reference's largest magnitude, or
+    of `scale`, the magnitude of what it is the difference of, where that is larger.
+    """
+    ours, reference = np.asarray(ours), np.asarray(reference)
+    assert (ours.shape, ours.dtype) == (reference.shape, reference.dtype)
+    assert np.all(np.isfinite(reference))
+    tolerance = TOLERANCES[str(reference.dtype)] if tolerance is None else tolerance
+    difference = np.abs(ours - reference).max(initial=0)
+    assert difference <= tolerance * max(scale, np.abs(reference).max(initial=0)), f"{ours}\nis not\n{reference}"
+
+
+#: Half the distance of the points that `central_differences` subtracts, for float64 values of about 1. The formula's
+#: error is that squared, 1e-12, times the third derivative; the rounding error 1e-16 / 1e-6 = 1e-10.
+HALF_STEP = 1e-6
+#: A hundred times the sum of these two errors, for sums of a dozen such values.
+DIFFERENCE_TOLERANCE = 1e-8
+
+
+def central_differences(function: Callable[[Array], Any], at: Array) -> Array:
+    """The gradient of a scalar function of a float64 array, one element after the other."""
+    gradient, point = np.zeros_like(at), at.copy()
+    for index in np.ndindex(at.shape):
+        point[index] = at[index] + HALF_STEP
+        above = function(point)
+        point[index] = at[index] - HALF_STEP
+        below = function(point)
+        point[index] = at[index]
+        gradient[index] = (above - below) / (2 * HALF_STEP)
+    return gradient
+
+
+class Formula(NamedTuple):
+    """A line of a docstring: `name = expression`, or `name = expression   where field = setting`."""
+
+    name: str
+    expression: str
+    field: str | None
+    setting: str | None
+
+
+_FORMULA = re.compile(r"(\w+) *= (\S(?: ?\S)*)(?: +where (\w+) = (\w+))?")
+
+
+def formulas(documented: type) -> Iterator[Formula]:
+    """The formulas of a class: the first indented block of its docstring, every line of which must be one."""
+    paragraphs = inspect.cleandoc(documented.__doc__ or "").split("\n\n")
+    block = next(paragraph for paragraph in paragraphs if paragraph.startswith("    "))
+    for line in block.splitlines():
+        match = _FORMULA.fullmatch(line.strip())
+        assert match, f"{documented.__name__}: no formula: {line}"
+        yield Formula(*match.groups())
+
+
+def evaluate(documented: Any, known: dict[str, Any]) -> dict[str, Array]:
+    """What the formulas of an object's class make of `known`, its attributes, numpy's functions and each other."""
+    results: dict[str, Array] = {}
+    for name, expression, field, setting in formulas(type(documented)):
+        if field is None or getattr(documented, field) == setting:
+            results[name] = eval(expression, vars(np) | vars(documented) | known | results)
+    return results
+
+
+#: Every kind of values with every other, in both dtypes.
+combinations = pytest.mark.parametrize(
+    ("kind", "other_kind", "dtype"),
+    [(kind, other_kind, dtype) for kind in KINDS for other_kind in KINDS for dtype in TOLERANCES],
+)
