@@ -1,17 +1,27 @@
-"""The figures that README states, measured: `python scripts/benchmark.py step | check`."""
+"""The benchmarks: `python scripts/benchmark.py step | against COMMIT | check [PART ...]`. CONTRIBUTING.md says when."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+# Each benchmark is imported alone: what another one imports, and in which order, sets up the threads that it times.
+
 
 def main() -> int:
-    """Run one benchmark. Exit status 1 where a figure is missed."""
+    """Run one benchmark, and return its exit status.
+
+    `step` and `against` only measure: 0. `check` is 1 where a mistake is missed or a false alarm is raised. Wrong usage
+    is 2.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | check")
-    step = commands.add_parser("step", help="microseconds per training step, beside torch's")
+    commands = parser.add_subparsers(required=True, metavar="step | against | check")
+    step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
+    against = commands.add_parser("against", help="the time of a step, against that of another commit")
+    against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
+    against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
+    against.set_defaults(run=_against)
     check = commands.add_parser("check", help="what the gradient check catches, and whether it ever cries wolf")
     check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random; by default all")
     check.set_defaults(run=_check)
@@ -19,13 +29,16 @@ def main() -> int:
     return int(options.run(options))
 
 
-# Each benchmark is imported alone: what the other one imports, and in which order, sets up the threads that it times.
-
-
 def _step(_: argparse.Namespace) -> int:
-    from benchmarks import step as benchmark_step
+    from benchmarks.processes import ROOT, run_module
 
-    return benchmark_step.main()
+    return run_module("benchmarks.step", ROOT).returncode
+
+
+def _against(options: argparse.Namespace) -> int:
+    from benchmarks import against
+
+    return against.main(options.commit, options.rounds)
 
 
 def _check(options: argparse.Namespace) -> int:

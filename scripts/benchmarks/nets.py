@@ -1,0 +1,74 @@
+"""The nets whose steps are timed, and their training. Only public names of nn_manual are used: these have to work in
+other commits, too.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle, pairwise
+from typing import Any, NamedTuple
+
+import nn_manual  # noqa: F401 - before numpy, whose threads it tells to make room for torch's
+
+# isort: split
+import numpy as np
+
+#: Different batches to train on: on a single one a net reaches zero loss, and gradients that are only rounding.
+NUM_BATCHES = 64
+
+
+class Net(NamedTuple):
+    """Layer sizes, with a ReLU between; the batch size; and how many steps are measured at a time."""
+
+    sizes: tuple[int, ...]
+    batch_size: int
+    num_steps: int
+
+    def __str__(self) -> str:
+        return f"{'-'.join(map(str, self.sizes))} ({self.batch_size})"
+
+
+NETS = (
+    Net((2, 16, 16, 2), 32, 200),
+    Net((64, 64, 10), 64, 200),
+    Net((784, 128, 10), 64, 50),
+    Net((784, 512, 512, 10), 128, 10),
+    Net((784, 2048, 2048, 10), 256, 3),
+)
+
+
+def batches(net: Net) -> list[tuple[Any, Any]]:
+    """Random inputs and labels, float32 and int64."""
+    generator = np.random.default_rng(0)
+    return [
+        (
+            generator.standard_normal((net.batch_size, net.sizes[0]), np.float32),
+            generator.integers(0, net.sizes[-1], net.batch_size),
+        )
+        for _ in range(NUM_BATCHES)
+    ]
+
+
+def training(net: Net, *, checked: bool) -> Callable[[], object]:
+    """A function that takes one step of training, with every tensor checked or none."""
+    from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, ReLU, Sequential, Trainer
+
+    layers: list[Layer] = []
+    for in_features, out_features in pairwise(net.sizes):
+        layers += [Linear(in_features, out_features), ReLU()]
+    model = Sequential(*layers[:-1])
+    trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.01, momentum=0.9), check_every=int(checked))
+    endless: Iterator[tuple[Any, Any]] = cycle(batches(net))
+    return lambda: trainer.train_step(*next(endless))
+
+
+def microseconds(step: Callable[[], object], num_steps: int) -> float:
+    """The median time of a step: a stall of the machine, which can take a thousand times as long, is one step's."""
+    times = []
+    for _ in range(num_steps):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
