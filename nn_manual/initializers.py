@@ -1,7 +1,8 @@
 """Initialisers: seeded fills of the parameter views, with the distributions of torch.nn.init.
 
-Each fills a weight of shape (fan_out, fan_in). Without one, a model uses its layers' own `reset_parameters`,
-torch's defaults; with one, weights come from it and biases are zero.
+Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, every weight of
+two or more dimensions comes from it, and every `bias` is zero; all other parameters, such as the weight of a
+normalization, still come from `reset_parameters`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, size_of
 
 #: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
 GAINS = {"linear": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
@@ -29,11 +30,29 @@ def _check_gain(gain: float) -> None:
 
 
 class Initializer(ABC):
-    """A distribution for weights."""
+    """A distribution for weights of two or more dimensions."""
 
     @abstractmethod
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
-        """Overwrite `weight`, shape (fan_out, fan_in), with draws from `generator`."""
+        """Overwrite `weight` with draws from `generator`. One whose distribution depends on the fans raises ValueError
+        for a weight without them.
+        """
+
+
+def fans(weight: Array) -> tuple[int, int]:
+    """How many inputs an output of the weight has, and how many outputs an input has, as torch.nn.init counts them:
+
+        fan_in  = weight.shape[1] * receptive_field
+        fan_out = weight.shape[0] * receptive_field
+
+    where receptive_field is the product of all further dimensions, those of a convolution's kernel. Raises ValueError
+    for a weight of fewer than two dimensions.
+    """
+    if weight.ndim < 2:
+        raise ValueError(f"fan_in and fan_out need a weight of two or more dimensions, not one of shape {weight.shape}")
+    num_outputs, num_inputs, *kernel = weight.shape
+    receptive_field = size_of(tuple(kernel))
+    return num_inputs * receptive_field, num_outputs * receptive_field
 
 
 @dataclass(frozen=True)
@@ -67,7 +86,7 @@ class XavierUniform(Initializer):
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with uniform draws."""
-        bound = self.gain * math.sqrt(6 / sum(weight.shape))
+        bound = self.gain * math.sqrt(6 / sum(fans(weight)))
         weight[...] = generator.uniform(-bound, bound, weight.shape)
 
 
@@ -82,7 +101,7 @@ class XavierNormal(Initializer):
 
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws."""
-        weight[...] = generator.normal(0, self.gain * math.sqrt(2 / sum(weight.shape)), weight.shape)
+        weight[...] = generator.normal(0, self.gain * math.sqrt(2 / sum(fans(weight))), weight.shape)
 
 
 @dataclass(frozen=True)
@@ -95,7 +114,7 @@ class _Kaiming(Initializer):
         _check_choice("mode", self.mode, ("fan_in", "fan_out"))
 
     def _standard_deviation(self, weight: Array) -> float:
-        fan_out, fan_in = weight.shape
+        fan_in, fan_out = fans(weight)
         return GAINS[self.nonlinearity] / math.sqrt(fan_in if self.mode == "fan_in" else fan_out)
 
 

@@ -100,7 +100,9 @@ class Sequential(Layer):
             start = stop
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
-        """Draw all parameters anew: from the initializer if there is one, else each layer's default."""
+        """Draw all parameters anew: each layer's default, or where there is an initializer, weights of two or more
+        dimensions from that and every `bias` zero.
+        """
         for _, layer in self.named_layers():
             if self.initializer is None:
                 layer.reset_parameters(generator)
@@ -160,8 +162,10 @@ def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _initialize(layer: Layer, initializer: Initializer, generator: np.random.Generator) -> None:
-    for parameter in vars(layer.param).values():
-        if parameter.ndim >= 2:
-            initializer.fill(parameter, generator)
-        else:
+    # The layer's defaults get a generator of their own, so that what the initializer draws doesn't depend on them.
+    layer.reset_parameters(generator.spawn(1)[0])
+    for name, parameter in vars(layer.param).items():
+        if name == "bias":
             parameter[...] = 0
+        elif parameter.ndim >= 2:
+            initializer.fill(parameter, generator)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual.arrays import BLOCK_SIZE, blocks, carve, namespace, rows, size_of
+from nn_manual.arrays import BLOCK_SIZE, blocks, carve, masked, namespace, rows, size_of
 
 
 def test_namespace_is_the_library_of_the_array() -> None:
@@ -60,3 +60,13 @@ def test_rows_count_every_leading_dimension_as_batch() -> None:
     assert rows(np.zeros(4)).shape == (1, 4)
     assert rows(np.zeros((0, 4))).shape == (0, 4)
     assert rows(np.zeros((2, 0, 4))).shape == (0, 4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_masked_is_where(dtype: str) -> None:
+    numbers = np.array([[np.inf, -np.inf, np.nan, 1.5], [-0.0, -2.5, 1e-40, 1e30]], dtype)
+    for array in (numbers, numbers.T, numbers[:, ::2], numbers[:0], numbers[0, 0, np.newaxis]):
+        for mask in (np.ones(array.shape, bool), np.zeros(array.shape, bool), array > 0):
+            selected = masked(array, mask)
+            assert selected.dtype == dtype
+            np.testing.assert_array_equal(selected, np.where(mask, array, 0))

@@ -19,6 +19,7 @@ from nn_manual.initializers import (
     XavierNormal,
     XavierUniform,
     Zeros,
+    fans,
 )
 
 #: (fan_out, fan_in): 60,000 draws.
@@ -55,6 +56,29 @@ def test_bounds_and_moments_are_torchs(initializer: Initializer, torch_function:
     if "Uniform" in type(initializer).__name__:
         assert np.abs(ours).max() == pytest.approx(np.abs(theirs).max(), rel=1e-3)
         assert np.abs(ours).max() <= math.sqrt(3) * theirs.std() * 1.01
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (6, 3, 4), (8, 3, 5, 2)])
+def test_fans_are_torchs(shape: tuple[int, ...]) -> None:
+    """Those of a convolution's weight, too: (out_channels, in_channels, *kernel)."""
+    assert fans(np.empty(shape)) == torch.nn.init._calculate_fan_in_and_fan_out(torch.empty(shape))
+
+
+@pytest.mark.parametrize(("initializer", "torch_function", "options"), DISTRIBUTIONS, ids=map(repr, INITIALIZERS))
+def test_the_weight_of_a_convolution(initializer: Initializer, torch_function: Any, options: dict[str, Any]) -> None:
+    """60,000 draws again, and the same errors."""
+    shape = (100, 24, 5, 5)
+    weight = np.full(shape, np.nan)
+    initializer.fill(weight, np.random.default_rng(0))
+    theirs = torch_function(torch.empty(shape, dtype=torch.float64), **options, generator=torch.manual_seed(0)).numpy()
+    assert weight.std() == pytest.approx(theirs.std(), rel=0.013)
+    assert weight.std() < 0.2
+
+
+@pytest.mark.parametrize("initializer", INITIALIZERS, ids=repr)
+def test_a_weight_without_fans_is_refused(initializer: Initializer) -> None:
+    with pytest.raises(ValueError, match=r"need a weight of two or more dimensions, not one of shape \(3,\)$"):
+        initializer.fill(np.empty(3), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("initializer", INITIALIZERS, ids=repr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -302,6 +303,47 @@ def test_the_outermost_seed_and_initializer_fill_everything() -> None:
     model = nested(initializer=Constant(0.5))
     for name, value in model.state_dict().items():
         assert np.all(value == (0.5 if name.endswith("weight") else 0))
+
+
+@dataclass(eq=False)
+class Scale(Layer):
+    """output = input * weight + bias: a weight of one dimension, torch's default for a normalization."""
+
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"weight": (3,), "bias": (3,), "slope": ()}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        self.param.weight[...] = 1 + generator.random(3)
+        self.param.bias[...] = 5
+        self.param.slope[...] = 0.25
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return input * self.param.weight + self.param.bias, input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        raise NotImplementedError
+
+
+def test_an_initializer_leaves_other_parameters_to_their_layer() -> None:
+    """It has no say about what isn't a bias and has fewer than two dimensions."""
+    model = Sequential(Scale(), Linear(3, 2), Scale(), seed=1, initializer=Constant(0.5))
+    for scale in (model.layers[0].param, model.layers[2].param):
+        assert np.all((scale.weight >= 1) & (scale.weight < 2))
+        assert scale.bias.tolist() == [0, 0, 0]
+        assert scale.slope == 0.25
+    assert not np.any(model.layers[0].param.weight == model.layers[2].param.weight)
+    assert np.all(model.layers[1].param.weight == 0.5)
+
+
+def test_an_initializers_draws_do_not_depend_on_what_the_layers_draw() -> None:
+    initializer = KaimingNormal()
+    alone = Sequential(Linear(3, 2), seed=1, initializer=initializer)
+    beside = Sequential(Scale(), Linear(3, 2), seed=1, initializer=initializer)
+    np.testing.assert_array_equal(beside.layers[1].param.weight, alone.layers[0].param.weight)
+    np.testing.assert_array_equal(
+        alone.layers[0].param.weight,
+        np.random.default_rng(1).normal(0, np.sqrt(2 / 3), (2, 3)).astype(np.float32),
+    )
 
 
 def test_parameters_can_be_drawn_anew() -> None:

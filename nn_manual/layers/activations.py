@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, masked
 from nn_manual.layers.base import Layer
 
 
@@ -15,11 +15,11 @@ class ReLU(Layer):
     """Rectifier, any shape.
 
         output     = maximum(input, 0)
-        grad_input = grad_output * (output > 0)
+        grad_input = where(output > 0, grad_output, 0)
 
     Derivation: d output / d input is 1 where input > 0 and 0 where input < 0. At input = 0 the function has a
     kink; any value in [0, 1] is a subgradient and torch takes 0. output > 0 exactly where input > 0, so the
-    output is all that backward needs. Raises ValueError for a gradient that is not shaped as the output.
+    output is all that backward needs. `where` and not a product: 0 times an infinite gradient is not a number. Raises ValueError for a gradient that is not shaped as the output.
     """
 
     def forward(self, input: Array) -> tuple[Array, Array]:
@@ -31,8 +31,7 @@ class ReLU(Layer):
         """Pass the gradient where the output is positive."""
         output = saved
         self.check_gradient(grad_output, output.shape)
-        grad_input: Array = grad_output * (output > 0)
-        return grad_input
+        return masked(grad_output, output > 0)
 
     def kink_distance(self, input: Array) -> Array:
         """How far each input is from the kink at 0."""

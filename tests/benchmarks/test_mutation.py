@@ -142,7 +142,7 @@ def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_told(made: 
     assert result.missed == [right]
     assert not result.passed
 
-    wrong = next(mutant for mutant in made[ReLU] if mutant.mutated == "return -grad_input")
+    wrong = next(mutant for mutant in made[ReLU] if mutant.mutated == "return -masked(grad_output, output > 0)")
     blamed = Mutant(ReLU, "backward", "sign", "", "", frozenset({"output"}), wrong.functions)
     result = score(SUBJECTS[ReLU], [blamed])
     assert result.num_caught == 1

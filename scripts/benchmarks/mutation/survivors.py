@@ -31,14 +31,14 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("ReLU.backward", "output = saved", "output = saved * 1.001"): SAME_SIGN,
     (
         "ReLU.backward",
-        "grad_input: Array = grad_output * (output > 0)",
-        "grad_input: Array = grad_output * (output * 1.001 > 0)",
+        "return masked(grad_output, output > 0)",
+        "return masked(grad_output, output * 1.001 > 0)",
     ): SAME_SIGN,
     ("ReLU.backward", "output = saved", "output = saved * 2"): SAME_SIGN,
     (
         "ReLU.backward",
-        "grad_input: Array = grad_output * (output > 0)",
-        "grad_input: Array = grad_output * (output * 2 > 0)",
+        "return masked(grad_output, output > 0)",
+        "return masked(grad_output, output * 2 > 0)",
     ): SAME_SIGN,
     ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
     ("Tanh.backward", "output = saved", "output = -saved"): EVEN,
