@@ -65,7 +65,7 @@ def _train(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
-    with told(config.model, config.layer_folder):
+    with told(config.named_layers().values(), config.layer_folder):
         print(describe(run(config, directory), directory))
     return 0
 
@@ -91,7 +91,7 @@ def _check(options: argparse.Namespace) -> int:
     from nn_manual.running.run import check
 
     config = load_config(options.config, options.overrides)
-    with told(config.model, config.layer_folder):
+    with told(config.named_layers().values(), config.layer_folder):
         return _report(check(config))
 
 

@@ -1,7 +1,7 @@
 """Initialisers: seeded fills of the parameter views, with the distributions of torch.nn.init.
 
-Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, every weight of
-two or more dimensions comes from it, and every `bias` is zero; all other parameters, such as the weight of a
+Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, every
+weight of two or more dimensions comes from it, and every `bias` is zero; all other parameters, such as the weight of a
 normalization, still come from `reset_parameters`.
 """
 

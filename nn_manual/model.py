@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.initializers import Initializer
 from nn_manual.layers.base import Layer
+
+#: The Sequential that each layer is in, by the layer's id. A Sequential that nobody holds any more sets its layers
+#: free; as long as it lives it keeps them alive, so that no other object can have the id.
+_OWNERS: WeakValueDictionary[int, Sequential] = WeakValueDictionary()
 
 
 class Sequential(Layer):
@@ -25,6 +30,10 @@ class Sequential(Layer):
     layer's `param` and `grad` are views into them. A Sequential is itself a Layer and may stand in another one:
     the outermost then owns the memory, and its `seed`, `dtype` and `initializer` fill all of it. Initial values
     are drawn in float64 and rounded, so a float32 model starts at the rounded float64 one.
+
+    A layer can be in one Sequential, and there in one place: in a second one it would lose the memory of the first. So
+    ValueError is raised for one that stands in two places, or that another Sequential holds which is still in use.
+    `copy.deepcopy(model)` has layers and memory of its own.
     """
 
     def __init__(
@@ -37,10 +46,18 @@ class Sequential(Layer):
         _check_types(layers)
         self.layers = layers
         self._check_distinct()
+        self._check_free()
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
         self.initializer = initializer
         self.reset_parameters(np.random.default_rng(seed))
+        self._own()  # last: one that could not be made owns nothing
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, or one that was pickled: its layers' views, which were copied one by one, become views again."""
+        vars(self).update(state)
+        self.bind(self.param_arena, self.grad_arena)
+        self._own()
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
@@ -146,6 +163,19 @@ class Sequential(Layer):
                 raise ValueError(
                     f"layer {name} is the same object as layer {first}: their gradients would overwrite each other"
                 )
+
+    def _check_free(self) -> None:
+        """Raise ValueError for a layer that another Sequential holds."""
+        for index, layer in enumerate(self.layers):
+            if id(layer) in _OWNERS:
+                raise ValueError(
+                    f"layer {index}, {type(layer).__name__}, is in another Sequential already, which would lose it: "
+                    "pass a new layer, or copy.deepcopy(layer)"
+                )
+
+    def _own(self) -> None:
+        for layer in self.layers:
+            _OWNERS[id(layer)] = self
 
 
 def _check_types(layers: tuple[Layer, ...]) -> None:

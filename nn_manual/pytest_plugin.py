@@ -57,10 +57,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def gradient_check() -> Callable[..., None]:
     """`gradient_check(layer, input_shape, dtype, upstream)`: the layer against its reference over every kind of input.
 
-    layer: of this package or your own, a Sequential too; its parameters are drawn anew. input_shape: with the batch
-    first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of nn_manual.check.kinds.KINDS
-    ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test fails, and the message
-    is the report.
+    layer: of this package or your own, a Sequential too; a copy of it is checked, its parameters drawn anew.
+    input_shape: with the batch first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of
+    nn_manual.check.kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test
+    fails, and the message is the report.
     """
     from nn_manual.check.catalogue.catalogue import entry, label, layer_cases
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch  # before any inner run, which unloads again what it was the first to load
+
+from nn_manual import Linear, Sequential
 
 pytest_plugins = ["pytester"]
 
@@ -36,6 +40,16 @@ def without_rounding(line: str) -> str:
     """
     line = re.sub(r"^(\S+ +\S+) +\S+ +\S+ +(1\.0e-12) +\S+$", r"\1 \2", line.strip(" _"))
     return re.sub(r"\d+\.\d{9,}", lambda value: f"{float(value[0]):.9g}", line)
+
+
+def test_a_layer_of_a_model_stays_as_it_is(gradient_check: Callable[..., None]) -> None:
+    """It is a copy of it that is drawn anew and checked."""
+    model = Sequential(Linear(3, 2), dtype="float64")
+    before = model.param_arena.copy()
+    for part in (model.layers[0], model):
+        gradient_check(part, (4, 3))
+    assert np.shares_memory(model.layers[0].param.weight, model.param_arena)
+    np.testing.assert_array_equal(model.param_arena, before)
 
 
 def test_the_example_fails_as_the_page_shows(pytester: pytest.Pytester) -> None:

@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nn_manual.config.leaf import describe, read_leaf
+from nn_manual.config.run_config import Layers
 from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.layers import Layer
@@ -87,7 +88,7 @@ class Builder:
             return None
         if get_origin(inner) is partial:
             return self.optimizer(get_args(inner)[0], node, path)
-        if inner == list[Layer]:
+        if inner == Layers:
             return self.layers(name, node, path)
         if inner in KINDS:
             return self.component(inner, node, path)
@@ -122,7 +123,7 @@ class Builder:
             self.errors.add(place, f"unknown {label} {name!r}{nearest(name, known)}")
             return MISSING
         if known[name] is Sequential:
-            return self.sequential(arguments, f"{path}.{name}")
+            return self.layers(name, arguments, f"{path}.{name}")
         return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
 
     def user_layer(self, name: str, place: Place, arguments: Node, path: str) -> Any:
@@ -153,17 +154,6 @@ class Builder:
             self.errors.add(node.name_place, f"{label} takes a list of layers, not {describe(node.value)}")
             return MISSING
         return [self.component(Layer, item, f"{path}.{index}") for index, item in enumerate(node.value)]
-
-    def sequential(self, node: Node, path: str) -> Any:
-        """A Sequential; where its layers have errors, the list of them, so that their sizes can still be checked."""
-        inner = self.layers("Sequential", node, path)
-        if inner is MISSING or any(layer is MISSING or isinstance(layer, list) for layer in inner):
-            return inner
-        try:
-            return Sequential(*inner)
-        except (ValueError, MemoryError, OverflowError) as error:  # numpy's, for sizes that no memory holds
-            self.errors.add(node.name_place, str(error))
-            return MISSING
 
 
 def _default(field: Field[Any]) -> Any:

@@ -14,12 +14,11 @@ import yaml
 
 from nn_manual.config.build import Builder
 from nn_manual.config.overrides import apply_override
-from nn_manual.config.run_config import RunConfig
+from nn_manual.config.run_config import Layers, RunConfig, inner_layers
 from nn_manual.config.sizes import find_misfits
 from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.config.user_layers import Importer, import_path
 from nn_manual.layers import Layer
-from nn_manual.model import Sequential
 from nn_manual.registry import KINDS
 
 
@@ -56,7 +55,8 @@ def _layer_folder(tree: Node, folder: Path) -> Path:
 
 def dump_config(config: RunConfig) -> str:
     """YAML that `load_config` reads as the same run from any folder: every default is written out."""
-    return dump_yaml({field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init})
+    entries = {field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init}
+    return dump_yaml({**entries, "model": _plain_layers(config.model)})
 
 
 def dump_yaml(entries: dict[str, Any]) -> str:
@@ -66,12 +66,19 @@ def dump_yaml(entries: dict[str, Any]) -> str:
     )
 
 
+def _plain_layers(layers: Layers) -> list[Any]:
+    """A list of layers is the argument of a Sequential."""
+    inner = map(inner_layers, layers)
+    return [
+        _plain(layer) if its_layers is None else {"Sequential": _plain_layers(its_layers)}
+        for layer, its_layers in zip(layers, inner, strict=True)
+    ]
+
+
 def _plain(thing: Any) -> Any:
     """Components as `Name` or `{Name: arguments}`, paths as text, everything else as it is."""
     if isinstance(thing, list):
         return [_plain(item) for item in thing]
-    if isinstance(thing, Sequential):
-        return {"Sequential": _plain(list(thing.layers))}
     if isinstance(thing, partial):
         return {thing.func.__name__: thing.keywords}
     if is_dataclass(thing):

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.config.run_config import RunConfig
+from nn_manual.config.run_config import RunConfig, inner_layers
 from nn_manual.config.tree import Errors, Place
 from nn_manual.data import Dataset, Split
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.model import Sequential
 
 
 def check_sizes(config: RunConfig, split: Split) -> None:
@@ -59,9 +58,10 @@ class _Fit:
         return shape
 
     def layer(self, layer: Any, path: str, shape: Shape | None) -> Shape | None:
-        """The shape after one layer, or after a Sequential or the list of layers of a faulty one."""
-        if isinstance(layer, Sequential | list):
-            return self.model(layer.layers if isinstance(layer, Sequential) else layer, f"{path}.Sequential", shape)
+        """The shape after one layer, or after the list of layers of a Sequential."""
+        inner = inner_layers(layer)
+        if inner is not None:
+            return self.model(inner, f"{path}.Sequential", shape)
         if not isinstance(layer, Layer):
             return None
         if shape is not None:

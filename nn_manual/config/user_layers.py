@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.machinery import PathFinder
@@ -19,7 +19,6 @@ from pydantic.errors import PydanticUserError
 from nn_manual.config.leaf import adapter
 from nn_manual.errors import ConfigError, NNManualError
 from nn_manual.layers import Layer
-from nn_manual.model import Sequential
 from nn_manual.registry import nearest, registry
 
 
@@ -108,8 +107,9 @@ class Importer:
 
 
 @contextmanager
-def told(model: Sequence[Layer], folder: Path | None) -> Iterator[None]:
-    """Raise what goes wrong in a model with layers of the user's own as a ConfigError, which begins file:line.
+def told(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
+    """Raise what goes wrong in a model whose layers, some of them the user's own, are `model` as a ConfigError, which
+    begins file:line.
 
     Where the error isn't theirs, but raised by what had to go on with what they returned, it names them.
     """
@@ -118,7 +118,7 @@ def told(model: Sequence[Layer], folder: Path | None) -> Iterator[None]:
     except NNManualError:
         raise
     except Exception as error:  # a user's own layer may raise anything
-        classes = [type(layer) for layer in _leaves(model)]
+        classes = [type(layer) for layer in model]
         theirs = [owner.__name__ for owner in classes if not owner.__module__.startswith("nn_manual.")]
         told = ConfigError(_describe(error, folder))
         if folder is None or not _own_frames(traceback.extract_tb(error.__traceback__), folder):
@@ -128,14 +128,6 @@ def told(model: Sequence[Layer], folder: Path | None) -> Iterator[None]:
         for note in getattr(error, "__notes__", []):
             told.add_note(note)
         raise told from error
-
-
-def _leaves(model: Sequence[Layer]) -> Iterator[Layer]:
-    for layer in model:
-        if isinstance(layer, Sequential):
-            yield from (inner for _, inner in layer.named_layers())
-        else:
-            yield layer
 
 
 @contextmanager

@@ -19,7 +19,8 @@ class ReLU(Layer):
 
     Derivation: d output / d input is 1 where input > 0 and 0 where input < 0. At input = 0 the function has a
     kink; any value in [0, 1] is a subgradient and torch takes 0. output > 0 exactly where input > 0, so the
-    output is all that backward needs. `where` and not a product: 0 times an infinite gradient is not a number. Raises ValueError for a gradient that is not shaped as the output.
+    output is all that backward needs. `where` and not a product: 0 times an infinite gradient is not a number.
+    Raises ValueError for a gradient that is not shaped as the output.
     """
 
     def forward(self, input: Array) -> tuple[Array, Array]:

@@ -30,7 +30,6 @@ from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.config.files import dump_yaml
 from nn_manual.config.tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.model import Sequential
 from nn_manual.run_directory.files import read_file, read_weights, write_atomically, write_weights
 from nn_manual.running.trainer import Trainer
 
@@ -201,7 +200,7 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
 
 def _trainer(config: RunConfig, directory: Path, tensors: Mapping[str, Array]) -> Trainer:
     """The run's trainer, standing where the step begins. Raises DataError where the tensors aren't the config's."""
-    model = Sequential(*config.model, seed=config.seed, dtype=config.dtype)
+    model = config.new_model()
     optimizer = config.optimizer(model)
     velocity = _named(tensors, VELOCITY)
     try:

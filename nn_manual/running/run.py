@@ -41,7 +41,7 @@ def load(config: RunConfig) -> tuple[Split, Sequential]:
     check_sizes(config, split)
     if config.early_stopping is not None and not len(split.validation.input):
         raise ConfigError("early_stopping watches the validation loss, but there is no validation set")
-    model = Sequential(*config.model, seed=config.seed, dtype=config.dtype, initializer=config.initializer)
+    model = config.new_model()
     if not model.num_parameters:
         raise ConfigError("model: no layer has parameters, there is nothing to train")
     return split, model
@@ -51,14 +51,14 @@ def _check_memory(config: RunConfig) -> None:
     """Raise ConfigError, naming the largest layer, for a model whose parameters and gradients exceed the machine's
     memory. Left to the system, such a model may be granted, and the process killed when it fills what it was given.
     """
-    needed = 2 * sum(layer.num_parameters for layer in config.model) * DTYPES[config.dtype].itemsize
+    layers = config.named_layers()
+    needed = 2 * sum(layer.num_parameters for layer in layers.values()) * DTYPES[config.dtype].itemsize
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > memory:
-        index, largest = max(enumerate(config.model), key=lambda item: item[1].num_parameters)
+        path, largest = max(layers.items(), key=lambda item: item[1].num_parameters)
         raise ConfigError(
-            f"{config.places.get(f'model.{index}', f'model.{index}')}: {largest} has {largest.num_parameters:,} "
-            f"parameters; with their gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has "
-            f"{memory / 2**30:,.0f}"
+            f"{config.places.get(path, path)}: {largest} has {largest.num_parameters:,} parameters; with their "
+            f"gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has {memory / 2**30:,.0f}"
         )
 
 

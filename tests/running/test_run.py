@@ -209,6 +209,25 @@ class TestRefused:
             run(config, tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
+    def test_a_nested_model_that_no_memory_holds(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is refused as a flat one is, before any memory is asked for."""
+        width, zeros = 10**14, np.zeros
+
+        def few_zeros(size: int, dtype: Any) -> Any:
+            assert size < 100, "memory was allocated"
+            return zeros(size, dtype)
+
+        monkeypatch.setattr(np, "zeros", few_zeros)
+        huge = (
+            f"  - Sequential:\n    - Tanh\n    - Sequential: [Linear: {{in_features: 8, out_features: {width}}}]\n"
+            f"  - Linear: {{in_features: {width}, out_features: 8}}"
+        )
+        config = load_config(write_config(tmp_path, CONFIG.replace("  - Tanh", huge)))
+        message = r"small\.yaml:8:20: Linear\(in_features=8, .* has 900,000,000,000,000 parameters; .* GiB"
+        with pytest.raises(ConfigError, match=message):
+            run(config, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
 
 class SabotagedTanh:
     """Tanh's own backward until a given call, a wrong one from then on."""

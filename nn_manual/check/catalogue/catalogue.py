@@ -6,6 +6,7 @@ near zero those of an eps. So each component meets each kind of input with each 
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -163,9 +164,9 @@ def _case(description: str, report: GradientReport) -> Case:
 def layer_cases(
     layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
 ) -> Iterator[Case]:
-    """The layer alone, for each kind of input with each of these kinds of upstream gradient."""
+    """A copy of the layer alone, for each kind of input with each of these kinds of upstream gradient."""
     generator = np.random.default_rng(seed)
-    model = Sequential(layer, seed=seed, dtype=dtype)
+    model = Sequential(copy.deepcopy(layer), seed=seed, dtype=dtype)
     for kind, upstream in itertools.product(KINDS, upstreams):
         model.reset_parameters(generator)  # or parameters of before would pass for today's
         input = draw(kind, input_shape, dtype, generator)
