@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.step.recording import LayerCalls
@@ -13,6 +18,10 @@ from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 #: An explanation holds where it leaves less than this of the largest magnitude. Ten times the tolerance that a correct
 #: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
 EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}
+
+#: Nor does it hold where it leaves more than this of the worst difference: by the bound above anything would explain a
+#: difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
+UNEXPLAINED = 0.1
 
 #: So many positions, rows or columns are listed at most: enough to see a pattern in one line.
 LISTED = 4
@@ -29,6 +38,9 @@ def diagnose(ours: Array, reference: Array, index: tuple[int, ...], calls: Layer
     words = describe_difference(ours, reference, kinks=distance == 0, batch_size=batch_size)
     return f"{words}\n{describe_kinks(distance, index)}"
 
+#: Whether two arrays of one shape are so near to each other that nothing is left to explain.
+Near: TypeAlias = Callable[[Array, Array], bool]
+
 
 @np.errstate(all="ignore")  # what overflows explains nothing
 def describe_difference(
@@ -41,7 +53,8 @@ def describe_difference(
     is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant along an axis, as a
     missing mean or bias leaves it; a sum in place of a product, or an axis lost. Otherwise which positions differ:
     those marked in `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or
-    columns, with what is wrong there, or how many and the first of them.
+    columns, with what is wrong there, or how many and the first of them. Of a single number only a factor that has a
+    name is reported: any other number is some factor of it.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)
@@ -50,16 +63,28 @@ def describe_difference(
     if not np.isfinite(ours).all():
         never = "; it was never written, or added to what was there" if np.isnan(ours).all() else ""
         return f"not finite at {_positions(~np.isfinite(ours))}{never}"
-    if _close(ours, reference):
+    # In float64: the squares of what float32 holds may overflow in it.
+    in_double = ours.astype(np.float64), reference.astype(np.float64)
+    return _values(*in_double, reference.dtype.name, kinks, batch_size)
+
+
+def _values(ours: Array, reference: Array, dtype: str, kinks: Array | None, batch_size: int | None) -> str:
+    """How finite values of one shape differ, which were computed in `dtype`."""
+    worst = float(np.abs(ours - reference).max(initial=0))
+    if worst <= SUM_OF_PRODUCTS[dtype] * np.abs(reference).max(initial=0):
         return "equal up to rounding"
     if not ours.any():
         return "zero everywhere: the gradient was not passed on"
+    wrong = _wrong(ours, reference, dtype, UNEXPLAINED * worst)
+    near = functools.partial(_near, dtype=dtype, most=UNEXPLAINED * worst)
     return (
-        _factor(ours, reference, batch_size)
-        or _transpose(ours, reference)
-        or _term(ours, reference)
-        or _lost_structure(ours, reference)
-        or _places(ours, reference, kinks)
+        _factor(ours, reference, near, EXPLAINED[dtype], batch_size)
+        or _transpose(ours, reference, near)
+        or _term(ours, reference, near)
+        or _lost_structure(ours, reference, near)
+        or _kinks(wrong, kinks)
+        or _part(ours, reference, wrong, dtype, batch_size)
+        or _places(ours, reference, wrong)
     )
 
 
@@ -69,100 +94,112 @@ def describe_kinks(distance: Array, index: tuple[int, ...]) -> str:
     return f"the input is {distance[index]:.2g} from a kink there; the nearest is {distance[nearest]:.2g}, at {nearest}"
 
 
-def _close(ours: Array, reference: Array) -> bool:
-    """Whether nothing but rounding is left between two arrays of one shape."""
-    return not _wrong(ours, reference).any()
+def _near(ours: Array, candidate: Array, dtype: str, most: float = math.inf) -> bool:
+    """Whether no more than rounding in `dtype`, and no more than `most`, is left between two arrays of one shape."""
+    return not _wrong(ours, candidate, dtype, most).any()
 
 
-def _wrong(ours: Array, reference: Array) -> Array:
-    """Where two arrays of one shape differ by more than rounding."""
-    scale = max(np.abs(ours).max(initial=0), np.abs(reference).max(initial=0))
-    wrong: Array = np.abs(ours - reference) > EXPLAINED[reference.dtype.name] * scale
-    return wrong
+def _wrong(ours: Array, candidate: Array, dtype: str, most: float) -> npt.NDArray[np.bool_]:
+    """Where two arrays of one shape differ by more than that. NaN, of which a product may consist, is wrong."""
+    scale = max(np.abs(ours).max(initial=0), np.abs(candidate).max(initial=0))
+    right: npt.NDArray[np.bool_] = np.abs(ours - candidate) <= min(EXPLAINED[dtype] * scale, most)
+    return ~right
 
 
-def _positions(wrong: Array) -> str:
+def _positions(marked: npt.NDArray[np.bool_]) -> str:
     """How many positions are marked, of how many, and the first of them."""
-    indices = [str(tuple(int(i) for i in index)) for index in np.argwhere(wrong)]
-    more = ", ..." if len(indices) > LISTED else ""
-    return f"{len(indices)} of {wrong.size} positions: {', '.join(indices[:LISTED])}{more}"
+    places = np.flatnonzero(marked)
+    first = [str(tuple(int(i) for i in np.unravel_index(place, marked.shape))) for place in places[:LISTED]]
+    more = ", ..." if len(places) > LISTED else ""
+    return f"{len(places)} of {marked.size} positions: {', '.join(first)}{more}"
 
 
 def _shape(ours: Array, reference: Array) -> str:
     """Shapes that differ, and whether the values are right otherwise."""
     sentence = f"shape {ours.shape}, the reference has {reference.shape}"
-    if ours.T.shape == reference.shape and _close(ours.T, reference):
+    near = functools.partial(_near, dtype=reference.dtype.name)
+    ours, reference = ours.astype(np.float64), reference.astype(np.float64)
+    if ours.T.shape == reference.shape and near(ours.T, reference):
         return f"{sentence}: transposed, the values are right"
-    if ours.size == reference.size and _close(ours.reshape(reference.shape), reference):
+    if ours.size == reference.size and near(ours.reshape(reference.shape), reference):
         return f"{sentence}: reshaped, the values are right"
     for num_axes in range(1, ours.ndim + 1):
         for axes in itertools.combinations(range(ours.ndim), num_axes):
             total = ours.sum(axis=axes)
-            if total.size == reference.size and _close(total.reshape(reference.shape), reference):
+            if total.size == reference.size and near(total.reshape(reference.shape), reference):
                 return f"{sentence}: summed over axis {axes}, the values are right; the operand was broadcast along it"
     return sentence
 
 
-def _factor(ours: Array, reference: Array, batch_size: int | None) -> str | None:
+def _factor(ours: Array, reference: Array, near: Near, tolerance: float, batch_size: int | None) -> str | None:
     """ours = factor * reference, the factor by least squares; named where a square or a size gives it."""
-    tolerance = EXPLAINED[reference.dtype.name]
-    factor = float(np.vdot(reference, ours) / np.vdot(reference, reference)) if reference.any() else 0.0
-    if factor == 0 or not _close(ours, factor * reference):
+    unit = np.abs(reference).max() or 1.0  # so that no square overflows, or comes to nothing
+    factor = float(np.vdot(reference / unit, ours / unit) / np.vdot(reference / unit, reference / unit))
+    if factor == 0 or not near(ours, factor * reference):
         return None
-    sign = "the wrong sign" if factor < 0 else ""
     size = abs(factor)
-    if np.isclose(size, 1, rtol=tolerance):
-        return sign
-    sizes = [(length, f"the size of axis {axis}") for axis, length in enumerate(reference.shape)]
-    known = [(2, "the slope of a square"), *sizes, (reference.size, "the number of entries")]
-    known += [(batch_size, "the batch size")] if batch_size else []
-    times = [name for value, name in known if np.isclose(size, value, rtol=tolerance)]
-    divided = [name for value, name in known if np.isclose(1 / size, value, rtol=tolerance)]
-    if times:
-        words = f"{size:.0f} times the reference: {' or '.join(times)}"
-    elif divided:
-        words = f"1/{1 / size:.0f} of the reference: divided by {' or '.join(divided)}"
-    else:
+    if factor < 0 and np.isclose(size, 1, rtol=tolerance):
+        return "the wrong sign"
+    words = _named(size, reference, tolerance, batch_size)
+    if not words:
+        if np.count_nonzero(reference) == 1:
+            return None
         words = f"{size:.6g} times the reference"
-    return f"{sign}, and {words}" if sign else words
+        if f"{size:.6g}" == "1":
+            words = f"(1 {'+' if size > 1 else '-'} {abs(size - 1):.2g}) times the reference"
+    return f"the wrong sign, and {words}" if factor < 0 else words
 
 
-def _transpose(ours: Array, reference: Array) -> str | None:
+def _named(size: float, reference: Array, tolerance: float, batch_size: int | None) -> str:
+    """A factor that a square, a size of the array or the batch gives, or the inverse of one; empty for any other."""
+    known = [(2, "the slope of a square")]
+    known += [(length, f"the size of axis {axis}") for axis, length in enumerate(reference.shape)]
+    known += [(reference.size, "the number of entries")]
+    known += [(batch_size, "the batch size")] if batch_size else []
+    known = [(value, name) for value, name in known if value > 1]
+    times = [name for value, name in known if np.isclose(size, value, rtol=tolerance)]
+    if times:
+        return f"{size:.0f} times the reference: {' or '.join(times)}"
+    divided = [name for value, name in known if np.isclose(1 / size, value, rtol=tolerance)]
+    return f"1/{1 / size:.0f} of the reference: divided by {' or '.join(divided)}" if divided else ""
+
+
+def _transpose(ours: Array, reference: Array, near: Near) -> str | None:
     """ours = reference.T, for a square matrix; another shape's transpose shows in the shape."""
-    if ours.ndim == 2 and ours.shape == ours.T.shape and _close(ours, reference.T):
+    if ours.ndim == 2 and ours.shape == ours.T.shape and near(ours, reference.T):
         return "the transpose of the reference"
     return None
 
 
-def _term(ours: Array, reference: Array) -> str | None:
+def _term(ours: Array, reference: Array, near: Near) -> str | None:
     """ours = reference + a term that is constant along some axes, along which the reference varies; most axes first."""
     for axes in _long_axes(ours):
         term = (ours - reference).mean(axis=axes, keepdims=True)
-        if _close(ours, reference + term) and not _constant(reference, axes):
+        if near(ours, reference + term) and not _constant(reference, axes, near):
             if term.size == 1:
                 return f"the reference plus {term.item():.6g} everywhere"
             return f"the reference plus a term that is constant along axis {axes}: a bias or a mean, extra or missing"
     return None
 
 
-def _lost_structure(ours: Array, reference: Array) -> str | None:
+def _lost_structure(ours: Array, reference: Array, near: Near) -> str | None:
     """ours constant along axes along which the reference varies; or a matrix that is a sum of rows and columns."""
     for axes in _long_axes(ours):
-        if _constant(ours, axes) and not _constant(reference, axes):
+        if _constant(ours, axes, near) and not _constant(reference, axes, near):
             return f"constant along axis {axes}, along which the reference varies: summed or broadcast too early"
-    if ours.ndim == 2 and _sum_of_rows_and_columns(ours) and not _sum_of_rows_and_columns(reference):
+    if ours.ndim == 2 and _sum_of_rows_and_columns(ours, near) and not _sum_of_rows_and_columns(reference, near):
         return "a term for each row plus one for each column: sums, where the reference has a product"
     return None
 
 
-def _constant(array: Array, axes: tuple[int, ...]) -> bool:
+def _constant(array: Array, axes: tuple[int, ...], near: Near) -> bool:
     """Whether all entries along the axes are the same."""
-    return _close(np.broadcast_to(array.mean(axis=axes, keepdims=True), array.shape), array)
+    return near(np.broadcast_to(array.mean(axis=axes, keepdims=True), array.shape), array)
 
 
-def _sum_of_rows_and_columns(matrix: Array) -> bool:
+def _sum_of_rows_and_columns(matrix: Array, near: Near) -> bool:
     """Whether matrix[i, j] = r[i] + c[j], in which case its means are r and c, up to constants."""
-    return _close(matrix.mean(axis=1, keepdims=True) + matrix.mean(axis=0) - matrix.mean(), matrix)
+    return near(matrix.mean(axis=1, keepdims=True) + matrix.mean(axis=0) - matrix.mean(), matrix)
 
 
 def _long_axes(array: Array) -> list[tuple[int, ...]]:
@@ -171,15 +208,28 @@ def _long_axes(array: Array) -> list[tuple[int, ...]]:
     return [choice for count in range(len(axes), 0, -1) for choice in itertools.combinations(axes, count)]
 
 
-def _places(ours: Array, reference: Array, kinks: Array | None) -> str:
-    """Which positions differ: kinks, or part of an axis and what is wrong in that part, or a list."""
-    wrong = _wrong(ours, reference)
-    if kinks is not None and not (wrong & ~kinks).any():
-        return f"differs at ties or kinks only, {_positions(wrong)}"
+def _kinks(wrong: npt.NDArray[np.bool_], kinks: Array | None) -> str | None:
+    """Wrong where the input is tied or at a kink, and nowhere else."""
+    if kinks is None or (wrong & ~kinks).any():
+        return None
+    return f"differs at ties or kinks only, {_positions(wrong)}"
+
+
+def _part(
+    ours: Array, reference: Array, wrong: npt.NDArray[np.bool_], dtype: str, batch_size: int | None
+) -> str | None:
+    """Wrong in a few indices of an axis, and what is wrong in that part."""
     for axis, size in enumerate(wrong.shape):
         indices = np.flatnonzero(wrong.any(axis=tuple(other for other in range(wrong.ndim) if other != axis)))
         if len(indices) < size and len(indices) <= LISTED:
-            part = describe_difference(ours.take(indices, axis), reference.take(indices, axis))
+            part = _values(ours.take(indices, axis), reference.take(indices, axis), dtype, None, batch_size)
             return f"only index {', '.join(map(str, indices))} of axis {axis} differs; there: {part}"
+    return None
+
+
+def _places(ours: Array, reference: Array, wrong: npt.NDArray[np.bool_]) -> str:
+    """How many positions differ, the first of them, and the worst; of a single number the two values."""
     worst = np.unravel_index(np.argmax(np.abs(ours - reference)), ours.shape)
-    return f"{_positions(wrong)}; worst {ours[worst]:.6g}, the reference has {reference[worst]:.6g}"
+    short, exact = ([format(float(array[worst]), spec) for array in (ours, reference)] for spec in (".6g", ".17g"))
+    values = "{}, the reference has {}".format(*(exact if short[0] == short[1] else short))
+    return values if wrong.size == 1 else f"{_positions(wrong)}; worst {values}"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 from nn_manual.check.verdict.diagnosis import describe_difference, describe_kinks
 
 SHAPE = (3, 4)
@@ -142,4 +143,54 @@ def test_an_axis_along_which_both_are_constant_is_not_blamed() -> None:
     assert describe_difference(wrong, right) == (
         "only index 1, 2 of axis 1 differs; there: "
         "8 of 8 positions: (0, 0), (0, 1), (1, 0), (1, 1), ...; worst 2, the reference has 3"
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_fails_the_comparison_is_never_called_equal(dtype: str) -> None:
+    """A difference of three tolerances of the norm, and each explanation is as exact as that asks for."""
+    right = np.random.default_rng(0).normal(size=SHAPE).astype(dtype)
+    right[0, 0] = 4
+    small = 3 * SUM_OF_PRODUCTS[dtype]
+    for wrong, words in [
+        (right * (1 + small), {"float32": "1.00003 times", "float64": "(1 + 3e-12) times"}[dtype]),
+        (right * (1 - small), {"float32": "0.99997 times", "float64": "(1 - 3e-12) times"}[dtype]),
+        (right + 4 * small, "the reference plus"),
+        (right + 4 * small * (np.arange(12) == 5).reshape(SHAPE), "only index 1 of axis 0 differs; there: only"),
+        (right + 4 * small * np.random.default_rng(1).choice([-1, 1], SHAPE), "12 of 12 positions"),
+    ]:
+        assert describe_difference(wrong.astype(dtype), right).startswith(words)
+    assert describe_difference((right * (1 + small / 10)).astype(dtype), right) == "equal up to rounding"
+
+
+@pytest.mark.parametrize("magnitude", [1e-30, 1e30])
+def test_values_whose_squares_float32_cannot_hold(magnitude: float) -> None:
+    right, other = (magnitude * np.random.default_rng(seed).normal(size=SHAPE) for seed in (0, 1))
+    right, other = right.astype(np.float32), other.astype(np.float32)
+    assert describe_difference(3 * right, right) == "3 times the reference: the size of axis 0"
+    assert describe_difference(other, right).startswith("12 of 12 positions")
+    assert describe_difference(other, 0 * right).startswith("12 of 12 positions")
+
+
+def test_of_a_single_number_nothing_is_reported_but_what_has_a_name() -> None:
+    right = np.array(0.3)
+    assert describe_difference(1.7 * right, right) == "0.51, the reference has 0.3"
+    assert describe_difference(right + 1e-9, right) == "0.30000000100000002, the reference has 0.29999999999999999"
+    assert describe_difference(-right, right) == "the wrong sign"
+    assert describe_difference(right / 7, right, batch_size=7) == "1/7 of the reference: divided by the batch size"
+    assert describe_difference(np.array([[0.0, 0.51]]), np.array([[0.0, 0.3]])) == (
+        "only index 1 of axis 1 differs; there: 0.51, the reference has 0.3"
+    )
+
+
+def test_a_size_of_one_is_no_factor() -> None:
+    right = np.random.default_rng(0).normal(size=(1, 5))
+    assert describe_difference(right * (1 + 5e-12), right, batch_size=1) == "(1 + 5e-12) times the reference"
+
+
+def test_the_batch_size_is_named_in_a_part() -> None:
+    right = np.random.default_rng(0).normal(size=SHAPE)
+    wrong = right * np.array([1, 1, 1, 1 / 7])
+    assert describe_difference(wrong, right, batch_size=7) == (
+        "only index 3 of axis 1 differs; there: 1/7 of the reference: divided by the batch size"
     )
