@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,13 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
     The module's parameters have torch's names and share the layer's memory: whichever side writes to them, both see
     it, and any torch optimizer trains them. It works on the CPU, in the layer's dtype, and is differentiable once.
 
+    A deep copy of the module, as an exponential moving average of the parameters makes one, and what torch.save wrote
+    and torch.load(..., weights_only=False) reads, is a module of its own: with its own layer, `module.layer`, and its
+    own memory. load_state_dict copies the values into the memory that is there, except with `assign=True`.
+
     Raises ValueError for a layer whose parameters have no memory yet: the Sequential that it is in gives it to them.
-    The module raises RuntimeError if its parameters were moved to other memory, by `.to(...)` for one.
+    The module raises RuntimeError if its parameters were moved to other memory: by `.to(...)`, or by load_state_dict
+    with `assign=True`.
     """
     if layer.num_parameters and not hasattr(layer, "param"):
         name = type(layer).__name__
@@ -41,11 +47,29 @@ class _Module(torch.nn.Module):
             module.register_parameter(last, torch.nn.Parameter(torch.from_numpy(view)))
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        for name, parameter in self.named_parameters():
-            if parameter.data_ptr() != _parameters(self.layer)[name].ctypes.data:
-                raise RuntimeError(f"parameter {name} no longer shares the memory of {type(self.layer).__name__}'s")
+        for name in self._names_elsewhere():
+            raise RuntimeError(f"parameter {name} no longer shares the memory of {type(self.layer).__name__}'s")
         output: torch.Tensor = _Function.apply(self.layer, input, *self.parameters())  # type: ignore[no-untyped-call] # torch has none
         return output
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, or what was saved: the layer and the parameters arrive with separate memory."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call] # torch has none
+        if any(self._names_elsewhere()):
+            self._share_memory()
+
+    def _names_elsewhere(self) -> Iterator[str]:
+        """The names of the parameters that don't lie in the layer's memory."""
+        views = _parameters(self.layer)
+        return (name for name, own in self.named_parameters() if own.data_ptr() != views[name].ctypes.data)
+
+    def _share_memory(self) -> None:
+        """Give the layer new memory, with the parameters' values, and let the parameters share it."""
+        (dtype,) = {view.dtype for view in _parameters(self.layer).values()}
+        self.layer.bind(np.zeros(self.layer.num_parameters, dtype), np.zeros(self.layer.num_parameters, dtype))
+        for name, parameter in self.named_parameters():
+            shared = torch.from_numpy(_parameters(self.layer)[name])
+            parameter.data = shared.copy_(parameter.detach())
 
 
 class _Function(torch.autograd.Function):
