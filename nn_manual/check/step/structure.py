@@ -10,6 +10,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import LayerCalls, LossCalls, Recording
+from nn_manual.layers.base import Layer
 
 
 def check_structure(recording: Recording, plan: Plan) -> None:
@@ -36,7 +37,14 @@ def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> Non
         if calls.raised and calls.output is None:
             raise CannotCompare(f"{label}: {calls.raised}")
         assert calls.input is not None
-        _check_array(f"{label}: the output", calls.output, calls.layer.output_shape(calls.input.shape), plan.dtype)
+        shape = calls.layer.output_shape(calls.input.shape)
+        inherits = type(calls.layer).output_shape is Layer.output_shape
+        if inherits and isinstance(calls.output, np.ndarray) and calls.output.shape != shape:
+            raise CannotCompare(
+                f"{label}: forward made {calls.output.shape} of {shape}, and {type(calls.layer).__name__} has the "
+                "default output_shape, which says that the shape stays as it is: override output_shape"
+            )
+        _check_array(f"{label}: the output", calls.output, shape, plan.dtype)
         previous = calls
     assert previous is not None  # the checker takes no model without layers
     if loss.prediction is None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nets import batch, net, replace_method
 
-from nn_manual import SGD, GradientChecker, GradientMismatch, MSELoss, Sequential, check_gradients
+from nn_manual import SGD, GradientChecker, GradientMismatch, Layer, Linear, MSELoss, Sequential, check_gradients
 from nn_manual.arrays import Array
 
 
@@ -209,3 +209,23 @@ def test_a_step_that_runs_no_loss_or_no_backward_is_told() -> None:
         pass
     with pytest.raises(GradientMismatch, match="Sequential never ran its first layer"):
         checker.compare()
+
+
+class Halve(Layer):
+    """Every other column, by an author who forgot `output_shape`."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return input[:, ::2].copy(), input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input = np.zeros_like(saved)
+        grad_input[:, ::2] = grad_output
+        return grad_input
+
+
+def test_a_forgotten_output_shape_is_named() -> None:
+    report = check_gradients(Sequential(Linear(3, 4), Halve()), MSELoss(), batch()[0], np.zeros((4, 2), np.float32))
+    assert report.problem == (
+        "1 (Halve): forward made (4, 2) of (4, 4), and Halve has the default output_shape, which says that the shape "
+        "stays as it is: override output_shape"
+    )
