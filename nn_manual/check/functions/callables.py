@@ -5,42 +5,53 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from torch.autograd.function import BackwardCFunction
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
 
 Function: TypeAlias = Callable[..., Any]
+#: Differentiable by autograd, or a pair (forward, backward).
+Checked: TypeAlias = Function | tuple[Function, Function]
 #: Takes the gradient of each differentiable output, by its position, to those of the floating inputs.
-Backward: TypeAlias = Callable[[dict[int, torch.Tensor]], Sequence[torch.Tensor | None]]
+Backward: TypeAlias = Callable[[dict[int, torch.Tensor]], list[Any]]
 
 
-def run_function(
-    function: Function | tuple[Function, Function], inputs: Sequence[Any]
-) -> tuple[list[torch.Tensor], Backward]:
-    """The outputs of a function or pair of them, and its backward."""
+class Forward(NamedTuple):
+    """What a forward returned, what it saved for its backward, as far as that can be seen, and the backward."""
+
+    outputs: list[Any]
+    saved: Any
+    backward: Backward
+
+
+def run_function(function: Checked, inputs: Sequence[Any]) -> Forward:
+    """Run the forward of a function or pair of them."""
     if not isinstance(function, tuple):
         return by_autograd(function, inputs)
     forward, backward = function
-    returned = forward(*inputs)
+    returned = forward(*(input.detach() if isinstance(input, torch.Tensor) else input for input in inputs))
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
     outputs, saved = returned
     as_inputs = as_tensor if any(isinstance(input, torch.Tensor) for input in inputs) else _array
-    return _tensors(outputs), lambda grad_outputs: _tensors(backward(saved, *map(as_inputs, grad_outputs.values())))
+    return Forward(
+        _several(outputs), saved, lambda grad_outputs: _several(backward(saved, *map(as_inputs, grad_outputs.values())))
+    )
 
 
-def by_autograd(function: Function, inputs: Sequence[Any]) -> tuple[list[torch.Tensor], Backward]:
-    """The outputs of a function on tensors, and autograd's way back."""
+def by_autograd(function: Function, inputs: Sequence[Any]) -> Forward:
+    """Run a function on tensors; its backward is autograd's way back."""
     leaves = [as_tensor(input).detach() if is_array(input) else input for input in inputs]
     leaves = [leaf.requires_grad_() if floats(leaf) else leaf for leaf in leaves]
     apply = function.apply if isinstance(function, type) and issubclass(function, torch.autograd.Function) else function
-    outputs = _tensors(apply(*leaves))
+    outputs = _several(apply(*leaves))
 
-    def backward(grad_outputs: dict[int, torch.Tensor]) -> Sequence[torch.Tensor | None]:
+    def backward(grad_outputs: dict[int, torch.Tensor]) -> list[Any]:
         for i in grad_outputs:
             if not outputs[i].requires_grad:
                 raise CannotCompare(
@@ -48,11 +59,31 @@ def by_autograd(function: Function, inputs: Sequence[Any]) -> tuple[list[torch.T
                 )
         floating = [leaf for leaf in leaves if floats(leaf)]
         carrying = [outputs[i] for i in grad_outputs]
-        return torch.autograd.grad(
-            carrying, floating, list(grad_outputs.values()), retain_graph=True, allow_unused=True
+        return list(
+            torch.autograd.grad(carrying, floating, list(grad_outputs.values()), retain_graph=True, allow_unused=True)
         )
 
-    return outputs, backward
+    return Forward(outputs, _saved_in_graph(outputs), backward)
+
+
+def _saved_in_graph(outputs: Sequence[Any]) -> dict[Any, Any]:
+    """What the autograd.Functions behind some outputs saved: their tensors by number, what they set on their contexts
+    by name.
+    """
+    tensors: list[Any] = []
+    attributes: dict[str, Any] = {}
+    seen = set()
+    nodes = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        nodes += [following for following, _ in node.next_functions]
+        if isinstance(node, BackwardCFunction):
+            tensors += node.saved_tensors
+            attributes |= vars(node)
+    return {**dict(enumerate(tensors)), **attributes}
 
 
 @contextmanager
@@ -90,14 +121,22 @@ def is_array(thing: Any) -> bool:
     return isinstance(thing, np.ndarray | torch.Tensor)
 
 
+def dtype_name(array: Any) -> str:
+    """The name of an array's or a tensor's dtype: "float32"."""
+    return str(array.dtype).removeprefix("torch.")
+
+
 def floats(thing: Any) -> bool:
-    """Whether it is an array or tensor of floating numbers: one to differentiate for."""
-    return is_array(thing) and as_tensor(thing).is_floating_point()
+    """Whether it is an array or tensor of real floating numbers: one to differentiate for."""
+    return is_array(thing) and "float" in dtype_name(thing)
 
 
 def as_tensor(array: Any) -> torch.Tensor:
-    """The array as a tensor; memory that torch can use is shared."""
-    return array if isinstance(array, torch.Tensor) else torch.from_numpy(np.asarray(array, order="C"))
+    """The array or number as a tensor; memory that torch can use is shared."""
+    if isinstance(array, torch.Tensor):
+        return array
+    array = np.asarray(array, order="C")
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def _array(tensor: torch.Tensor) -> Array:
@@ -105,14 +144,8 @@ def _array(tensor: torch.Tensor) -> Array:
     return array
 
 
-def _tensors(returned: Any) -> list[Any]:
-    """One output or several, as a list of tensors; None, a gradient that is not there, stays."""
+def _several(returned: Any) -> list[Any]:
+    """What was returned, one or several, as a list; arrays and numbers as tensors, everything else as it is."""
     several = returned if isinstance(returned, tuple | list) else (returned,)
-    return [None if each is None else as_tensor(each) for each in several]
-
-
-def arrays_by_name(names: Sequence[str], things: Sequence[Any]) -> Iterator[tuple[str, Array]]:
-    """The arrays and tensors among `things` by name; the memory of those on the CPU is not copied."""
-    for name, thing in zip(names, things, strict=True):
-        if is_array(thing):
-            yield name, thing if isinstance(thing, np.ndarray) else _array(thing)
+    numbers = np.ndarray | np.generic | int | float | complex
+    return [as_tensor(each) if isinstance(each, numbers) else each for each in several]

@@ -8,16 +8,20 @@ to find out, so it is asked once, and where a step has gone wrong already.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import LayerCalls, Recording
 from nn_manual.layers.base import Layer
+
+#: What may hold values: a function has tensors where a layer has arrays.
+Kind: TypeAlias = Array | torch.Tensor
 
 
 def check_conduct(recording: Recording, plan: Plan) -> None:
@@ -47,7 +51,7 @@ def _check_layer(calls: LayerCalls, tolerance: float) -> None:
     kept = Kept(calls.label, {"its input": input, "grad_output": grad_output})
     output, saved = layer.forward(input)
     kept.check("forward wrote into")
-    kept.add({"its output": output, **{f"what forward saved{place}": array for place, array in _arrays(saved)}})
+    kept.add({"its output": output, **{f"what forward saved{place}": array for place, array in arrays_in(saved)}})
     grads = _run_backward(layer, saved, grad_output)
     kept.check("backward wrote into")
 
@@ -68,21 +72,21 @@ def _run_backward(layer: Layer, saved: Any, grad_output: Array) -> dict[str, Arr
 
 
 class Kept:
-    """Arrays that must stay as they are while a layer works."""
+    """Arrays and tensors that must stay as they are while a layer or a function works."""
 
-    def __init__(self, label: str, arrays: dict[str, Array]) -> None:
+    def __init__(self, label: str, arrays: Mapping[str, Kind]) -> None:
         self.label = label
-        self._kept: list[tuple[str, Array, Array]] = []
+        self._kept: list[tuple[str, Kind, Kind]] = []
         self.add(arrays)
 
-    def add(self, arrays: dict[str, Array]) -> None:
+    def add(self, arrays: Mapping[str, Kind]) -> None:
         """Remember the values of arrays, each under what it is called."""
-        self._kept += [(what, array, array.copy()) for what, array in arrays.items()]
+        self._kept += [(what, array, copy.deepcopy(array)) for what, array in arrays.items()]
 
     def check(self, deed: str) -> None:
         """Raise CannotCompare for the first that is no longer what it was."""
         for what, array, before in self._kept:
-            if not np.array_equal(array, before, equal_nan=True):
+            if not _equal(array, before):
                 raise CannotCompare(f"{self.label}: {deed} {what}")
 
 
@@ -94,13 +98,21 @@ def _check_same(method: str, first: dict[str, Array], again: dict[str, Array], t
             raise CannotCompare(f"{method} is not deterministic: run twice on the same, {name} differs")
 
 
-def _arrays(saved: Any, place: str = "") -> Iterator[tuple[str, Array]]:
-    """Every array in what a forward saved, and where it is in it."""
+def _equal(array: Kind, before: Kind) -> bool:
+    if isinstance(array, torch.Tensor):
+        return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
+    return np.array_equal(array, before, equal_nan=True)
+
+
+def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, Kind]]:
+    """Every array and tensor in what a forward saved, and where it is in it."""
     if isinstance(saved, np.ndarray):
         yield place, saved
+    elif isinstance(saved, torch.Tensor):
+        yield place, saved.detach()
     elif isinstance(saved, (tuple, list)):
         for index, item in enumerate(saved):
-            yield from _arrays(item, f"{place}[{index}]")
+            yield from arrays_in(item, f"{place}[{index}]")
     elif isinstance(saved, dict):
         for key, item in saved.items():
-            yield from _arrays(item, f"{place}[{key!r}]")
+            yield from arrays_in(item, f"{place}[{key!r}]")

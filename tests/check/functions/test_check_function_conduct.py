@@ -1,0 +1,188 @@
+"""check_function: what a function does beside computing: what it writes into, and what it keeps from run to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import check_function
+from nn_manual.arrays import Array
+from nn_manual.check.functions.callables import Function
+
+#: What the functions below keep where they must not.
+KEPT: dict[str, Any] = {}
+
+
+def definition(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x > 0, x * x, 0)
+
+
+def forward(x: Array) -> tuple[Array, Array]:
+    return np.where(x > 0, x * x, 0), x
+
+
+def backward(x: Array, grad_output: Array) -> Array:
+    return np.where(x > 0, 2 * x, 0) * grad_output
+
+
+def forward_saves_the_gradient(x: Array) -> tuple[Array, Any]:
+    return forward(x)[0], {"slope": 2 * np.maximum(x, 0)}
+
+
+def backward_scales_the_saved_gradient(saved: Any, grad_output: Array) -> Array:
+    saved["slope"] *= grad_output
+    grad: Array = saved["slope"]
+    return grad
+
+
+def backward_returns_one_buffer(x: Array, grad_output: Array) -> Array:
+    buffer: Array = KEPT.setdefault("gradient", np.empty_like(x))
+    buffer[...] = backward(x, grad_output)
+    return buffer
+
+
+def forward_returns_one_buffer(x: Array) -> tuple[Array, Array]:
+    buffer = KEPT.setdefault("output", np.empty_like(x))
+    buffer[...] = forward(x)[0]
+    return buffer, x
+
+
+def forward_saves_into_one_buffer(x: Array) -> tuple[Array, Array]:
+    buffer = KEPT.setdefault("saved", np.empty_like(x))
+    buffer[...] = x
+    return forward(x)[0], buffer
+
+
+def forward_keeps_its_input(x: Array) -> tuple[Array, None]:
+    KEPT["x"] = x
+    return forward(x)[0], None
+
+
+def backward_uses_the_kept_input(_: None, grad_output: Array) -> Array:
+    return backward(KEPT["x"], grad_output)
+
+
+def forward_queues_its_input(x: Array) -> tuple[Array, None]:
+    KEPT.setdefault("queue", []).append(x)
+    return forward(x)[0], None
+
+
+def backward_takes_from_the_queue(_: None, grad_output: Array) -> Array:
+    return backward(KEPT["queue"].pop(), grad_output)
+
+
+def forward_counts(x: Array) -> tuple[Array, Array]:
+    KEPT["count"] = KEPT.get("count", 0) + 1
+    return forward(x)[0] * (KEPT["count"] < 2), x
+
+
+MISCONDUCT: list[tuple[Function, Function, str]] = [
+    (
+        forward_saves_the_gradient,
+        backward_scales_the_saved_gradient,
+        "backward wrote into what forward saved['slope']",
+    ),
+    (forward, backward_returns_one_buffer, "backward wrote into the grad_x that it returned before"),
+    (forward_returns_one_buffer, backward, "forward, run again on other values, overwrote its output"),
+    (forward_saves_into_one_buffer, backward, "forward, run again on other values, overwrote what forward saved"),
+    (
+        forward_keeps_its_input,
+        backward_uses_the_kept_input,
+        "grad_x, random upstream differs when forward ran again, on other values, before backward: "
+        "what backward needs must travel in `saved`, or on the context",
+    ),
+    (forward_queues_its_input, backward_takes_from_the_queue, "backward raised IndexError: pop from empty list"),
+    (forward_counts, backward, "output differs when forward runs twice on the same inputs"),
+]
+
+
+@pytest.mark.parametrize(("forward", "backward", "words"), MISCONDUCT)
+def test_a_pair_that_misbehaves_is_named(forward: Function, backward: Function, words: str) -> None:
+    KEPT.clear()
+    report = check_function((forward, backward), definition, [np.random.default_rng(0).standard_normal((4, 3))])
+    assert report.problem == f"{forward.__name__} and {backward.__name__}: {words}"
+
+
+class Slope(torch.autograd.Function):
+    """The gradient is computed in forward; backward scales it as `scale` says."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+        context.save_for_backward(2 * x.clamp(min=0))
+        context.kept = KEPT["kept"] = x.detach().clone()
+        return definition(x)
+
+    @staticmethod
+    def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        return scale(context, grad_output)
+
+
+def scale(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+    (slope,) = context.saved_tensors
+    return torch.mul(slope, grad_output)
+
+
+def scale_in_place(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+    (slope,) = context.saved_tensors
+    return torch.mul(slope, grad_output, out=slope)
+
+
+def scale_behind_the_back_of_autograd(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+    (slope,) = context.saved_tensors
+    slope.numpy()[...] *= grad_output.numpy()
+    return torch.clone(slope)
+
+
+def write_into_an_attribute(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+    (slope,) = context.saved_tensors
+    context.kept.zero_()
+    return torch.mul(slope, grad_output)
+
+
+def use_the_last_input(_: Any, grad_output: torch.Tensor) -> torch.Tensor:
+    return torch.mul(2 * KEPT["kept"].clamp(min=0), grad_output)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (scale_in_place, "backward wrote into what forward saved[0]"),
+        (scale_behind_the_back_of_autograd, "backward wrote into what forward saved[0]"),
+        (write_into_an_attribute, "backward wrote into what forward saved['kept']"),
+        (use_the_last_input, "grad_x, random upstream differs when forward ran again, on other values"),
+    ],
+)
+def test_an_autograd_function_that_misbehaves_is_named(
+    wrong: Function, words: str, deep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = Slope.apply(3 * x).sin()  # type: ignore[no-untyped-call] # torch has none
+        return output
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        return definition(3 * x).sin()
+
+    checked, right = (function, reference) if deep else (Slope, definition)
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    assert check_function(checked, right, [x]).passed
+    monkeypatch.setitem(globals(), "scale", wrong)
+    problem = check_function(checked, right, [x]).problem or ""
+    assert words in problem
+    assert problem.startswith("function" if deep else "Slope")
+
+
+def test_other_values_may_be_none_that_the_function_takes() -> None:
+    """Rolled and smaller, a matrix has no Cholesky factor any more, and a probability isn't one."""
+
+    def only_probabilities(x: torch.Tensor) -> torch.Tensor:
+        if not torch.allclose(x.sum(-1), torch.ones(())):
+            raise ValueError("no probabilities")
+        return x.log()
+
+    x = torch.rand(4, 3, generator=torch.Generator().manual_seed(0))
+    assert check_function(only_probabilities, torch.log, [x / x.sum(-1, keepdim=True)]).passed
+    assert check_function(torch.linalg.cholesky, torch.linalg.cholesky, [x.mT @ x + torch.eye(3)]).passed
