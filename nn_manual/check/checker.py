@@ -23,7 +23,7 @@ from nn_manual.check.step.pairs import pairs
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import CallFailed, Recording
 from nn_manual.check.step.reference import differentiate
-from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.structure import check_output_shapes, check_structure
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
@@ -243,6 +243,7 @@ class GradientChecker:
             raise CannotCompare(f"Sequential never ran its first layer, {calls.label}")
         shape = calls.input.shape
         if shape not in self._plans:
+            check_output_shapes(self.recorded)
             self._plans[shape] = Plan(
                 self.model,
                 self.loss,

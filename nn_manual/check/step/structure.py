@@ -26,6 +26,22 @@ def check_structure(recording: Recording, plan: Plan) -> None:
         _check_backward(recording.layers, recording.loss, plan)
 
 
+def check_output_shapes(recording: Recording) -> None:
+    """Raise CannotCompare for a layer that makes another shape of its input and has no `output_shape` of its own that
+    says so: a plan of the step would believe it, and blame the layer after it.
+    """
+    for calls in recording.layers:
+        if type(calls.layer).output_shape is not Layer.output_shape:
+            continue
+        input, output = calls.input, calls.output
+        if isinstance(input, np.ndarray) and isinstance(output, np.ndarray) and output.shape != input.shape:
+            raise CannotCompare(
+                f"{calls.label}: forward made {output.shape} of {input.shape}, and "
+                f"{type(calls.layer).__name__} has the default output_shape, which says that the shape stays as it is: "
+                "override output_shape"
+            )
+
+
 def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
     previous: LayerCalls | None = None
     for calls in layers:
@@ -37,14 +53,7 @@ def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> Non
         if calls.raised and calls.output is None:
             raise CannotCompare(f"{label}: {calls.raised}")
         assert calls.input is not None
-        shape = calls.layer.output_shape(calls.input.shape)
-        inherits = type(calls.layer).output_shape is Layer.output_shape
-        if inherits and isinstance(calls.output, np.ndarray) and calls.output.shape != shape:
-            raise CannotCompare(
-                f"{label}: forward made {calls.output.shape} of {shape}, and {type(calls.layer).__name__} has the "
-                "default output_shape, which says that the shape stays as it is: override output_shape"
-            )
-        _check_array(f"{label}: the output", calls.output, shape, plan.dtype)
+        _check_array(f"{label}: the output", calls.output, calls.layer.output_shape(calls.input.shape), plan.dtype)
         previous = calls
     assert previous is not None  # the checker takes no model without layers
     if loss.prediction is None:

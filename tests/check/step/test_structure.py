@@ -223,8 +223,10 @@ class Halve(Layer):
         return grad_input
 
 
-def test_a_forgotten_output_shape_is_named() -> None:
-    report = check_gradients(Sequential(Linear(3, 4), Halve()), MSELoss(), batch()[0], np.zeros((4, 2), np.float32))
+@pytest.mark.parametrize("after", [[], [Linear(2, 2)]])
+def test_a_forgotten_output_shape_is_named(after: list[Layer]) -> None:
+    model = Sequential(Linear(3, 4), Halve(), *after)
+    report = check_gradients(model, MSELoss(), batch()[0], np.zeros((4, 2), np.float32))
     assert report.problem == (
         "1 (Halve): forward made (4, 2) of (4, 4), and Halve has the default output_shape, which says that the shape "
         "stays as it is: override output_shape"
