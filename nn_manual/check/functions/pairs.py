@@ -127,7 +127,9 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
             kept.check(f"{doing} wrote into")
         if len(grads) != len(floating):
             names = ", ".join(f"grad_{name}" for name in floating)
-            raise CannotCompare(f"{label}: backward returned {len(grads)} gradients, for {names}")
+            raise CannotCompare(
+                f"{label}: backward returned {len(grads)} gradients instead of {len(floating)}: {names}"
+            )
         for name, grad, their_grad in zip(floating, grads, theirs.backward(grad_outputs), strict=True):
             if grad is None and their_grad is None:
                 continue  # both say that nothing depends on this input

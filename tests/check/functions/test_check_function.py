@@ -155,7 +155,7 @@ def _writes_input(x: Any, weight: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("wrong_backward", "wrong_forward", "problem"),
     [
-        (lambda s, g: backward(s, g)[0], forward, "backward returned 1 gradients, for grad_x, grad_weight"),
+        (lambda s, g: backward(s, g)[0], forward, "backward returned 1 gradients instead of 2: grad_x, grad_weight"),
         (lambda s, g: (backward(s, g)[0][:2], g), forward, "grad_x, random upstream: "),
         (lambda s, g: tuple(a.astype("float32") for a in backward(s, g)), forward, "float32, the reference's float64"),
         (lambda s, g: 1 / 0, forward, "backward raised ZeroDivisionError: division by zero"),  # noqa: ARG005
@@ -170,78 +170,6 @@ def test_a_function_that_misbehaves_is_named(wrong_backward: Function, wrong_for
     report = check_pair(wrong_backward, wrong_forward)
     assert not report.passed
     assert problem in (report.problem or "")
-
-
-@pytest.mark.parametrize("as_input", [np.asarray, torch.from_numpy])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_number_is_an_array_of_no_dimensions(as_input: Function, dtype: str) -> None:
-    """A loss: its output is a number, and so are one of its inputs and the gradient for that."""
-
-    def loss(x: Any, temperature: Any) -> tuple[Any, Any]:
-        return (temperature * x**2).mean(), (x, temperature)
-
-    def grads(saved: Any, grad_output: Any) -> tuple[Any, Any]:
-        x, temperature = saved
-        return 2 * x * temperature * grad_output / 12, (x**2).mean() * grad_output
-
-    def definition(x: torch.Tensor, temperature: torch.Tensor) -> torch.Tensor:
-        return (temperature * x**2).mean()
-
-    inputs = [as_input(values(4, 3, dtype=dtype)), as_input(np.array(1.5, dtype))]
-    assert check_function(definition, definition, inputs).passed
-    report = check_function((loss, grads), definition, inputs)
-    assert report.passed
-    assert [c.shape for c in report.comparisons] == [(), (4, 3), (), (4, 3), ()]
-    wrong = check_function((loss, lambda saved, grad: (grads(saved, grad)[0], 3 * grad)), definition, inputs)
-    assert [c.name for c in wrong.failures] == [f"grad_temperature, {kind} upstream" for kind in ("random", "negative")]
-    of_sum = check_function((lambda x, t: (4 * loss(x, t)[0], (x, t)), grads), definition, inputs)
-    assert of_sum.diagnosis == "4 times the reference: the batch size"
-
-
-def test_gradients_are_compared_as_they_were_returned() -> None:
-    """A gradient that the second backward overwrites is not the first one's."""
-    buffer = np.empty((4, 3))
-
-    def into_buffer(saved: Any, grad_output: Any) -> Any:
-        buffer[...] = 2 * saved * grad_output
-        return buffer
-
-    report = check_function((lambda x: (x**2, x), into_buffer), square, [values(4, 3)])
-    assert report.problem == "<lambda> and into_buffer: backward wrote into the grad_x that it returned before"
-
-
-def test_what_is_complex_is_refused() -> None:
-    x, z = values(3), values(3) + 1j
-    with pytest.raises(TypeError, match="must all be float32 or all float64, not complex128, float64"):
-        check_function(lambda x, z: x * abs(z), lambda x, z: x * abs(z), [x, z])
-    with pytest.raises(TypeError, match="output 0 of the reference is complex128"):
-        check_function(lambda x: x * 1j, lambda x: x * 1j, [x])
-    report = check_function(lambda x: x * 1j, square, [x])
-    assert report.problem == "<lambda>: output is complex128, the reference's float64"
-
-
-def test_what_is_no_array_is_named() -> None:
-    x = values(3)
-    with pytest.raises(TypeError, match="output 1 of the reference is NoneType, not an array or tensor"):
-        check_function(lambda x: x, lambda x: (x, None), [x])
-    assert check_function(lambda x: {"y": x}, square, [x]).problem == "<lambda>: output is dict, not an array or tensor"
-    problem = check_function((lambda x: (x**2, x), lambda *_: "none"), square, [x]).problem or ""
-    assert problem.endswith("grad_x, random upstream is str, not an array or tensor")
-
-
-def test_views_of_every_kind_are_arrays() -> None:
-    """What numpy code returns: broadcast, read-only, reversed; and torch's sparse gradients."""
-    frozen = values(4, 3)
-    frozen.flags.writeable = False
-    assert check_function(
-        (lambda x: (x.sum(), x), lambda x, grad: np.broadcast_to(grad, x.shape)), lambda x: x.sum(), [frozen]
-    ).passed
-    assert check_function((lambda x: (x[::-1], 0), lambda _, grad: grad[::-1]), lambda x: x.flip(0), [frozen]).passed
-
-    def lookup(weight: torch.Tensor, *, sparse: bool = False) -> torch.Tensor:
-        return torch.nn.functional.embedding(torch.tensor([0, 2, 2]), weight, sparse=sparse)
-
-    assert check_function(lambda weight: lookup(weight, sparse=True), lookup, [frozen]).passed
 
 
 def test_an_output_outside_of_autograd_is_named() -> None:
