@@ -16,6 +16,7 @@ from benchmarks.mutation.score import Score, score
 from benchmarks.mutation.smallest import ERRORS, smallest, tensors
 from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.survivors import SURVIVORS
+from benchmarks.processes import ROOT
 from benchmarks.random_nets import random_run
 from nn_manual.arrays import DTYPES, Shape, size_of
 from nn_manual.check.step.plan import Plan
@@ -29,6 +30,8 @@ from nn_manual.running.trainer import Trainer
 #: The smallest relative error that must be caught always.
 SMALLEST = {"float32": 1e-4, "float64": 1e-10}
 
+#: The runs that are searched for false alarms.
+CONFIGS = sorted((ROOT / "config").glob("*.yaml"))
 #: So many elements must be compared in the training of each config, in each dtype, with no false alarm.
 NUM_ELEMENTS = 10_000_000
 SEEDS = (0, 1, 2)
@@ -126,7 +129,7 @@ def false_alarms() -> bool:
     """Training runs of every config in which nothing is wrong."""
     print(f"{'false alarms':22} {'dtype':8} {'steps':>8} {'elements':>12} {'mismatches':>11} {'rounding':>9}")
     num_mismatches = 0
-    for path in sorted(Path(__file__).parent.parent.glob("config/*.yaml")):
+    for path in CONFIGS:
         for dtype in DTYPES:
             tally = Tally()
             try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from itertools import cycle, pairwise
+from typing import Any
 
 import numpy as np
 
-from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, Loss, MSELoss, ReLU, Sequential, Tanh, TraceLoss, Trainer
+from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.registry import registry
 from nn_manual.running.trainer import Step
 
 #: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
@@ -16,13 +19,14 @@ WIDTHS = (1, 2, 3, 5, 8, 16, 20)
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: Few batches are learned by heart, until a loss of which no digit is left.
 NUM_BATCHES = (1, 4, 16)
-LOSSES: tuple[Loss, ...] = (
-    CrossEntropyLoss(),
-    CrossEntropyLoss("sum"),
-    CrossEntropyLoss(label_smoothing=0.1),
-    MSELoss(),
-    MSELoss("sum"),
-    TraceLoss(),
+LOSSES: tuple[Loss, ...] = tuple(
+    example for loss_class in registry(Loss).values() for example in loss_class.examples()  # type: ignore[attr-defined]
+)
+#: The layers that fit behind any Linear, because they need no sizes.
+ACTIVATIONS: tuple[type[Any], ...] = tuple(
+    layer_class
+    for layer_class in registry(Layer).values()
+    if layer_class is not Sequential and all(field.default is not MISSING for field in fields(layer_class))
 )
 
 
@@ -50,7 +54,7 @@ def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
     for in_features, out_features in pairwise(widths):
         layers += [
             Linear(in_features, out_features, bias=generator.random() < 0.75),
-            (ReLU, Tanh)[generator.integers(2)](),
+            ACTIVATIONS[generator.integers(len(ACTIVATIONS))](),
         ]
     return layers if generator.random() < 0.2 else layers[:-1]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.mutation import replacing
 
-from nn_manual import Layer, Linear, ReLU, Sequential, Tanh
+from nn_manual import Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
 
 # Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
@@ -30,23 +31,14 @@ def batch(dtype: str = "float32", seed: int = 0) -> tuple[Array, Array]:
 
 def break_gradient(part: Any, name: str, change: Change) -> None:
     """Have `change` spoil one gradient of a layer ("grad_input" or "grad_" and a parameter) or of a loss."""
-    if not isinstance(part, Layer):
-        method = {"grad_prediction": "backward", "grad_target": "backward_target"}[name]
-        replace_method(part, method, lambda right, self, saved: change(right(self, saved)))
-    elif name == "grad_input":
-        replace_method(part, "backward", lambda right, *arguments: change(right(*arguments)))
-    else:
-
-        def spoiled(right: Callable[..., None], self: Layer, saved: Any, grad_output: Array) -> None:
-            right(self, saved, grad_output)
-            grad = getattr(self.grad, name.removeprefix("grad_"))
-            grad[...] = change(grad.copy())
-
-        replace_method(part, "backward_parameters", spoiled)
+    part.__class__ = replacing.change_gradient(type(part), name, change)
 
 
 def replace_method(part: Any, method: str, replacement: Callable[..., Any]) -> None:
-    """Give one object a class of its own, of the same name, with `replacement`: it is handed the right method first."""
+    """Replace a method of one object: `replacement` is handed the right one first."""
     right = getattr(type(part), method)
-    methods = {method: lambda self, *arguments: replacement(right, self, *arguments)}
-    part.__class__ = type(type(part).__name__, (type(part),), methods)
+
+    def replaced(self: Any, *arguments: Any) -> Any:
+        return replacement(right, self, *arguments)
+
+    part.__class__ = replacing.replace_method(type(part), method, replaced)

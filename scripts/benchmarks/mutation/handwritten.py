@@ -1,6 +1,7 @@
-"""Wrong backward passes written by hand: the mistakes that people make, at least ten for each layer and each loss.
+"""Wrong backward passes written by hand: the mistakes that people make, ten or more of each class that stands here.
 
-Each is a formula for one gradient that takes the place of the right one, everything else staying as it is.
+Each is a formula for one gradient that takes the place of the right one, everything else staying as it is. A class that
+does not stand here has the mistakes that are made by rule.
 """
 
 # ruff: noqa: ARG005 - the formulas of one table take the same arguments, and being wrong, many leave some out
@@ -8,20 +9,14 @@ Each is a formula for one gradient that takes the place of the right one, everyt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from benchmarks.mutation.mutants import Mutant
+from benchmarks.mutation.replacing import Formula, method_of, replace_gradient
 from nn_manual.arrays import Array, rows
-from nn_manual.layers import Layer, Linear, ReLU, Tanh
+from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
-
-#: What a layer's wrong formula is given: the layer, what it saved, and the gradient of its output.
-LayerFormula = Callable[[Any, Any, Array], Array]
-
-#: What a loss's wrong formula is given: the loss, and what it saved.
-LossFormula = Callable[[Any, Any], Array]
 
 
 def _batch(loss: Loss, array: Array) -> int:
@@ -42,7 +37,7 @@ def _expected(log_probability: Array, target: Array, smoothing: float) -> Array:
     return expected
 
 
-LAYERS: dict[type[Layer], dict[str, dict[str, LayerFormula]]] = {
+LAYERS: dict[type, dict[str, dict[str, Formula]]] = {
     ReLU: {
         "grad_input": {
             "the derivative is lost": lambda relu, output, grad: grad.copy(),
@@ -113,7 +108,7 @@ LAYERS: dict[type[Layer], dict[str, dict[str, LayerFormula]]] = {
 }
 
 #: MSELoss and TraceLoss save prediction - target; their right formula is 2 * difference, and / N for a mean.
-SQUARES: dict[str, LossFormula] = {
+SQUARES: dict[str, Formula] = {
     "the 2 is lost": lambda loss, difference: difference / _count(loss, difference),
     "the sign": lambda loss, difference: -2 * difference / _count(loss, difference),
     "1/N is lost, or one too many": lambda loss, difference: (
@@ -135,7 +130,14 @@ SQUARES: dict[str, LossFormula] = {
 }
 
 
-def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Array, Array, Array], Array]) -> LossFormula:
+def _negative(formula: Formula) -> Formula:
+    return lambda loss, saved: -formula(loss, saved)
+
+
+NEGATIVE_SQUARES = {description: _negative(formula) for description, formula in SQUARES.items()}
+
+
+def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Array, Array, Array], Array]) -> Formula:
     """A formula of the loss, the probabilities p, the expected ones q, and the target; divided by the batch."""
 
     def formula(loss: CrossEntropyLoss, saved: tuple[Array, Array]) -> Array:
@@ -146,7 +148,7 @@ def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Array, Array, Array], Arra
     return formula
 
 
-CROSS_ENTROPY: dict[str, LossFormula] = {
+CROSS_ENTROPY: dict[str, Formula] = {
     "minus onehot is lost": _cross_entropy(lambda loss, p, q, target: p),
     "the softmax is lost": _cross_entropy(lambda loss, p, q, target: -q),
     "the sign": _cross_entropy(lambda loss, p, q, target: q - p),
@@ -169,49 +171,17 @@ CROSS_ENTROPY: dict[str, LossFormula] = {
     "the target's class alone": _cross_entropy(lambda loss, p, q, target: (p - q) * _onehot(p, target)),
 }
 
-LOSSES: dict[type[Loss], dict[str, dict[str, LossFormula]]] = {
-    MSELoss: {"grad_prediction": SQUARES, "grad_target": SQUARES},
-    TraceLoss: {"grad_prediction": SQUARES, "grad_target": SQUARES},
+LOSSES: dict[type, dict[str, dict[str, Formula]]] = {
+    MSELoss: {"grad_prediction": SQUARES, "grad_target": NEGATIVE_SQUARES},
+    TraceLoss: {"grad_prediction": SQUARES, "grad_target": NEGATIVE_SQUARES},
     CrossEntropyLoss: {"grad_prediction": CROSS_ENTROPY},
 }
 
 
 def handwritten(owner: type) -> Iterator[Mutant]:
-    """The wrong backward passes of a layer or a loss, none for anything else."""
-    if owner in LAYERS:
-        for tensor, formulas in LAYERS[owner].items():
-            for description, formula in formulas.items():
-                yield _mutant(owner, tensor, description, *_wrong_layer(owner, tensor, formula))
-    for tensor, formulas_of_loss in LOSSES.get(owner, {}).items():
-        for description, loss_formula in formulas_of_loss.items():
-            method = "backward" if tensor == "grad_prediction" else "backward_target"
-            yield _mutant(owner, tensor, description, method, _wrong_loss(tensor, loss_formula))
-
-
-def _mutant(owner: type, tensor: str, description: str, method: str, function: Callable[..., Any]) -> Mutant:
-    mistake = f"{tensor}: {description}"
-    return Mutant(owner, method, "by hand", tensor, mistake, frozenset({tensor}), {method: function})
-
-
-def _wrong_layer(owner: type[Any], tensor: str, formula: LayerFormula) -> tuple[str, Callable[..., Any]]:
-    """The method that computes a tensor and one that computes it wrong, before the right one computes the others."""
-    method = "backward" if tensor == "grad_input" else "backward_parameters"
-    right = getattr(owner, method)
-    parameter = tensor.removeprefix("grad_")
-
-    def wrong(self: Any, saved: Any, grad_output: Array) -> Any:
-        if parameter != "input" and parameter not in self.parameter_shapes():
-            return right(self, saved, grad_output)
-        value = formula(self, saved, grad_output)
-        grad_input = right(self, saved, grad_output)
-        if parameter == "input":
-            return value
-        getattr(self.grad, parameter)[...] = value
-        return grad_input
-
-    return method, wrong
-
-
-def _wrong_loss(tensor: str, formula: LossFormula) -> Callable[..., Any]:
-    sign = -1 if tensor == "grad_target" else 1
-    return lambda self, saved: sign * formula(self, saved)
+    """The wrong backward passes of a layer or a loss; none of a class that has none here."""
+    for tensor, formulas in (LAYERS | LOSSES).get(owner, {}).items():
+        for description, formula in formulas.items():
+            changed = replace_gradient(owner, tensor, formula)
+            mistake, method = f"{tensor}: {description}", method_of(owner, tensor)
+            yield Mutant(owner, method, "by hand", tensor, mistake, frozenset({tensor}), changed)

@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.mutation.observing import head, observe, statements
 from benchmarks.mutation.operators import mistakes, replaced
+from benchmarks.mutation.replacing import replace_method
 
 #: For each element that a method returns, the names of the tensors that come of it.
 Returns = tuple[frozenset[str], ...]
@@ -25,7 +26,8 @@ class Mutant:
     """A mistake in a method.
 
     `tensors` are the names of what it can make wrong ("grad_weight", "output", ...), one of which must be named first;
-    `line` and `mutated` are the line as it was and with the mistake in it. `functions` replace the methods.
+    `line` and `mutated` are the line as it was and with the mistake in it. `changed` is a subclass of the owner, of the
+    same name, with the mistake.
     """
 
     owner: type
@@ -34,11 +36,7 @@ class Mutant:
     line: str
     mutated: str
     tensors: frozenset[str]
-    functions: dict[str, Callable[..., Any]]
-
-    def install(self) -> Any:
-        """A subclass of the owner, of the same name, with the mistake."""
-        return type(self.owner.__name__, (self.owner,), dict(self.functions))
+    changed: type[Any]
 
     def __str__(self) -> str:
         return f"{self.owner.__name__}.{self.method}, {self.operator}: {self.mutated}"
@@ -56,7 +54,7 @@ def mutants(
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
 
     def install(changed: ast.Module, names: dict[str, Any]) -> None:
-        run(type(owner.__name__, (owner,), {method: _compiled(function, changed, names)}))
+        run(replace_method(owner, method, _compiled(function, changed, names)))
 
     values = observe(tree, install)
     seen = {ast.unparse(tree)}
@@ -69,7 +67,7 @@ def mutants(
             wrong = _computed(tree, statement, returns, functools.partial(_holds, node=mistake.node)) or tensors
             lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake)))
             compiled = _compiled(function, mutated, {"previous": previous})
-            yield Mutant(owner, method, mistake.operator, *lines, wrong, {method: compiled})
+            yield Mutant(owner, method, mistake.operator, *lines, wrong, replace_method(owner, method, compiled))
 
 
 def previous(self: Any, value: Any) -> Any:

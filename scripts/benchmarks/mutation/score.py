@@ -52,8 +52,7 @@ class Score:
 
     def add(self, mutant: Mutant, subject: Subject) -> None:
         """Put a mutant through all trials of its class, in both dtypes, and count it."""
-        changed = mutant.install()
-        trials = (trial for dtype in DTYPES for trial in subject.trials(changed, dtype))
+        trials = (trial for dtype in DTYPES for trial in subject.trials(mutant.changed, dtype))
         results = [verdict(mutant, trial) for trial in trials]
         verdicts = [result for result in results if isinstance(result, Verdict)]
         proven = (f"{self.owner}.{mutant.method}", mutant.line, mutant.mutated) in SURVIVORS

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.subjects import SEED
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases
@@ -61,7 +62,7 @@ def smallest(owner: type[Layer] | type[Loss], tensor: str, dtype: str) -> Smalle
     for error in ERRORS[dtype]:
         for place in PLACES:
             fault = Fault(place, error)
-            for case in _cases(_faulty(owner, tensor, fault), dtype):
+            for case in _cases(change_gradient(owner, tensor, fault), dtype):
                 num_errors += bool(fault.made)
                 if fault.made and case.failure is None:
                     return Smallest(owner.__name__, tensor, dtype, caught, num_errors)
@@ -85,21 +86,3 @@ def _cases(owner: type[Any], dtype: str) -> Iterator[Case]:
             yield from layer_cases(layer, input_shape, dtype, SEED)
         else:
             yield from loss_cases(example, dtype, SEED)
-
-
-def _faulty(owner: type[Any], tensor: str, fault: Fault) -> type[Any]:
-    """A subclass of the same name with the fault in what computes the tensor."""
-    methods = {"grad_input": "backward", "grad_prediction": "backward", "grad_target": "backward_target"}
-    method = methods.get(tensor, "backward_parameters")
-    right = getattr(owner, method)
-
-    def of_returned(self: Any, *arguments: Any) -> Array:
-        return fault(right(self, *arguments))
-
-    def of_parameter(self: Any, saved: Any, grad_output: Array) -> None:
-        right(self, saved, grad_output)
-        grad = getattr(self.grad, tensor.removeprefix("grad_"), None)
-        if grad is not None:  # a Linear may have no bias
-            grad[...] = fault(grad)
-
-    return type(owner.__name__, (owner,), {method: of_returned if tensor in methods else of_parameter})

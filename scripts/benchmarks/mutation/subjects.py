@@ -11,7 +11,6 @@ import numpy as np
 
 from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
-from nn_manual import layers, losses
 from nn_manual.arrays import BLOCK_SIZE, Shape
 from nn_manual.check.catalogue.catalogue import SGD_SETTINGS, Case, layer_cases, loss_cases, sgd_cases
 from nn_manual.check.checker import GradientChecker, check_gradients
@@ -22,6 +21,7 @@ from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
+from nn_manual.registry import registry
 
 SEED = 0
 
@@ -60,13 +60,11 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """Every public layer and loss, Sequential and SGD."""
-    layer_classes = [getattr(layers, name) for name in layers.__all__ if name != "Layer"]
-    loss_classes = [thing for thing in vars(losses).values() if isinstance(thing, type) and issubclass(thing, Loss)]
+    """Every layer and loss that a config can name, Sequential and SGD."""
     whole, update = frozenset({"Sequential"}), frozenset({"updated"})
     return [
-        *(_layer(owner) for owner in layer_classes),
-        *(_loss(owner) for owner in loss_classes if owner is not Loss),
+        *(_layer(owner) for owner in registry(Layer).values() if owner is not Sequential),
+        *(_loss(owner) for owner in registry(Loss).values()),
         Subject(
             Sequential,
             {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "backward_parameters": ((), whole)},
