@@ -22,7 +22,8 @@ def replace_method(owner: type[Any], method: str, replacement: Callable[..., Any
 
 def replace_gradient(owner: type[Any], tensor: str, formula: Formula) -> type[Any]:
     """A subclass of `owner`, of the same name, in which `formula` gives the gradient `tensor`: "grad_input" or "grad_"
-    and a parameter of a layer, "grad_prediction" or "grad_target" of a loss. Its other gradients stay right.
+    and a parameter of a layer, "grad_prediction" or "grad_target" of a loss. The other gradients stay right, but for
+    those that are computed from this one.
 
     A layer that has no such parameter (a Linear without bias) stays right, too.
     """
