@@ -90,6 +90,13 @@ def ulps(absolute: float, scale: float, dtype: np.dtype[Any]) -> float:
     return absolute / float(np.spacing(dtype.type(scale))) if math.isfinite(scale) else math.nan
 
 
+def as_tensor(array: Array) -> torch.Tensor:
+    """The array's memory as a tensor; a copy of it where torch can't share the memory."""
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    return torch.from_numpy(array)
+
+
 def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.bool_]:
     """Of each, whether `absolute` is within the tolerance of its `scale`; never true for NaN or infinity."""
     allowed = tolerances * scale
@@ -110,7 +117,7 @@ def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor])
     absolute, scale = np.empty(len(ours)), np.empty(len(ours))
     for i, array in enumerate(ours):  # the large ones first, while torch's threads are still awake
         if array.size >= LARGE:
-            absolute[i], scale[i] = _large_difference(torch.from_numpy(array), references[i])
+            absolute[i], scale[i] = _large_difference(as_tensor(array), references[i])
     if small:
         absolute[small], scale[small] = worst_differences([ours[i] for i in small], [references[i] for i in small])
     return absolute, scale

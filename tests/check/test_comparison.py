@@ -13,6 +13,7 @@ from nn_manual.check.comparison import (
     LARGE,
     Arena,
     Quantity,
+    as_tensor,
     compare,
     relative,
     ulps,
@@ -51,6 +52,17 @@ def test_all_at_once_is_what_each_gives_alone(shapes: list[tuple[int, ...]], dty
         assert full.ours == array[full.index]
         assert full.reference == reference.numpy()[full.index]
         assert abs(full.ours - full.reference) == pytest.approx(full.absolute, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [3, LARGE, BLOCK_SIZE + 1])
+def test_arrays_whose_memory_torch_cannot_share(size: int) -> None:
+    array = np.arange(size, dtype=np.float32)
+    read_only = array.copy()
+    read_only.flags.writeable = False
+    for ours in (array[::-1], read_only, np.broadcast_to(np.float32(1), (size,))):
+        absolute, scale = worst_differences([ours], [torch.from_numpy(ours + np.float32(1))])
+        assert (absolute[0], scale[0]) == (1, ours.max() + 1)
+    assert np.shares_memory(as_tensor(array).numpy(), array)
 
 
 @pytest.mark.parametrize("place", [1, -1])

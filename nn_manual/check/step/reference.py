@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.comparison import CannotCompare, as_tensor
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.model import Twin
@@ -93,10 +93,8 @@ def _stay(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _tensor(array: Array | None, dtype: np.dtype[Any]) -> torch.Tensor:
-    """The array's memory as a tensor, floating ones in `dtype`; a copy where torch can't share the memory."""
+    """`as_tensor`, floating ones in `dtype`."""
     assert array is not None  # check_structure has seen it
     if array.dtype.kind == "f":
         array = array.astype(dtype, copy=False)
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        array = array.copy()
-    return torch.from_numpy(array)
+    return as_tensor(array)
