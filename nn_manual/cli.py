@@ -59,13 +59,13 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG00
 
 
 def _train(options: argparse.Namespace) -> int:
-    from nn_manual.config import load_config, told
+    from nn_manual.config import load_config, reported
     from nn_manual.running.progress import describe
     from nn_manual.running.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
-    with told(config.named_layers().values(), config.layer_folder):
+    with reported(config.named_layers().values(), config.layer_folder):
         print(describe(run(config, directory), directory))
     return 0
 
@@ -87,11 +87,11 @@ def _check(options: argparse.Namespace) -> int:
         from nn_manual.check.catalogue.operations import check_operations
 
         return _report(check_operations())
-    from nn_manual.config import load_config, told
+    from nn_manual.config import load_config, reported
     from nn_manual.running.run import check
 
     config = load_config(options.config, options.overrides)
-    with told(config.named_layers().values(), config.layer_folder):
+    with reported(config.named_layers().values(), config.layer_folder):
         return _report(check(config))
 
 

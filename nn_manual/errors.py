@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
 from typing import Any
 
 
@@ -41,3 +43,10 @@ class DataError(NNManualError):
     """A data set, run directory or checkpoint is missing, unreadable, corrupt or can't be written."""
 
     exit_status = 5
+
+
+def last_line(error: BaseException, folder: Path) -> str | None:
+    """file:line of the last line in `folder` that ran before `error` was raised; None where no line of it ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else None

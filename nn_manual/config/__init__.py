@@ -3,6 +3,6 @@
 from nn_manual.config.files import dump_config, load_config
 from nn_manual.config.run_config import EarlyStopping, GradientCheck, RunConfig
 from nn_manual.config.sizes import check_sizes
-from nn_manual.config.user_layers import told
+from nn_manual.config.user_layers import reported
 
-__all__ = ["EarlyStopping", "GradientCheck", "RunConfig", "check_sizes", "dump_config", "load_config", "told"]
+__all__ = ["EarlyStopping", "GradientCheck", "RunConfig", "check_sizes", "dump_config", "load_config", "reported"]

@@ -134,7 +134,7 @@ class Builder:
                 _ = layer.num_parameters  # asks for the shapes, and adds them up
         except CannotImport as error:
             self.errors.add(place, str(error))
-        except Exception as error:  # a user's own layer may raise anything
+        except (Exception, SystemExit) as error:  # a user's own layer may raise anything
             self.errors.add(place, f"{name} raised {type(error).__name__}: {error}")
         else:
             return layer

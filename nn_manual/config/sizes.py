@@ -73,7 +73,7 @@ class _Fit:
                 return None
             except ValueError as error:
                 self.add(path, str(error))
-            except Exception as error:  # a user's own layer may raise anything
+            except (Exception, SystemExit) as error:  # a user's own layer may raise anything
                 self.add(path, f"output_shape raised {type(error).__name__}: {error}")
                 return None
         in_features = getattr(layer, "in_features", None)

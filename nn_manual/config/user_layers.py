@@ -17,7 +17,7 @@ from typing import get_type_hints
 from pydantic.errors import PydanticUserError
 
 from nn_manual.config.leaf import adapter
-from nn_manual.errors import ConfigError, NNManualError
+from nn_manual.errors import ConfigError, NNManualError, last_line
 from nn_manual.layers import Layer
 from nn_manual.registry import nearest, registry
 
@@ -107,7 +107,7 @@ class Importer:
 
 
 @contextmanager
-def told(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
+def reported(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
     """Raise what goes wrong in a model whose layers, some of them the user's own, are `model` as a ConfigError, which
     begins file:line.
 
@@ -117,17 +117,17 @@ def told(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
         yield
     except NNManualError:
         raise
-    except Exception as error:  # a user's own layer may raise anything
+    except (Exception, SystemExit) as error:  # a user's own layer may raise anything
         classes = [type(layer) for layer in model]
         theirs = [owner.__name__ for owner in classes if not owner.__module__.startswith("nn_manual.")]
-        told = ConfigError(_describe(error, folder))
-        if folder is None or not _own_frames(traceback.extract_tb(error.__traceback__), folder):
+        placed = ConfigError(_describe(error, folder))
+        if folder is None or last_line(error, folder) is None:
             if not theirs or isinstance(error, OSError | MemoryError):
                 raise
-            told.add_note(f"{' or '.join(theirs)} may have returned it: gradient_check.every=1 names the layer")
+            placed.add_note(f"{' or '.join(theirs)} may have returned it: gradient_check.every=1 names the layer")
         for note in getattr(error, "__notes__", []):
-            told.add_note(note)
-        raise told from error
+            placed.add_note(note)
+        raise placed from error
 
 
 @contextmanager
@@ -170,10 +170,8 @@ def _describe(error: BaseException, folder: Path | None) -> str:
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
-    frames = traceback.extract_tb(error.__traceback__)
-    frame = ((folder and _own_frames(frames, folder)) or frames)[-1]
-    return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
-
-
-def _own_frames(frames: list[traceback.FrameSummary], folder: Path) -> list[traceback.FrameSummary]:
-    return [frame for frame in frames if Path(frame.filename).is_relative_to(folder)]
+    place = last_line(error, folder) if folder else None
+    if place is None:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{frame.filename}:{frame.lineno}"
+    return f"{place}: {type(error).__name__}: {error}"

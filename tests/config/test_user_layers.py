@@ -286,7 +286,7 @@ def test_it_trains_checked_and_plot_never_runs_it(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("command", ["train", "check"])
-def test_an_error_while_it_runs_is_told_by_its_line(
+def test_an_error_while_it_runs_is_reported_by_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """Where no check is there to name the layer: at its first values, and in a step."""
@@ -302,7 +302,7 @@ def test_an_error_while_it_runs_is_told_by_its_line(
     assert capsys.readouterr().err.startswith(f"nn-manual: {tmp_path}/my_layers.py:{line}: KeyError: 'w'\n")
 
 
-def test_what_a_layer_should_not_have_returned_is_told_where_nothing_checks_it(
+def test_what_a_layer_should_not_have_returned_is_reported_where_nothing_checks_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "small.yaml").write_text(TRAINED)
@@ -314,3 +314,40 @@ def test_what_a_layer_should_not_have_returned_is_told_where_nothing_checks_it(
     first, second, *_ = capsys.readouterr().err.splitlines()
     assert first.endswith("AttributeError: 'NoneType' object has no attribute 'shape'")
     assert second == "Softplus may have returned it: gradient_check.every=1 names the layer"
+
+
+@pytest.mark.parametrize("every", [0, 1])
+@pytest.mark.parametrize("command", ["train", "check"])
+def test_a_layer_that_ends_the_program_does_not_end_it_silently(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, every: int
+) -> None:
+    (tmp_path / "small.yaml").write_text(TRAINED)
+    forward = "    def forward(self, input):\n"
+    code = MY_LAYERS.replace(forward, forward + "        raise SystemExit(0)\n", 1)
+    (tmp_path / "my_layers.py").write_text(code)
+    options = ["--run-dir", str(tmp_path / "run")] if command == "train" else []
+    checked = command == "check" or every
+    arguments = [command, str(tmp_path / "small.yaml"), f"gradient_check.every={every}", *options]
+    assert cli.main(arguments) == (3 if checked else 2)
+    printed = " ".join("".join(capsys.readouterr()).split())
+    place = f"{tmp_path}/my_layers.py:{1 + code[: code.index('raise SystemExit')].count(chr(10))}"
+    words = f"1 (Softplus): forward raised SystemExit: 0 ({place})" if checked else f"{place}: SystemExit: 0"
+    assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [("__post_init__", "my_layers:Exits raised SystemExit: 0"), ("output_shape", "output_shape raised SystemExit: 0")],
+)
+def test_a_layer_that_ends_the_program_while_a_config_is_read(
+    tmp_path: Path, errors_of: ErrorsOf, method: str, error: str
+) -> None:
+    code = f"""
+
+@dataclass(eq=False)
+class Exits(Softplus):
+    def {method}(self, *arguments):
+        raise SystemExit(0)
+"""
+    (tmp_path / "my_layers.py").write_text(MY_LAYERS + code)
+    assert errors_of(with_layer("my_layers:Exits")) == [f"run.yaml:8:5: {error}"]
