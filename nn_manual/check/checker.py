@@ -120,18 +120,24 @@ class GradientChecker:
             gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
             differences.append(compare_clipping(plan, self.model.grad_arena, gradients, self.max_norm))
         if self.update is not None:
-            differences.append(self.update.compare(plan))
+            try:
+                differences.append(self.update.compare(plan))
+            except GradientMismatch:
+                self._check_conduct(plan)  # a layer that writes into its parameters makes the optimizer look wrong
+                raise
         absolute, scale = (np.concatenate(parts) for parts in zip(*differences, strict=True))
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
         return StepCheck(plan, absolute, scale, rounding)
 
-    def report(self) -> GradientReport:
+    def report(self, input: Array | None = None) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct; clipping and
-        the optimizer are left out.
+        the optimizer are left out. `input` is the model's, as it was before the step could write into it.
         """
         try:
-            plan, both = self._pairs()
-            check_conduct(self.recorded, plan)
+            plan = self._plan()
+            check_structure(self.recorded, plan)
+            self._check_conduct(plan, input)  # before torch: what misbehaves may be its own reference
+            _, both = self._pairs()
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
         report = GradientReport(tuple(compare(*pair) for pair in both), sources=plan.told_sources())
@@ -155,6 +161,11 @@ class GradientChecker:
         """A sentence for each comparison of the recorded step that proves nothing."""
         plan, both = self._pairs()
         return tuple(vacuous(self.model, self.recorded, plan, both))
+
+    def _check_conduct(self, plan: Plan, input: Array | None = None) -> None:
+        input = self.recorded.layers[0].input if input is None else input
+        assert input is not None  # check_structure has seen it
+        check_conduct(self.recorded, plan, input)
 
     def _excuse(self, plan: Plan, failed: list[Pair]) -> frozenset[str]:
         """The names of `failed`, which are beyond the tolerance by rounding only; raises if anything is worse."""
@@ -268,9 +279,9 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     model.grad_arena.fill(np.nan)
     try:
         with checker.recording():
-            checker.run(input, target)
+            checker.run(input.copy(), target)
     except GradientMismatch as mismatch:
         report: GradientReport = mismatch.report
         return report
-    report = checker.report()
+    report = checker.report(input)
     return replace(report, vacuous=checker.vacuous()) if report.agrees else report

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from problems import problem_and_place
 from runs import CONFIG, names, write_config
 
 from nn_manual.cli import main
@@ -149,7 +150,7 @@ def test_a_layer_that_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, me
     with monkeypatch.context() as context:
         wrong_from_step(context, 2, Tanh, method, raising)
         found = mismatch(tmp_path / "run")
-    assert found.report.problem == f"1 (Tanh): {method} raised ZeroDivisionError: no way"
+    assert problem_and_place(found.report)[0] == f"1 (Tanh): {method} raised ZeroDivisionError: no way"
     bundle = tmp_path / "run" / "mismatch-step-2"
     assert replay(bundle).passed
     monkeypatch.setattr(Tanh, method, raising)

@@ -29,8 +29,8 @@ from nn_manual.check.functions.callables import (
 )
 from nn_manual.check.kinds import draw
 from nn_manual.check.tolerances import sum_of_products
-from nn_manual.check.verdict.conduct import Kept, arrays_in
 from nn_manual.check.verdict.diagnosis import describe_difference
+from nn_manual.check.verdict.kept import Kept, arrays_in
 
 #: A random upstream gradient shows what ones would hide, and a negative one what is right under |grad_output| only.
 UPSTREAMS = ("random", "negative")

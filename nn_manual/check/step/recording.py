@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from nn_manual.arrays import Array
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.plan import label_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
@@ -19,7 +23,7 @@ from nn_manual.model import Sequential
 class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better
     """A layer or a loss raised `error` while it was watched."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
         self.error = error
 
@@ -27,12 +31,16 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cau
 class LayerCalls:
     """What one layer received and returned. Arrays are the very objects, not copies.
 
-    `views` are the model's own of the layer's gradients, by their names in the layer; `grads` are those to compare:
-    the views, or copies made when backward returns, where `copy_grads` says that they will be clipped in place.
+    `param_views` and `grad_views` are the model's own of the layer's parameters and gradients, by their names in the
+    layer; `grads` are the gradients to compare: the views, or copies made when backward returns, where `copy_grads`
+    says that they will be clipped in place. `failure` says what went wrong in a method that didn't return what it must.
     """
 
-    def __init__(self, label: str, layer: Layer, grads: dict[str, Array], *, copy_grads: bool) -> None:
-        self.label, self.layer, self.views, self.grads = label, layer, grads, grads
+    def __init__(
+        self, label: str, layer: Layer, params: dict[str, Array], grads: dict[str, Array], *, copy_grads: bool
+    ) -> None:
+        self.label, self.layer = label, layer
+        self.param_views, self.grad_views, self.grads = params, grads, grads
         self._copy_grads = copy_grads
         self.clear()
 
@@ -48,17 +56,21 @@ class LayerCalls:
         self.grad_output: Array | None = None
         self.grad_input: Array | None = None
         self.saved_again: Any = None
-        self.raised: str | None = None
+        self.failure: str | None = None
         self._running = False
 
     def forward(self, input: Array) -> tuple[Array, Any]:
         """The layer's forward, noted."""
+        if self._running:
+            return self._forward(input)
         self.num_forwards += 1
         self.input = input
-        try:
-            self.output, self.saved = self._forward(input)
-        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
-            raise self._failed("forward", error) from error
+        result = self._run("forward", self._forward, input)
+        if not (isinstance(result, tuple | list) and len(result) == 2):
+            self.failure = f"forward must return `output, saved`, it returned {_describe(result)}"
+            self.failure += place_of_method(self.layer, "forward")
+            raise CallFailed(TypeError(self.failure))
+        self.output, self.saved = result
         return self.output, self.saved
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
@@ -71,27 +83,40 @@ class LayerCalls:
         self._noted("backward_parameters", self._backward_parameters, saved, grad_output)
 
     def _noted(self, name: str, method: Callable[[Any, Array], Any], saved: Any, grad_output: Array) -> Any:
-        """Run one of the two. Where it calls the other, that is the layer's own affair, and one backward all the same:
-        what it hands on is not what the layer was given.
-        """
         if self._running:
             return method(saved, grad_output)
-        self._running = True
         self.saved_again, self.grad_output = saved, grad_output
-        try:
-            result = method(saved, grad_output)
-        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
-            raise self._failed(name, error) from error
-        finally:
-            self._running = False
+        result = self._run(name, method, saved, grad_output)
         self.num_backwards += 1
         if self._copy_grads:
-            self.grads = {name: view.copy() for name, view in self.views.items()}
+            self.grads = {name: view.copy() for name, view in self.grad_views.items()}
         return result
 
-    def _failed(self, method: str, error: Exception) -> CallFailed:
-        self.raised = f"{method} raised {type(error).__name__}: {error}"
-        return CallFailed(error)
+    def _run(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Run one of the layer's methods. Where it calls another of them, or itself, that is the layer's own affair:
+        what it hands on is not what the layer was given.
+        """
+        self._running = True
+        try:
+            return method(*arguments)
+        except (Exception, SystemExit) as error:  # a user's own code may raise anything: the layer is named
+            self.failure = f"{name} raised {type(error).__name__}: {error}{place_of_error(self.layer, error)}"
+            raise CallFailed(error) from error
+        finally:
+            self._running = False
+
+    def replaced(self) -> str:
+        """Which of the layer's parameters and gradients doesn't lie in the model's memory any more, as a sentence."""
+        for kind, views in (("param", self.param_views), ("grad", self.grad_views)):
+            own = vars(getattr(self.layer, kind))
+            for name, view in views.items():
+                if not (name in own and np.may_share_memory(view, own[name])):
+                    return f"{kind}.{name} was replaced: write into it, {kind}.{name}[...] = ..."
+        return ""
+
+    def fault(self, method: str, text: str) -> CannotCompare:
+        """What a method of the layer does wrong, as an error to raise."""
+        return CannotCompare(f"{self.label}: {text}{place_of_method(self.layer, method)}")
 
 
 class LossCalls:
@@ -110,14 +135,14 @@ class LossCalls:
         self.saved: Any = None
         self.grad_prediction: Array | None = None
         self.refused = False
-        self.raised: str | None = None
+        self.failure: str | None = None
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
         """The loss's forward, noted."""
         self.prediction, self.target = prediction, target
         try:
             self.value, self.saved = self._forward(prediction, target)
-        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
+        except Exception as error:  # a user's own code may raise anything: the loss is named
             self.refused = True
             raise CallFailed(error) from error
         return self.value, self.saved
@@ -131,8 +156,8 @@ class LossCalls:
         """The loss's backward, noted."""
         try:
             self.grad_prediction = self._backward(saved)
-        except Exception as error:  # a user's own code may raise anything: it is told, with who it was
-            self.raised = f"backward raised {type(error).__name__}: {error}"
+        except Exception as error:  # a user's own code may raise anything: the loss is named
+            self.failure = f"backward raised {type(error).__name__}: {error}"
             raise CallFailed(error) from error
         return self.grad_prediction
 
@@ -143,11 +168,12 @@ class Recording:
     """
 
     def __init__(self, model: Sequential, loss: Loss, *, copy_grads: bool = False) -> None:
-        grads = vars(model.grad)
+        params, grads = vars(model.param), vars(model.grad)
         self.layers = [
             LayerCalls(
                 label_of(name, layer),
                 layer,
+                {parameter: params[f"{name}.{parameter}"] for parameter in layer.parameter_shapes()},
                 {parameter: grads[f"{name}.{parameter}"] for parameter in layer.parameter_shapes()},
                 copy_grads=copy_grads,
             )
@@ -177,6 +203,14 @@ class Recording:
             for name in methods:
                 del attributes[name]
             attributes.update(own)
+
+
+def _describe(result: object) -> str:
+    if isinstance(result, np.ndarray):
+        return f"an array of shape {result.shape} alone"
+    if isinstance(result, tuple | list):
+        return f"{len(result)} values"
+    return "None" if result is None else f"one {type(result).__name__}"
 
 
 def _methods(calls: object, *names: str) -> dict[str, Callable[..., Any]]:

@@ -12,13 +12,16 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import LayerCalls, LossCalls, Recording
 from nn_manual.layers.base import Layer
 
+#: Arrays whose operators mean something else: what gets one of them goes wrong, or raises.
+OTHER_OPERATORS = (np.matrix, np.ma.MaskedArray)
+
 
 def check_structure(recording: Recording, plan: Plan) -> None:
     """Raise CannotCompare for a layer that raised, that didn't run once forward and once backward, for one that was
     given another array than its neighbour made (then the Sequential is wrong, not the layer), and for what is no
     array or has the wrong shape or dtype.
 
-    The calls are looked at in the order in which they were made and the first problem is told, so a step that ended
+    The calls are looked at in the order in which they were made and the first problem is reported, so a step that ended
     early is not blamed for what it never reached.
     """
     _check_forward(recording.layers, recording.loss, plan)
@@ -27,19 +30,12 @@ def check_structure(recording: Recording, plan: Plan) -> None:
 
 
 def check_output_shapes(recording: Recording) -> None:
-    """Raise CannotCompare for a layer that makes another shape of its input and has no `output_shape` of its own that
-    says so: a plan of the step would believe it, and blame the layer after it.
+    """Raise CannotCompare for a layer whose output isn't shaped as its `output_shape` says: a plan of the step would
+    believe it, and blame the layer after it.
     """
     for calls in recording.layers:
-        if type(calls.layer).output_shape is not Layer.output_shape:
-            continue
-        input, output = calls.input, calls.output
-        if isinstance(input, np.ndarray) and isinstance(output, np.ndarray) and output.shape != input.shape:
-            raise CannotCompare(
-                f"{calls.label}: forward made {output.shape} of {input.shape}, and "
-                f"{type(calls.layer).__name__} has the default output_shape, which says that the shape stays as it is: "
-                "override output_shape"
-            )
+        if isinstance(calls.input, np.ndarray) and isinstance(calls.output, np.ndarray):
+            _check_output(calls, calls.output.dtype)
 
 
 def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
@@ -50,10 +46,9 @@ def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> Non
             raise CannotCompare(f"Sequential ran {label} forward {_times(calls.num_forwards)} instead of once")
         if previous is not None and not _same(calls.input, previous.output):
             raise CannotCompare(f"Sequential gave {label} another array than the output of the layer before it")
-        if calls.raised and calls.output is None:
-            raise CannotCompare(f"{label}: {calls.raised}")
-        assert calls.input is not None
-        _check_array(f"{label}: the output", calls.output, calls.layer.output_shape(calls.input.shape), plan.dtype)
+        if calls.failure and calls.output is None:
+            raise CannotCompare(f"{label}: {calls.failure}")
+        _check_output(calls, plan.dtype)
         previous = calls
     assert previous is not None  # the checker takes no model without layers
     if loss.prediction is None:
@@ -63,12 +58,13 @@ def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> Non
 
 
 def _check_backward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
-    if loss.raised:
-        raise CannotCompare(f"loss: {loss.raised}")
+    if loss.failure:
+        raise CannotCompare(f"loss: {loss.failure}")
     if loss.grad_prediction is None:
         raise CannotCompare("loss: backward never ran, or returned None")
     assert loss.prediction is not None
-    _check_array("loss: grad_prediction", loss.grad_prediction, loss.prediction.shape, plan.dtype)
+    if wrong := _wrong("grad_prediction", loss.grad_prediction, loss.prediction.shape, plan.dtype):
+        raise CannotCompare(f"loss: {wrong}")
     grad: Array | None = loss.grad_prediction
     for i in reversed(range(plan.first, len(layers))):
         calls = layers[i]
@@ -77,13 +73,14 @@ def _check_backward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> No
             raise CannotCompare(f"Sequential gave {label} another gradient than {_source(layers, i)} returned")
         if calls.grad_output is not None and calls.saved_again is not calls.saved:
             raise CannotCompare(f"Sequential gave {label} back another `saved` than its forward had returned")
-        if calls.raised:
-            raise CannotCompare(f"{label}: {calls.raised}")
+        if calls.failure:
+            raise CannotCompare(f"{label}: {calls.failure}")
         if calls.num_backwards != 1:
             raise CannotCompare(f"Sequential ran {label} backward {_times(calls.num_backwards)} instead of once")
         if i >= plan.first_grad_input:
             assert calls.input is not None
-            _check_array(f"{label}: grad_input", calls.grad_input, calls.input.shape, plan.dtype)
+            if wrong := _wrong("grad_input", calls.grad_input, calls.input.shape, plan.dtype):
+                raise calls.fault("backward", wrong)
             grad = calls.grad_input
 
 
@@ -95,13 +92,30 @@ def _same(received: Array | None, made: Array | None) -> bool:
     return received is made or (received is not None and made is not None and np.array_equal(received, made))
 
 
-def _check_array(what: str, array: object, shape: Shape, dtype: np.dtype[Any]) -> None:
-    if not isinstance(array, np.ndarray):
-        raise CannotCompare(f"{what} is {type(array).__name__}, not an array")
+def _wrong(what: str, array: object, shape: Shape, dtype: np.dtype[Any]) -> str:
+    """What is wrong with what a method returned: nothing with an array of this shape and dtype."""
+    if not isinstance(array, np.ndarray) or isinstance(array, OTHER_OPERATORS):
+        return f"{what} is {'None' if array is None else type(array).__name__}, not an array"
     if array.shape != shape:
-        raise CannotCompare(f"{what} has shape {array.shape}, it must have {shape}")
+        return f"{what} has shape {array.shape}, it must have {shape}"
     if array.dtype != dtype:
-        raise CannotCompare(f"{what} is {array.dtype}, it must be {dtype}")
+        return f"{what} is {array.dtype}, it must be {dtype}"
+    return ""
+
+
+def _check_output(calls: LayerCalls, dtype: np.dtype[Any]) -> None:
+    assert calls.input is not None
+    shape = calls.layer.output_shape(calls.input.shape)
+    if wrong := _wrong("the output", calls.output, shape, dtype):
+        if replaced := calls.replaced():  # by an array of another dtype or shape
+            raise calls.fault("reset_parameters", replaced)
+        inherits = type(calls.layer).output_shape is Layer.output_shape
+        if inherits and isinstance(calls.output, np.ndarray) and calls.output.shape != shape:
+            wrong = (
+                f"forward made {calls.output.shape} of {shape}, and {type(calls.layer).__name__} has the default "
+                "output_shape, which says that the shape stays as it is: override output_shape"
+            )
+        raise calls.fault("forward", wrong)
 
 
 def _times(number: int) -> str:

@@ -1,118 +1,171 @@
-"""How a layer behaves, beside the values that it returns: it writes into nothing that it was handed, keeps nothing that
-it returned, and gives the same for the same.
+"""How a layer behaves, beside the values that it returns: it writes into nothing that it was given, keeps nothing
+from one run to the next, and gives the same for the same.
 
-A layer that doesn't makes other layers look wrong, or is right at every second call. It costs copies and several runs
-to find out, so it is asked once, and where a step has gone wrong already.
+A layer that doesn't makes other layers look wrong, or is right only at times. It takes copies and several runs to find
+out, so it is asked in `check_gradients`, and in training where a step has gone wrong already.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.places import place_of_error
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import LayerCalls, Recording
+from nn_manual.check.verdict.kept import Kept, arrays_in
 from nn_manual.layers.base import Layer
 
-#: What may hold values: a function has tensors where a layer has arrays.
-Kind: TypeAlias = Array | torch.Tensor
 
+def check_conduct(recording: Recording, plan: Plan, input: Array) -> None:
+    """Run a copy of each recorded layer several times, from the model's `input` on. Raises CannotCompare, naming the
+    layer and the method, where one
 
-def check_conduct(recording: Recording, plan: Plan) -> None:
-    """Run copies of each recorded layer again on what it was given. Raises CannotCompare, naming the layer, where one
-    raises, writes into its input, into grad_output or into what it saved, replaces an array of `self.grad`, returns
-    what it overwrites when it runs again, or differs from one run to the next.
+    - raises, though it ran before;
+    - replaces an array of `self.param` or `self.grad`, or writes into its parameters, its input, its output,
+      grad_output or what it saved;
+    - differs from one run to the next;
+    - returns what it overwrites when it runs again, or keeps on itself what must travel in `saved`;
+    - writes other gradients in backward_parameters than in backward.
     """
     for calls, quantity in zip(recording.layers, plan.forward, strict=False):  # the last is the loss
+        # What the layer before returned, and not what was recorded: that may have been written into since.
+        input = _LayerRuns(calls, input, quantity.tolerance).check()
+
+
+class _Example(NamedTuple):
+    """What a layer is run on."""
+
+    input: Array
+    grad_output: Array
+
+
+class _LayerRuns:
+    """Runs a copy of a layer on two examples: `input`, and the same numbers in other places. They give other results,
+    and are nothing that the layer wouldn't take. The gradients of the outputs are random: in a sum whose terms cancel
+    two right ways to add could differ.
+    """
+
+    def __init__(self, calls: LayerCalls, input: Array, tolerance: float) -> None:
+        assert calls.output is not None
+        self.calls, self.tolerance = calls, tolerance
         try:
-            _check_layer(calls, quantity.tolerance)
-        except CannotCompare:
-            raise
-        except Exception as error:  # a layer that ran once may raise anything the second time
-            raise CannotCompare(f"{calls.label}: run again, it raised {type(error).__name__}: {error}") from error
+            self.layer = copy.deepcopy(calls.layer)
+        except Exception as error:  # a layer may hold anything
+            text = f"{calls.label} can't be copied, which the check needs: {type(error).__name__}: {error}"
+            raise CannotCompare(text) from error
+        draw = np.random.default_rng(0).standard_normal
+        self.examples = [
+            _Example(values, draw(calls.output.shape).astype(calls.output.dtype))
+            for values in (input.copy(), np.roll(input, 1))
+        ]
 
+    def check(self) -> Array:
+        """Returns the layer's output for `input`."""
+        example, other = self.examples
+        owned = {f"param.{name}": array for name, array in vars(self.layer.param).items()}
+        owned |= {f"grad.{name}": array for name, array in vars(self.layer.grad).items()}
+        kept = Kept(self.calls.label, {name: array for name, array in owned.items() if name.startswith("param.")})
+        kept.add({"its input": example.input, "grad_output": example.grad_output})
 
-def _check_layer(calls: LayerCalls, tolerance: float) -> None:
-    for name, view in calls.views.items():
-        if not np.may_share_memory(view, vars(calls.layer.grad)[name]):
-            raise CannotCompare(f"{calls.label}: backward replaced grad.{name}: write into it, grad.{name}[...] = ...")
-    assert calls.input is not None
-    assert calls.output is not None
-    layer, input = copy.deepcopy(calls.layer), calls.input.copy()
-    # Layers before the first with parameters get no gradient in training: zeros will do, the values don't matter here.
-    grad_output = np.zeros_like(calls.output) if calls.grad_output is None else calls.grad_output.copy()
+        output: Array
+        output, saved = self._run("forward", example.input)
+        self._check_replaced("forward", owned)
+        self._check_kept(kept, "forward", "forward wrote into")
+        kept.add({"its output": output, **{f"what forward saved{place}": array for place, array in arrays_in(saved)}})
+        grads = self._backward(saved, example)
+        self._check_replaced("backward", owned)
+        self._check_kept(kept, "backward", "backward wrote into")
+        if replaced := self.calls.replaced():
+            raise self.calls.fault("reset_parameters", replaced)
 
-    kept = Kept(calls.label, {"its input": input, "grad_output": grad_output})
-    output, saved = layer.forward(input)
-    kept.check("forward wrote into")
-    kept.add({"its output": output, **{f"what forward saved{place}": array for place, array in arrays_in(saved)}})
-    grads = _run_backward(layer, saved, grad_output)
-    kept.check("backward wrote into")
+        again, saved_again = self._run("forward", example.input)
+        self._check_same("forward", {"output": output}, {"output": again})
+        self._check_same("backward", grads, self._backward(saved_again, example))
 
-    again, _ = copy.deepcopy(calls.layer).forward(input)
-    _check_same(f"{calls.label}: forward", {"output": output}, {"output": again}, tolerance)
-    _check_same(f"{calls.label}: backward", grads, _run_backward(layer, saved, grad_output), tolerance)
+        returned = Kept(self.calls.label, {"the grad_input": grads["grad_input"]})
+        grads_of_other = self._backward(self._run("forward", other.input)[1], other)
+        self._check_kept(kept, "forward", "run again on other values, it overwrote")
+        self._check_kept(returned, "backward", "run again on other values, it overwrote")
+        self._check_saved([grads, grads_of_other])
+        if type(self.layer).backward_parameters is not Layer.backward_parameters:
+            self._check_backward_parameters(grads)
+            self._check_kept(kept, "backward_parameters", "backward_parameters wrote into")
+        return output
 
-    # The same numbers in other places: other results, and nothing that the layer wouldn't take.
-    kept.add({"the grad_input": grads["grad_input"]})
-    layer.backward(layer.forward(np.roll(input, 1))[1], np.roll(grad_output, 1))
-    kept.check("run again on other values, it overwrote")
+    def _run(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self.layer, method)(*arguments)
+        except (Exception, SystemExit) as error:  # a layer that ran once may raise anything the second time
+            text = f"{self.calls.label}: on a copy of the layer, {method} raised {type(error).__name__}: {error}"
+            raise CannotCompare(text + place_of_error(self.layer, error)) from error
 
+    def _backward(self, saved: Any, example: _Example) -> dict[str, Array]:
+        """Everything that backward computes; the parameters' gradients are copied out of the layer."""
+        self._clear_grads()
+        grad_input = self._run("backward", saved, example.grad_output)
+        return {"grad_input": grad_input, **self._copied_grads()}
 
-def _run_backward(layer: Layer, saved: Any, grad_output: Array) -> dict[str, Array]:
-    """Everything that backward computes; the parameters' gradients are copied out of the layer."""
-    grad_input = layer.backward(saved, grad_output)
-    return {"grad_input": grad_input, **{f"grad_{name}": grad.copy() for name, grad in vars(layer.grad).items()}}
+    def _clear_grads(self) -> None:
+        for grad in vars(self.layer.grad).values():
+            grad.fill(np.nan)  # what isn't written, or added to, shows
 
+    def _copied_grads(self) -> dict[str, Array]:
+        return {f"grad_{name}": grad.copy() for name, grad in vars(self.layer.grad).items()}
 
-class Kept:
-    """Arrays and tensors that must stay as they are while a layer or a function works."""
+    def _check_replaced(self, method: str, owned: dict[str, Array]) -> None:
+        now = {"param": vars(self.layer.param), "grad": vars(self.layer.grad)}
+        for what, array in owned.items():
+            kind, name = what.split(".")
+            if now[kind].get(name) is not array:
+                write = "it may only be read" if kind == "param" else f"write into it, {what}[...] = ..."
+                raise self.calls.fault(method, f"{method} replaced {what}: {write}")
 
-    def __init__(self, label: str, arrays: Mapping[str, Kind]) -> None:
-        self.label = label
-        self._kept: list[tuple[str, Kind, Kind]] = []
-        self.add(arrays)
+    def _check_kept(self, kept: Kept, method: str, deed: str) -> None:
+        if changed := kept.changed():
+            raise self.calls.fault(method, f"{deed} {changed}")
 
-    def add(self, arrays: Mapping[str, Kind]) -> None:
-        """Remember the values of arrays, each under what it is called."""
-        self._kept += [(what, array, copy.deepcopy(array)) for what, array in arrays.items()]
+    def _check_same(self, method: str, first: dict[str, Array], again: dict[str, Array]) -> None:
+        if name := self._different(first, again):
+            text = f"{method} is not deterministic: run twice on the same, {name} differs"
+            raise self.calls.fault(method, text)
 
-    def check(self, deed: str) -> None:
-        """Raise CannotCompare for the first that is no longer what it was."""
-        for what, array, before in self._kept:
-            if not _equal(array, before):
-                raise CannotCompare(f"{self.label}: {deed} {what}")
+    def _check_saved(self, alone: list[dict[str, Array]]) -> None:
+        """Run both forwards before the backwards, in both orders, and compare with what each gives alone."""
+        for order in ([0, 1], [1, 0]):
+            saved = [self._run("forward", example.input)[1] for example in self.examples]
+            for i in order:
+                try:
+                    different = self._different(alone[i], self._backward(saved[i], self.examples[i]))
+                except CannotCompare:  # alone, it didn't raise
+                    different = "grad_input"
+                if different:
+                    text = f"backward uses what the last forward left behind, {different} differs after two forwards:"
+                    text += " what backward needs must travel in `saved`"
+                    raise self.calls.fault("backward", text)
 
+    def _check_backward_parameters(self, grads: dict[str, Array]) -> None:
+        """Compare it with backward. Training runs it for the first layer with parameters."""
+        example = self.examples[0]
+        _, saved = self._run("forward", example.input)
+        self._clear_grads()
+        self._run("backward_parameters", saved, example.grad_output)
+        written = self._copied_grads()
+        if different := self._different({name: grads[name] for name in written}, written):
+            text = f"backward_parameters and backward write different values into {different.replace('_', '.', 1)}"
+            raise self.calls.fault("backward_parameters", text)
 
-def _check_same(method: str, first: dict[str, Array], again: dict[str, Array], tolerance: float) -> None:
-    """Compare two runs on one input. A threaded sum may add up in another order: rounding is no difference."""
-    for name, array in first.items():
-        allowed = tolerance * np.abs(array[np.isfinite(array)]).max(initial=0)
-        if not np.allclose(array, again[name], rtol=0, atol=allowed, equal_nan=True):
-            raise CannotCompare(f"{method} is not deterministic: run twice on the same, {name} differs")
-
-
-def _equal(array: Kind, before: Kind) -> bool:
-    if isinstance(array, torch.Tensor):
-        return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
-    return np.array_equal(array, before, equal_nan=True)
-
-
-def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, Kind]]:
-    """Every array and tensor in what a forward saved, and where it is in it."""
-    if isinstance(saved, np.ndarray):
-        yield place, saved
-    elif isinstance(saved, torch.Tensor):
-        yield place, saved.detach()
-    elif isinstance(saved, (tuple, list)):
-        for index, item in enumerate(saved):
-            yield from arrays_in(item, f"{place}[{index}]")
-    elif isinstance(saved, dict):
-        for key, item in saved.items():
-            yield from arrays_in(item, f"{place}[{key!r}]")
+    def _different(self, first: dict[str, Array], again: dict[str, Array]) -> str:
+        """The name of the first array that differs, or nothing. A threaded sum may add up in another order: rounding
+        is no difference.
+        """
+        for name, array in first.items():
+            allowed = self.tolerance * np.abs(array[np.isfinite(array)]).max(initial=0)
+            same_shape = np.shape(array) == np.shape(again[name])
+            if not (same_shape and np.allclose(array, again[name], rtol=0, atol=allowed, equal_nan=True)):
+                return name
+        return ""

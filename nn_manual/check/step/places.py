@@ -1,0 +1,35 @@
+"""Where the user's own code lies: the file and line that a message about a layer names.
+
+A layer of the package has no place: there is nothing for the user to mend in it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import CodeType
+
+from nn_manual.errors import last_line
+from nn_manual.layers.base import Layer
+
+PACKAGE = Path(__file__).parents[2]
+
+
+def place_of_method(layer: Layer, method: str) -> str:
+    """` (file:line)` of where the layer's method begins, or nothing."""
+    code = _own_code(layer, method)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+
+
+def place_of_error(layer: Layer, error: BaseException) -> str:
+    """` (file:line)` of the last line of the user's own that ran before the layer raised, or nothing."""
+    codes = [_own_code(layer, method) for method in ("forward", "backward", "backward_parameters")]
+    places = [last_line(error, Path(code.co_filename).parent) for code in codes if code is not None]
+    return next((f" ({place})" for place in places if place is not None), "")
+
+
+def _own_code(layer: Layer, method: str) -> CodeType | None:
+    """The code of a method that the package doesn't define."""
+    function = getattr(type(layer), method)
+    code: CodeType | None = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None or Path(code.co_filename).is_relative_to(PACKAGE) else code
