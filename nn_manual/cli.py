@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from nn_manual.errors import ConfigError, DataError, NNManualError
+from nn_manual.errors import ConfigError, DataError, GradientMismatch, NNManualError
 
 #: What a shell reports for a program that a signal ended: 128 plus the signal's number.
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143
@@ -21,8 +21,9 @@ class _Terminated(KeyboardInterrupt):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch, 4 not finite, 5 data,
-    130 and 143 for SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
+    """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch or a tensor that was
+    zero wherever it was compared, 4 not finite, 5 data, 130 and 143 for SIGINT and SIGTERM, 141 if the reader of a
+    pipe has gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
@@ -66,8 +67,9 @@ def _train(options: argparse.Namespace) -> int:
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
     with reported(config.named_layers().values(), config.layer_folder):
-        print(describe(run(config, directory), directory))
-    return 0
+        summary = run(config, directory)
+    print(describe(summary, directory))
+    return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -346,6 +346,32 @@ class TestCheck:
         assert capsys.readouterr().out.startswith("gradient check failed: wrong first in 1 (Tanh): 1.grad_input\n")
 
 
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ([], 0),
+        (["initializer=Zeros"], 3),
+        (["model=[Linear: {in_features: 2, out_features: 2}, ReLU]", "initializer={Constant: {value: 0}}"], 3),
+        (["model=[Tanh]"], 2),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_check_and_train_agree_on_what_proves_nothing(
+    capsys: pytest.CaptureFixture[str], settings: list[str], status: int
+) -> None:
+    assert main(["check", "small.yaml", *settings]) == status
+    checked = capsys.readouterr()
+    assert main(["train", "small.yaml", *settings]) == status
+    trained = capsys.readouterr()
+    if status == 3:
+        words = "0 (Linear): 0.grad_weight is zero everywhere"
+        assert words in checked.out
+        assert f"not proven: {words}, in every step" in trained.out
+    if status == 2:
+        assert checked.err == trained.err
+    assert main(["train", "small.yaml", *settings, UNCHECKED]) == (2 if status == 2 else 0)
+
+
 def test_plot(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "small.yaml", UNCHECKED, "--run-dir", "run"]) == 0
     capsys.readouterr()

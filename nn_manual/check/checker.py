@@ -31,7 +31,7 @@ from nn_manual.check.verdict.arbiter import Arbiter, Verdict, in_float64
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
 from nn_manual.check.verdict.report import GradientReport, StepCheck
-from nn_manual.check.verdict.vacuous import check_memory, vacuous
+from nn_manual.check.verdict.vacuous import check_memory, vacuous, zero_everywhere
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -77,6 +77,8 @@ class GradientChecker:
         self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
         self._plans: dict[Shape, Plan] = {}
         self._memory_checked: set[Plan] = set()
+        #: The numbers of the quantities that were other than zero in a compared step.
+        self._not_zero: set[int] = set()
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -127,6 +129,8 @@ class GradientChecker:
                 raise
         absolute, scale = (np.concatenate(parts) for parts in zip(*differences, strict=True))
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
+        if len(self._not_zero) < len(scale):
+            self._not_zero.update(scale.nonzero()[0].tolist())
         return StepCheck(plan, absolute, scale, rounding)
 
     def report(self, input: Array | None = None) -> GradientReport:
@@ -161,6 +165,15 @@ class GradientChecker:
         """A sentence for each comparison of the recorded step that proves nothing."""
         plan, both = self._pairs()
         return tuple(vacuous(self.model, self.recorded, plan, both))
+
+    def unproven(self) -> tuple[str, ...]:
+        """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded:
+        a wrong formula would have agreed, too.
+        """
+        plan = self._plan()
+        compared = [*plan.forward, *plan.backward]
+        zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
+        return tuple(zero_everywhere(self.model, self.recorded, plan, zero))
 
     def _check_conduct(self, plan: Plan, input: Array | None = None) -> None:
         input = self.recorded.layers[0].input if input is None else input

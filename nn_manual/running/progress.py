@@ -87,6 +87,7 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
         f"worst error {worst['relative']:.1e} of {worst['tolerance']:.0e} allowed: "
         f"{worst['worst']} at step {worst['step']:,}",
     ]
+    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     if check["rounding"]:
         lines.append(f"{check['rounding']:,} beyond that by rounding alone: computed in float64, the formulas agree")
     return lines

@@ -145,7 +145,7 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
             epochs.flush()
             gradients.flush()
             print(epoch_line(record, config.epochs), flush=True)
-    return _finish(directory, trainer.model, tally, record)
+    return _finish(directory, trainer, tally, record)
 
 
 def _epochs(
@@ -176,18 +176,20 @@ def _epochs(
             return
 
 
-def _finish(directory: Path, model: Sequential, tally: GradientTally, last: dict[str, Any]) -> dict[str, Any]:
+def _finish(directory: Path, trainer: Trainer, tally: GradientTally, last: dict[str, Any]) -> dict[str, Any]:
     """Write the weights, the summary and the figure."""
-    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, model.state_dict())
+    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, trainer.model.state_dict())
+    checker = trainer.checker if tally.num_steps else None
     summary = {
         **last,
-        "parameters": model.num_parameters,
+        "parameters": trainer.model.num_parameters,
         "gradient_check": {
             "steps": tally.num_steps,
             "tensors": tally.num_tensors,
             "mismatches": 0,  # a mismatch ends the run before there is a summary
             "rounding": tally.num_rounding,
             "worst": tally.worst or None,
+            "unproven": list(checker.unproven()) if checker else [],
         },
         "model_sha256": sha256,
     }

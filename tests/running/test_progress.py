@@ -46,22 +46,29 @@ WORST = gradients_line(253, 9.2e-06, 1e-05)
     [
         (
             {"train_loss": 0.54624, "validation_loss": 0.60241, "validation_accuracy": 0.98054, "step": 4600},
-            {"steps": 460, "tensors": 6900, "rounding": 0, "worst": WORST},
+            {"steps": 460, "tensors": 6900, "rounding": 0, "worst": WORST, "unproven": []},
             "train loss 0.5462, validation loss 0.6024, accuracy 98.05% after 4,600 steps\n"
             "6,900 tensors of 460 steps compared with torch's, 0 mismatches\n"
             "worst error 9.2e-06 of 1e-05 allowed: 0.grad_weight at step 253",
         ),
         (
             {"train_loss": 37.2807, "step": 100},
-            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None},
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
             "train loss 37.28 after 100 steps\nno gradient was checked",
         ),
         (
             {"train_loss": 1.0, "validation_loss": 2.0, "step": 9},
-            {"steps": 9, "tensors": 90, "rounding": 1261, "worst": WORST},
+            {
+                "steps": 9,
+                "tensors": 90,
+                "rounding": 1261,
+                "worst": WORST,
+                "unproven": ["0 (Linear): 0.grad_weight is zero everywhere"],
+            },
             "train loss 1, validation loss 2 after 9 steps\n"
             "90 tensors of 9 steps compared with torch's, 0 mismatches\n"
             "worst error 9.2e-06 of 1e-05 allowed: 0.grad_weight at step 253\n"
+            "not proven: 0 (Linear): 0.grad_weight is zero everywhere, in every step\n"
             "1,261 beyond that by rounding alone: computed in float64, the formulas agree",
         ),
     ],

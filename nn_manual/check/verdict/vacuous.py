@@ -1,4 +1,10 @@
-"""Comparisons that agree and prove nothing."""
+"""Comparisons that agree and prove nothing.
+
+One rule for all: a tensor that is zero in all that was compared, though it need not be, is not proven, and what is not
+proven doesn't pass. `nn-manual check` compares one batch, the catalogue and the pytest plugin many kinds of input, and
+training each checked step. So a net whose last layer starts with zeros fails the check of its first batch, and passes
+in training, where the second step has other weights.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from nn_manual.check.comparison import CannotCompare, Pair
+from nn_manual.check.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.step.pairs import pairs
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
@@ -30,14 +36,19 @@ def vacuous(model: Sequential, recorded: Recording, plan: Plan, both: list[Pair]
     """A sentence for each comparison of a step that could hardly have failed.
 
     Those are gradients that come of a constant upstream gradient, under which a lost mean or softmax can't be seen;
-    and values that are zero everywhere in torch: a wrong factor, sign or index passes. A formula that gives zero for
-    random inputs, parameters and targets, too, is left alone: zero is what it must give.
+    and values that are zero everywhere in torch: a wrong factor, sign or index passes.
     """
     for calls in recorded.layers:
         grad_output = calls.grad_output
         if grad_output is not None and grad_output.size > 1 and grad_output.any() and np.ptp(grad_output) == 0:
             yield f"{calls.label}: its grad_output is {grad_output.flat[0]:.6g} everywhere"
-    zero = [pair.quantity for pair in both if not pair.reference.any()]
+    yield from zero_everywhere(model, recorded, plan, [pair.quantity for pair in both if not pair.reference.any()])
+
+
+def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: list[Quantity]) -> Iterator[str]:
+    """A sentence for each of the quantities in `zero`, which were zero in all that was compared. A formula that gives
+    zero for random inputs, parameters and targets, too, is left alone: zero is what it must give.
+    """
     if zero:
         not_always = _not_always_zero(model, recorded, plan)
         for quantity in zero:

@@ -10,7 +10,18 @@ import pytest
 import torch
 from nets import batch, net
 
-from nn_manual import GradientChecker, GradientMismatch, Layer, Linear, MSELoss, ReLU, Sequential, Tanh, check_gradients
+from nn_manual import (
+    SGD,
+    GradientChecker,
+    GradientMismatch,
+    Layer,
+    Linear,
+    MSELoss,
+    ReLU,
+    Sequential,
+    Tanh,
+    check_gradients,
+)
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.catalogue import UpstreamLoss
 from nn_manual.check.comparison import Quantity
@@ -39,6 +50,39 @@ def test_a_dead_relu_proves_nothing_of_what_lies_before_it() -> None:
         *("3.output", "4.grad_weight", "3.grad_input", "2.grad_weight", "2.grad_bias", "2.grad_input"),
         *("1.grad_input", "0.grad_weight", "0.grad_bias", "0.grad_input"),
     ]
+
+
+def test_in_training_a_tensor_is_proven_by_any_step_in_which_it_is_not_zero() -> None:
+    model, loss = Sequential(Linear(3, 4), Tanh(), Linear(4, 4), seed=1), MSELoss()
+    model.layers[2].param.weight[...] = 0
+    optimizer = SGD(model, lr=0.1)
+    checker = GradientChecker(model, loss, optimizer)
+
+    def step() -> tuple[str, ...]:
+        with checker.recording():
+            checker.run(*batch())
+            optimizer.step()
+        checker.compare()
+        return checker.unproven()
+
+    assert [sentence.split(": ")[1] for sentence in step()] == [
+        "2.grad_input is zero everywhere",
+        "1.grad_input is zero everywhere",
+        "0.grad_weight is zero everywhere",
+        "0.grad_bias is zero everywhere",
+    ]
+    assert step() == ()
+    model.param_arena[...] = 0
+    assert step() == ()
+
+
+def test_a_gradient_that_must_be_zero_is_proven_in_training() -> None:
+    model = Sequential(Linear(3, 4), Sign(), Linear(4, 4))
+    checker = GradientChecker(model, MSELoss())
+    with checker.recording():
+        checker.run(*batch())
+    checker.compare()
+    assert checker.unproven() == ()
 
 
 def test_a_prediction_that_is_right_already_proves_nothing() -> None:
