@@ -27,7 +27,7 @@ def check_function(function: Checked, reference: Function, inputs: Sequence[Any]
     floating input. `reference(*inputs)` is the definition on torch tensors, which autograd differentiates. Both return
     one array or a tuple; a number is an array of shape ().
 
-    inputs: numpy arrays, torch tensors, and anything else, which is passed on as it is. All floating ones have one
+    inputs: numpy arrays, torch tensors, and anything else, which is passed on as it is. All floating arrays have one
     dtype, float32 or float64. The gradients are named by the reference's parameters.
 
     What is beyond the tolerance and only rounding, as a computation in float64 shows, passes and is reported. A
