@@ -21,7 +21,7 @@ from nn_manual.plotting.axes import (
     finish,
     mark,
 )
-from nn_manual.run_directory.metrics import Run
+from nn_manual.run_directory.metrics import COUNTS, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,10 @@ VALIDATION: Style = {"linestyle": "--", "marker": "o", "markersize": 4, "markerf
 
 
 def draw_losses(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoothing: float, log_y: bool) -> None:
-    """Training and validation loss over epochs; `log_y` makes the axis logarithmic."""
+    """Training and validation loss over epochs; `log_y` makes the axis logarithmic.
+
+    Losses that are sums over the examples are drawn per example: the two parts of the data differ in size.
+    """
     curves = _draw_epochs(axes, runs, colours, "train_loss", TRAINING, smoothing)
     key: Key = [("training", TRAINING)]
     if validated := _draw_epochs(axes, runs, colours, "validation_loss", VALIDATION, smoothing):
@@ -44,7 +47,8 @@ def draw_losses(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoo
         axes.set_yscale("log", nonpositive="mask")
         key += mark(axes, curves + validated, NOT_POSITIVE, "0 or below")
     key += mark(axes, curves + validated, TOO_LARGE, "NaN or huge")
-    finish(axes, "Loss by epoch", "loss", [x for x, _, _ in curves], key)
+    unit = "loss per example" if any(COUNTS["train_loss"] in run.metrics for run in runs) else "loss"
+    finish(axes, "Loss by epoch", unit, [x for x, _, _ in curves], key)
 
 
 def draw_accuracies(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoothing: float) -> None:
@@ -61,7 +65,7 @@ def _draw_epochs(
 ) -> list[Curve]:
     """Draw one column of metrics.jsonl over epochs, smoothed, and return the raw curves that there are."""
     curves = [
-        (run.metrics["epoch"], _drawable(run.metrics[column]), colour)
+        (run.metrics["epoch"], _drawable(_values(run, column)), colour)
         for run, colour in zip(runs, colours, strict=True)
         if column in run.metrics
     ]
@@ -71,6 +75,12 @@ def _draw_epochs(
             axes.plot(epochs, values, label=f"{column}, raw", alpha=0.25, **line)
         axes.plot(epochs, smooth(values, smoothing), label=column, **line)
     return curves
+
+
+def _values(run: Run, column: str) -> Array:
+    """A column of metrics.jsonl; per example where it is a sum over examples."""
+    values, count = run.metrics[column], COUNTS.get(column)
+    return values / run.metrics[count] if count in run.metrics else values
 
 
 def draw_gradient_errors(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour]) -> None:

@@ -32,19 +32,25 @@ METRICS_FILE = "metrics.jsonl"
 GRADIENTS_FILE = "gradients.jsonl"
 WEIGHTS_FILE = "model.safetensors"
 
-#: The type of each column of metrics.jsonl. Losses are means over the epoch, accuracy is a fraction of 1, lr the
-#: learning rate of the epoch's last step, seconds the time since the run's start.
+#: The type of each column of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum
+#: is their sum, and the line has the number of examples, too. Accuracy is a fraction of 1, lr the learning rate of the
+#: epoch's last step, seconds the time since the run's start.
 METRICS_COLUMNS: dict[str, type] = {
     "epoch": int,
     "step": int,
     "train_loss": float,
+    "num_train_examples": int,
     "validation_loss": float,
+    "num_validation_examples": int,
     "validation_accuracy": float,
     "lr": float,
     "seconds": float,
 }
-#: The columns that only some runs have: without a validation part both are absent, for regression the accuracy.
-OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy"})
+#: For each loss, the column that has how many examples it is the sum of.
+COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation_examples"}
+#: The columns that only some runs have: those of validation where there is a validation part, the accuracy where there
+#: are classes, the counts where the loss is a sum.
+OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy", *COUNTS.values()})
 
 #: The type of each column of gradients.jsonl: how many tensors were compared, the name of the worst one, and of that
 #: one max|ours - torch|, the same divided by max|torch|, the most that this may be, and the error in ULPs.

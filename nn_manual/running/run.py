@@ -165,9 +165,14 @@ def _epochs(
                 tally.add(line)
         train_loss = trainer.mean_loss("the training loss", losses)
         record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps, "train_loss": train_loss}
+        is_sum = config.loss.reduction == "sum"
+        if is_sum:
+            record[metrics.COUNTS["train_loss"]] = len(split.train.input)
         if len(split.validation.input):
             evaluation = trainer.evaluate(split.validation)
             record["validation_loss"] = evaluation.loss
+            if is_sum:
+                record[metrics.COUNTS["validation_loss"]] = len(split.validation.input)
             if evaluation.accuracy is not None:
                 record["validation_accuracy"] = evaluation.accuracy
         yield {**record, "lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start}

@@ -62,6 +62,17 @@ def test_the_labels_say_what_is_measured() -> None:
     assert "70.0%" in [label.get_text() for label in panel(figure, ACCURACY).get_yticklabels()]
 
 
+def test_losses_that_are_sums_are_drawn_per_example() -> None:
+    """Of 8 and 2 examples: else the validation loss would seem to be a quarter of the training loss."""
+    summed = make_run([16.0, 8.0], [1e-7], validation_loss=[6.0, 3.0], num_examples=(8, 2))
+    mean = make_run([5.0, 4.0], [1e-7])
+    for runs, unit in (([summed], "loss per example"), ([mean, summed], "loss per example"), ([mean], "loss")):
+        assert panel(draw_runs(runs), LOSS).get_ylabel() == unit
+    axes = panel(draw_runs([mean, summed]), LOSS)
+    assert [points(line) for line in lines_of(axes, "train_loss")] == [[(1, 5), (2, 4)], [(1, 2), (2, 1)]]
+    assert [points(line) for line in lines_of(axes, "validation_loss")] == [[(1, 3), (2, 1.5)]]
+
+
 def test_the_heat_map_is_for_a_single_run() -> None:
     run = make_run([2.0], [1e-7], ledger=Ledger(("loss",), *np.ones((2, 1, 1))))
     assert titles(draw_runs([run])) == [LOSS, GRADIENTS, LEDGER]

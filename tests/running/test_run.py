@@ -163,6 +163,19 @@ def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: 
         load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
 
 
+def test_losses_that_are_sums_have_their_counts(config_path: Path, tmp_path: Path) -> None:
+    """So that a figure can compare them."""
+    for reduction in ("mean", "sum"):
+        settings = [f"loss.CrossEntropyLoss.reduction={reduction}", "optimizer.SGD.lr=0", "epochs=1"]
+        run(load_config(config_path, ["loss={CrossEntropyLoss: {}}", *settings]), tmp_path / reduction)
+    (mean,), (total,) = lines(tmp_path / "mean" / "metrics.jsonl"), lines(tmp_path / "sum" / "metrics.jsonl")
+    assert not any(name.startswith("num_") for name in mean)
+    assert (total["num_train_examples"], total["num_validation_examples"]) == (48, 12)
+    assert total["train_loss"] / 48 == pytest.approx(mean["train_loss"], rel=1e-6)
+    assert total["validation_loss"] / 12 == pytest.approx(mean["validation_loss"], rel=1e-6)
+    assert read_run(tmp_path / "sum").metrics["num_validation_examples"].tolist() == [12]
+
+
 @pytest.mark.usefixtures("without_figure")
 class TestEarlyStopping:
     def test_after_patience_epochs_without_a_fall(self) -> None:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from nn_manual.arrays import Array
 from nn_manual.run_directory.files import JsonLines, create_run_directory, write_atomically
-from nn_manual.run_directory.metrics import Ledger, Run
+from nn_manual.run_directory.metrics import COUNTS, Ledger, Run
 
 LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Worst gradient error by step"
 LEDGER = "Gradient error by tensor"
@@ -26,8 +26,11 @@ def make_run(
     tolerance: float = 1e-5,
     name: str = "digits/now",
     ledger: Ledger | None = None,
+    num_examples: tuple[int, int] | None = None,
 ) -> Run:
-    """A run without a ledger, and so without a heat map, unless one is given."""
+    """A run without a ledger, and so without a heat map, unless one is given. `num_examples`, to train and to validate:
+    its losses are sums over them.
+    """
     num_epochs, num_steps = len(train_loss), len(errors)
     values: dict[str, list[float] | None] = {
         "train_loss": train_loss,
@@ -38,6 +41,8 @@ def make_run(
         column: np.array(value, np.float64) for column, value in values.items() if value is not None
     }
     metrics |= {"epoch": np.arange(1, num_epochs + 1)}
+    if num_examples is not None:
+        metrics |= {name: np.full(num_epochs, n) for name, n in zip(COUNTS.values(), num_examples, strict=True)}
     gradients: dict[str, Array] = {
         "step": np.arange(1, num_steps + 1),
         "relative": np.array(errors, np.float64),
