@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from nn_manual.errors import ConfigError, DataError, GradientMismatch, NNManualError
+from nn_manual.errors import ConfigError, DataError, GradientMismatch, NNManualError, NotReproducedError
 
 #: What a shell reports for a program that a signal ended: 128 plus the signal's number.
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143
@@ -22,8 +22,8 @@ class _Terminated(KeyboardInterrupt):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch or a tensor that was
-    zero wherever it was compared, 4 not finite, 5 data, 130 and 143 for SIGINT and SIGTERM, 141 if the reader of a
-    pipe has gone.
+    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 130 and
+    143 for SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
@@ -80,7 +80,11 @@ def _check(options: argparse.Namespace) -> int:
     if options.replay is not None:
         from nn_manual.running.replay import replay
 
-        return _report(replay(options.replay, options.overrides))
+        replayed = replay(options.replay, options.overrides)
+        if replayed.not_reproduced is not None:
+            print(replayed)
+            raise NotReproducedError(f"step {replayed.bundle.step} is not reproduced: {replayed.not_reproduced}")
+        return _report(replayed)
     if options.catalogue:
         from nn_manual.check.catalogue.catalogue import catalogue
 

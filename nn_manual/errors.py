@@ -45,6 +45,12 @@ class DataError(NNManualError):
     exit_status = 5
 
 
+class NotReproducedError(NNManualError):
+    """A replay of a step that differed from torch's is another step, or the same one without the difference."""
+
+    exit_status = 6
+
+
 def last_line(error: BaseException, folder: Path) -> str | None:
     """file:line of the last line in `folder` that ran before `error` was raised; None where no line of it ran."""
     frames = traceback.extract_tb(error.__traceback__)

@@ -2,8 +2,12 @@
 
     mismatch-step-17/
         config.yaml           the run's, resolved
-        bundle.yaml           the step, its lr, what was found, the versions it ran with, the tensors' SHA-256
+        bundle.yaml           the step, its lr, what was found, the versions it ran with, the SHA-256 of the tensors and
+                              of the files that the formulas stood in
         tensors.safetensors   what the step began with, and the gradients that its layers handed on
+
+A step is its tensors and its formulas. What a layer keeps from step to step is not in a bundle: a fault that comes from
+there is not reproduced, and a replay says so instead of calling it gone.
 
 Nothing in a bundle is code. A layer of the user's own is imported from where config.yaml says, or an override:
 `nn-manual check --replay mismatch-step-17 layer_folder=/home/me/layers`.
@@ -12,25 +16,22 @@ Nothing in a bundle is code. A layer of the user's own is imported from where co
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.config.files import dump_yaml
-from nn_manual.config.tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.run_directory.files import read_file, read_weights, write_atomically, write_weights
+from nn_manual.run_directory.files import read_weights, write_atomically, write_weights
+from nn_manual.running.bundle import Bundle, read_bundle, versions
+from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
@@ -44,49 +45,63 @@ INPUT, TARGET, PARAMETER, VELOCITY, GRAD_OUTPUT = "input", "target", "parameter 
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """What bundle.yaml holds. `tolerances` are fractions of the norm, by dtype."""
-
-    step: int
-    lr: float
-    found: str
-    tolerances: dict[str, float]
-    versions: dict[str, str]
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Replay:
     """A step that was run again. str() tells what it was and what it is.
 
     `report` is None where it equals torch's now. `deviations` say how far the gradients that the layers were handed are
-    from the recorded ones, as fractions of their norm: 0 where another machine computes the very same.
+    from the recorded ones, as fractions of their norm: 0 where another machine computes the very same. `changed` names
+    the modules whose file is another one now. `moved` names a gradient that was computed before the wrong tensor and
+    deviates by more than rounding.
     """
 
     bundle: Bundle
     report: GradientReport | None
     deviations: Mapping[str, float]
+    changed: tuple[str, ...]
+    moved: str | None
 
     @property
     def passed(self) -> bool:
-        """Whether the step equals torch's now."""
-        return self.report is None
+        """Whether the recorded step equals torch's now, because a formula was changed."""
+        return self.report is None and self.not_reproduced is None
+
+    @property
+    def not_reproduced(self) -> str | None:
+        """Why a step that equals torch's now is not the recorded one put right; None where it is, or is still wrong."""
+        if self.report is not None:
+            return None
+        if self.moved is not None:
+            return f"{self.moved} is not the recorded one, though it was computed before {self.bundle.tensor}"
+        if not self.changed:
+            return (
+                "it equals torch's with the very sources that it was wrong with; does a layer keep a state of its own "
+                "between steps?"
+            )
+        return None
 
     def __str__(self) -> str:
         lines = [f"step {self.bundle.step} was: {self.bundle.found}"]
-        was, now = self.bundle.versions, _versions()
+        was, now = self.bundle.versions, versions()
         lines += [f"{name} was {was.get(name)}, is {now[name]}" for name in now if was.get(name) != now[name]]
         worst = max(self.deviations, key=self.deviations.__getitem__, default="")
         if worst and self.deviations[worst] > 0:
             lines.append(f"{worst} differs by {self.deviations[worst]:.1e} of its norm from the recorded one")
         else:
             lines.append("the gradients between the layers are the recorded ones, bit for bit")
-        return "\n".join([*lines, "", str(self.report or f"step {self.bundle.step} is: equal to torch's")])
+        return "\n".join([*lines, "", self._verdict()])
+
+    def _verdict(self) -> str:
+        if self.report is not None:
+            return str(self.report)
+        since = f", since {' and '.join(self.changed)} changed" if self.passed else ", but not reproduced"
+        return f"step {self.bundle.step} is: equal to torch's{since}"
 
 
-def keep(directory: Path, config: RunConfig, trainer: Trainer, mismatch: GradientMismatch) -> str:
+def keep(
+    directory: Path, config: RunConfig, sources: dict[str, str], trainer: Trainer, mismatch: GradientMismatch
+) -> str:
     """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all; returns the sentence
-    that says how to replay it, or why there is no bundle.
+    that says how to replay it, or why there is no bundle. `sources` are those of the run's start.
     """
     if mismatch.batch is None:
         return "it can't be replayed: it was found before the step"
@@ -95,7 +110,7 @@ def keep(directory: Path, config: RunConfig, trainer: Trainer, mismatch: Gradien
     temporary = directory / f".{final.name}.{os.getpid()}.tmp"
     try:
         temporary.mkdir()
-        _write(temporary, config, trainer, trainer.checker, mismatch)
+        _write(temporary, config, sources, trainer, trainer.checker, mismatch)
         temporary.replace(final)
     except (DataError, OSError) as error:
         return f"it can't be replayed: {error}"
@@ -105,18 +120,27 @@ def keep(directory: Path, config: RunConfig, trainer: Trainer, mismatch: Gradien
 
 
 def _write(
-    directory: Path, config: RunConfig, trainer: Trainer, checker: GradientChecker, mismatch: GradientMismatch
+    directory: Path,
+    config: RunConfig,
+    sources: dict[str, str],
+    trainer: Trainer,
+    checker: GradientChecker,
+    mismatch: GradientMismatch,
 ) -> None:
     """The three files."""
     from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 
     report: GradientReport = mismatch.report
+    layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)
     bundle = Bundle(
         step=trainer.num_steps,
         lr=trainer.optimizer.lr,
-        found=report.problem or f"wrong first in {report.failures[0].layer}: {report.failures[0].name}",
+        found=report.problem or f"wrong first in {layer}: {tensor}",
+        layer=layer,
+        tensor=tensor,
         tolerances=SUM_OF_PRODUCTS,
-        versions=_versions(),
+        versions=versions(),
+        sources=sources,
         sha256=write_weights(directory / TENSORS_FILE, _tensors(checker, mismatch)),
     )
     write_atomically(directory / CONFIG_FILE, dump_config(config).encode())
@@ -153,7 +177,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     Raises DataError for a bundle that is missing, incomplete or corrupt, and ConfigError where its config can't be read
     or a layer of the user's own isn't found.
     """
-    bundle = _read(directory / BUNDLE_FILE)
+    bundle = read_bundle(directory / BUNDLE_FILE)
     tensors = read_weights(directory / TENSORS_FILE, bundle.sha256)
     config = _config(directory / CONFIG_FILE, overrides)
     trainer = _trainer(config, directory, tensors)
@@ -166,25 +190,21 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     assert trainer.checker is not None
     replayed = _grad_outputs(trainer.checker)
     recorded = {name: tensor for name, tensor in tensors.items() if name.startswith(GRAD_OUTPUT) and name in replayed}
-    return Replay(bundle, report, {name: _deviation(replayed[name], tensor) for name, tensor in recorded.items()})
+    deviations = {name: _deviation(replayed[name], tensor) for name, tensor in recorded.items()}
+    now = sources_of(config)
+    changed = tuple(name for name, sha256 in bundle.sources.items() if now.get(name) != sha256)
+    earlier = _computed_before(bundle, [calls.label for calls in trainer.checker.recorded.layers])
+    moved = [name for name in earlier if not deviations.get(name, 0) <= bundle.tolerances[config.dtype]]
+    return Replay(bundle, report, deviations, changed, moved[0] if moved else None)
 
 
-def _read(path: Path) -> Bundle:
-    """bundle.yaml."""
-    errors = Errors()
-    try:
-        tree = read_tree(read_file(path).decode(), partial(Place, str(path)), errors)
-        errors.raise_if_any()
-        return TypeAdapter(Bundle).validate_python(tree and plain(tree))
-    except (UnicodeDecodeError, ConfigError, ValidationError) as error:
-        raise DataError(f"{path}: is no whole description of a bundle: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-    return str(error).partition("\n")[0]
+def _computed_before(bundle: Bundle, labels: list[str]) -> list[str]:
+    """The names of the gradients that were handed on before the wrong tensor was computed, the last layer's first:
+    where that is a gradient of a layer, those that this layer and all after it were handed.
+    """
+    if bundle.layer not in labels or bundle.tensor.endswith(".output"):
+        return []
+    return [GRAD_OUTPUT + label for label in reversed(labels[labels.index(bundle.layer) :])]
 
 
 def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
@@ -228,9 +248,3 @@ def _deviation(replayed: Array, recorded: Array) -> float:
     if replayed.shape != recorded.shape:
         return float("inf")
     return float(np.abs(replayed - recorded).max() / np.abs(recorded).max())
-
-
-def _versions() -> dict[str, str]:
-    """What rounding can depend on."""
-    installed = {name: version(name) for name in ("nn_manual", "numpy", "torch")}
-    return {**installed, "python": platform.python_version(), "platform": platform.platform()}

@@ -22,6 +22,7 @@ from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, metrics
 from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
 from nn_manual.running.replay import keep
+from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
@@ -119,6 +120,7 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
         check_every=config.gradient_check.every,
     )
     files.create_run_directory(directory)
+    sources = sources_of(config)  # now: who sees a run go wrong may change a file while it still runs
     try:
         return _train(config, trainer, split, directory)
     except BaseException as end:
@@ -128,7 +130,7 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
         epoch = math.ceil(trainer.num_steps / steps_per_epoch)
         end.add_note(f"stopped in epoch {epoch} at step {trainer.num_steps}; the run so far lies in {directory}")
         if isinstance(end, GradientMismatch):
-            end.add_note(keep(directory, config, trainer, end))
+            end.add_note(keep(directory, config, sources, trainer, end))
         raise
 
 

@@ -23,8 +23,10 @@ from nn_manual.optim import SGD, StepLR, clip_grad_norm
 from nn_manual.run_directory.files import read_weights, write_weights
 from nn_manual.running import replay as replay_module
 from nn_manual.running import trainer
+from nn_manual.running.bundle import read_bundle, versions
 from nn_manual.running.replay import replay
 from nn_manual.running.run import run
+from nn_manual.running.sources import sources_of
 
 # Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
 torch.set_num_threads(1)
@@ -81,12 +83,35 @@ def test_right_once_the_formula_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as context:
         wrong_from_step(context, 5, Tanh, "backward", wrong_tanh)
         mismatch(tmp_path / "run")
+    now = sources_of(load_config(tmp_path / "run" / "config.yaml"))
+    monkeypatch.setattr(replay_module, "sources_of", lambda _: now | {"nn_manual.layers.activations": "corrected"})
     replayed = replay(tmp_path / "run" / "mismatch-step-5")
     assert replayed.passed
     assert [name for name, deviation in replayed.deviations.items() if deviation] == ["grad_output 0 (Linear)"]
     assert str(replayed).splitlines()[0] == "step 5 was: wrong first in 1 (Tanh): 1.grad_input"
     assert str(replayed).splitlines()[1].startswith("grad_output 0 (Linear) differs by ")
-    assert str(replayed).splitlines()[2:] == ["", "step 5 is: equal to torch's"]
+    last = "step 5 is: equal to torch's, since nn_manual.layers.activations changed"
+    assert str(replayed).splitlines()[2:] == ["", last]
+
+
+def test_right_with_the_sources_that_it_was_wrong_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing says that it is put right."""
+    with monkeypatch.context() as context:
+        wrong_from_step(context, 5, Tanh, "backward", wrong_tanh)
+        mismatch(tmp_path / "run")
+    bundle = tmp_path / "run" / "mismatch-step-5"
+    replayed = replay(bundle)
+    assert replayed.report is None
+    assert not replayed.passed
+    assert main(["check", "--replay", str(bundle)]) == 6
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == "step 5 is: equal to torch's, but not reproduced"
+    assert err == (
+        "nn-manual: step 5 is not reproduced: it equals torch's with the very sources that it was wrong with; "
+        "does a layer keep a state of its own between steps?\n"
+    )
 
 
 def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,10 +128,12 @@ def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "grad_output 1 (Tanh)": (16, 8),
         "grad_output 2 (Linear)": (16, 2),
     }
-    described = replay_module._read(bundle / "bundle.yaml")
+    described = read_bundle(bundle / "bundle.yaml")
     assert (described.step, described.lr) == (5, 0.25)
     assert described.tolerances == {"float32": 1e-5, "float64": 1e-12}
+    assert (described.layer, described.tensor) == ("1 (Tanh)", "1.grad_input")
     assert set(described.versions) == {"nn_manual", "numpy", "torch", "python", "platform"}
+    assert described.sources == sources_of(load_config(bundle / "config.yaml"))
     assert (bundle / "config.yaml").read_bytes() == (tmp_path / "run" / "config.yaml").read_bytes()
 
 
@@ -124,7 +151,7 @@ def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         found = mismatch(tmp_path / "run", EVERYTHING)
     assert found.report.failures[0].name == "updated 0.weight"
     bundle = tmp_path / "run" / "mismatch-step-4"
-    assert replay(bundle).passed
+    assert replay(bundle).report is None
     monkeypatch.setattr(SGD, "_step", wrong_in_the_second_epoch)
     again = replay(bundle).report
     assert again is not None
@@ -139,7 +166,7 @@ def test_a_wrong_clipping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert again is not None
     assert again.comparisons == found.report.comparisons
     assert again.failures[0].name == "clipped gradient"
-    assert replay(tmp_path / "run" / "mismatch-step-1").passed
+    assert replay(tmp_path / "run" / "mismatch-step-1").report is None
 
 
 @pytest.mark.parametrize("method", ["forward", "backward"])
@@ -152,7 +179,7 @@ def test_a_layer_that_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, me
         found = mismatch(tmp_path / "run")
     assert problem_and_place(found.report)[0] == f"1 (Tanh): {method} raised ZeroDivisionError: no way"
     bundle = tmp_path / "run" / "mismatch-step-2"
-    assert replay(bundle).passed
+    assert replay(bundle).report is None
     monkeypatch.setattr(Tanh, method, raising)
     again = replay(bundle)
     assert again.report is not None
@@ -216,14 +243,77 @@ def test_a_layer_of_ones_own_on_another_machine(
     assert "wrong first in 1 (Square): 1.grad_input" in capsys.readouterr().out
     (there / "my_layers.py").write_text(USER_LAYER.replace("3 * ", "2 * "))
     assert main(["check", f"layer_folder={there}", "--replay", bundle]) == 0
-    assert capsys.readouterr().out.endswith("step 1 is: equal to torch's\n")
+    assert capsys.readouterr().out.endswith("step 1 is: equal to torch's, since my_layers changed\n")
+
+
+STATEFUL = """\
+from dataclasses import dataclass
+import numpy as np
+from nn_manual.layers import Layer
+
+@dataclass(eq=False)
+class Forgetful(Layer):
+    num_calls = 0
+    def forward(self, input):
+        self.num_calls += 1
+        return (input if self.num_calls < 5 else 1.5 * input), input
+    def backward(self, saved, grad_output):
+        return grad_output.copy()
+    def reference(self, input):
+        return input
+"""
+
+
+@pytest.mark.parametrize("wrong_in", ["forward", "backward"])
+def test_a_fault_that_depends_on_what_a_layer_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong_in: str
+) -> None:
+    """The fifth call is wrong, and in the replay it is the first."""
+    text = STATEFUL
+    if wrong_in == "backward":
+        text = text.replace("return (input if self.num_calls < 5 else 1.5 * input), input", "return input, input")
+        text = text.replace("grad_output.copy()", "grad_output * (1 if self.num_calls < 5 else 1.5)")
+    (tmp_path / "my_layers.py").write_text(text)
+    mismatch(tmp_path / "run", CONFIG.replace("- Tanh", "- my_layers:Forgetful"))
+    (bundle,) = (tmp_path / "run").glob("mismatch-step-*")
+    assert main(["check", "--replay", str(bundle)]) == 6
+    assert "does a layer keep a state of its own between steps?" in capsys.readouterr().err
+    monkeypatch.delitem(sys.modules, "my_layers")
+
+
+def test_another_step_than_the_recorded_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gradient that came before the wrong tensor is not the recorded one: no change of a file explains it away."""
+    with monkeypatch.context() as context:
+        wrong_from_step(context, 5, Tanh, "backward", wrong_tanh)
+        mismatch(tmp_path / "run")
+    bundle = tmp_path / "run" / "mismatch-step-5"
+    tensors = read_weights(bundle / "tensors.safetensors")
+    tensors["grad_output 1 (Tanh)"] *= np.float32(1.3)
+    rewrite(bundle, tensors)
+    monkeypatch.setattr(replay_module, "sources_of", lambda _: {})
+    replayed = replay(bundle)
+    assert not replayed.passed
+    message = "grad_output 1 (Tanh) is not the recorded one, though it was computed before 1.grad_input"
+    assert replayed.not_reproduced == message
+    tensors["grad_output 1 (Tanh)"] /= np.float32(1.3)
+    tensors["grad_output 0 (Linear)"] *= 2  # what the wrong formula returned, and nobody has to compute again
+    rewrite(bundle, tensors)
+    assert replay(bundle).passed
+
+
+def rewrite(bundle: Path, tensors: dict[str, Any]) -> None:
+    """Put other tensors into a bundle, with their checksum."""
+    before = read_bundle(bundle / "bundle.yaml").sha256
+    sha256 = write_weights(bundle / "tensors.safetensors", tensors)
+    described = bundle / "bundle.yaml"
+    described.write_text(described.read_text().replace(before, sha256))
 
 
 def test_other_versions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tanh, "backward", wrong_tanh)
     mismatch(tmp_path / "run")
-    now = replay_module._versions()
-    monkeypatch.setattr(replay_module, "_versions", lambda: now | {"torch": "99.0"})
+    now = versions()
+    monkeypatch.setattr(replay_module, "versions", lambda: now | {"torch": "99.0"})
     replayed = replay(tmp_path / "run" / "mismatch-step-1")
     assert str(replayed).splitlines()[1] == f"torch was {now['torch']}, is 99.0"
 
@@ -288,11 +378,7 @@ def test_tensors_of_a_bundle_that_lacks_some(bundle: Path, tmp_path: Path) -> No
     tensors = read_weights(bundle / "tensors.safetensors")
 
     def without(name: str) -> str:
-        sha256 = write_weights(
-            spoilt / "tensors.safetensors", {other: tensor for other, tensor in tensors.items() if other != name}
-        )
-        before = replay_module._read(bundle / "bundle.yaml").sha256
-        (spoilt / "bundle.yaml").write_text((bundle / "bundle.yaml").read_text().replace(before, sha256))
+        rewrite(spoilt, {other: tensor for other, tensor in tensors.items() if other != name})
         with pytest.raises(DataError) as caught:
             replay(spoilt)
         return str(caught.value).partition("config.yaml: ")[2]
