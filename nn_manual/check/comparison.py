@@ -70,7 +70,12 @@ class Comparison:
     @property
     def relative(self) -> float:
         """The worst difference as a fraction of the scale; 0 where both are 0."""
-        return relative(self.absolute, self.scale)
+        return float(relative(self.absolute, self.scale))
+
+    @property
+    def severity(self) -> float:
+        """The worst difference as a fraction of what is allowed; infinite for NaN."""
+        return float(tolerances.severity(self.relative, self.tolerance))
 
     @property
     def passed(self) -> bool:
@@ -78,11 +83,10 @@ class Comparison:
         return self.absolute <= self.tolerance * self.scale < math.inf
 
 
-def relative(absolute: float, scale: float) -> float:
-    """absolute / scale, with 0 / 0 = 0 and x / 0 infinite."""
-    if scale == 0:
-        return 0.0 if absolute == 0 else float("inf")
-    return absolute / scale
+def relative(absolute: Any, scale: Any) -> Any:
+    """absolute / scale, with 0 / 0 = 0 and x / 0 infinite; of numbers or of arrays."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.divide(absolute, scale, out=np.zeros(np.shape(absolute)), where=np.not_equal(absolute, 0))
 
 
 def ulps(absolute: float, scale: float, dtype: np.dtype[Any]) -> float:

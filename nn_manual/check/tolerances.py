@@ -36,6 +36,14 @@ REDUCTION_LENGTH = 1024
 MEANINGLESS = 0.5
 
 
+def severity(relative: Any, tolerance: Any) -> Any:
+    """How near an error is to its tolerance, or how far beyond: relative / tolerance, of numbers or of arrays. NaN is
+    as bad as it gets: infinite.
+    """
+    fraction = np.divide(relative, tolerance)
+    return np.where(np.isnan(fraction), np.inf, fraction)
+
+
 def sum_of_products(dtype: np.dtype[Any], reduction_length: int) -> float:
     """The tolerance for a tensor whose elements are sums of up to `reduction_length` products."""
     return SUM_OF_PRODUCTS[dtype.name] * max(1.0, math.sqrt(reduction_length / REDUCTION_LENGTH))

@@ -9,6 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from nn_manual.check.tolerances import severity
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
@@ -34,7 +35,7 @@ class GradientTally:
 
 
 def _severity(record: dict[str, Any]) -> float:
-    return float(record["relative"] / record["tolerance"])
+    return float(severity(record["relative"], record["tolerance"]))
 
 
 def with_bar(steps: Iterator[Step], num_steps: int, epoch: str, tally: GradientTally) -> Iterator[Step]:

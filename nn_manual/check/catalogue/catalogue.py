@@ -20,6 +20,7 @@ from nn_manual import layers, losses
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.tolerances import severity
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
@@ -157,7 +158,7 @@ class Case(NamedTuple):
 
 def _case(description: str, report: GradientReport) -> Case:
     judged = (c for c in report.comparisons if c.name not in report.rounding)
-    worst = max((c.relative / c.tolerance for c in judged), default=0.0)
+    worst = max((c.severity for c in judged), default=0.0)
     return Case(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
 
 
@@ -210,7 +211,8 @@ def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_clas
             except GradientMismatch as mismatch:
                 yield _case(f"{kind} input, step {step}", mismatch.report)
                 return
-            yield Case(f"{kind} input, step {step}", record["tensors"], record["relative"] / record["tolerance"])
+            worst = severity(record["relative"], record["tolerance"])
+            yield Case(f"{kind} input, step {step}", record["tensors"], worst)
 
 
 def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:

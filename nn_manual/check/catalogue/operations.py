@@ -174,7 +174,7 @@ def _error(ours: Array, reference: Array) -> float:
     """max|ours - reference| / max|reference|; infinite where the shapes differ."""
     if ours.shape != reference.shape:
         return float("inf")
-    return relative(float(np.abs(ours - reference).max()), float(np.abs(reference).max()))
+    return float(relative(np.abs(ours - reference).max(), np.abs(reference).max()))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import Comparison, relative, ulps
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.tolerances import severity
 
 #: Columns of a terminal.
 WIDTH = 80
@@ -36,18 +38,27 @@ class StepCheck:
         """The line of gradients.jsonl, without the step and the ledger: how many tensors, and the errors of the one
         nearest to its tolerance.
         """
-        allowed = self.plan.tolerances * self.scale
-        worst = int((self.absolute / np.where(allowed > 0, allowed, 1)).argmax())
+        worst = int(self._severity.argmax())
         quantity, absolute, scale = self.plan.quantities[worst], float(self.absolute[worst]), float(self.scale[worst])
         record: dict[str, Any] = {
             "tensors": len(self.absolute),
             "worst": quantity.name,
             "absolute": absolute,
-            "relative": relative(absolute, scale),
+            "relative": float(self._relative[worst]),
             "tolerance": quantity.tolerance,
             "ulps": ulps(absolute, scale, self.plan.dtype),
         }
         return {**record, "rounding": sorted(self.rounding)} if self.rounding else record
+
+    @cached_property
+    def _relative(self) -> Array:
+        errors: Array = relative(self.absolute, self.scale)
+        return errors
+
+    @cached_property
+    def _severity(self) -> Array:
+        errors: Array = severity(self._relative, self.plan.tolerances)
+        return errors
 
     def ledger(self) -> str:
         """Every tensor's error, in the plan's order, as JSON: {tensor: [percent of the tolerance, ULPs]}.
@@ -57,7 +68,7 @@ class StepCheck:
         """
         errors = np.empty((len(self.absolute), 2))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # torch's tensor is all zeros
-            errors[:, 0] = 100 * self.absolute / (self.plan.tolerances * self.scale)
+            errors[:, 0] = 100 * self._severity
             errors[:, 1] = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
         np.clip(errors, SMALLEST, LARGEST, out=errors)
         errors[self.absolute == 0] = 0
@@ -100,7 +111,7 @@ class GradientReport:
     @property
     def worst(self) -> Comparison | None:
         """The comparison nearest to its tolerance, or furthest beyond it."""
-        return max(self.comparisons, key=_severity, default=None)
+        return max(self.comparisons, key=lambda comparison: comparison.severity, default=None)
 
     def __str__(self) -> str:
         lines = [*_wrap(self._headline()), ""]
@@ -144,11 +155,6 @@ def _shape(c: Comparison) -> str:
 
 def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-def _severity(c: Comparison) -> float:
-    severity = c.relative / c.tolerance
-    return float("inf") if severity != severity else severity  # NaN is as bad as it gets
 
 
 def _place(failure: Comparison) -> list[str]:

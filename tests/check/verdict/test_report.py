@@ -10,7 +10,8 @@ from nets import batch, break_gradient, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, ReLU, Sequential, check_gradients
 from nn_manual.check.comparison import Comparison
-from nn_manual.check.verdict.report import WIDTH, GradientReport
+from nn_manual.check.verdict.report import WIDTH, GradientReport, StepCheck
+from nn_manual.running.progress import GradientTally
 
 
 def comparison(name: str = "0.grad_weight", absolute: float = 0.5, shape: tuple[int, ...] = (3, 4)) -> Comparison:
@@ -96,6 +97,34 @@ def test_a_diagnosis_knows_the_batch_size() -> None:
     input, target = (np.random.default_rng(seed).standard_normal((7, 3 + seed)).astype(np.float32) for seed in (0, 1))
     report = check_gradients(model, MSELoss(), input, target)
     assert report.diagnosis == "1/7 of the reference: divided by the batch size"
+
+
+def test_the_worst_is_one_and_the_same_everywhere() -> None:
+    """Any difference from a tensor of torch's that is all zeros is infinitely worse than what is allowed."""
+    checker = GradientChecker(net(), MSELoss())
+    with checker.recording():
+        checker.run(*batch())
+    plan = checker.compare().plan
+    errors, scale = np.full(len(plan.quantities), 1e-7), np.ones(len(plan.quantities))
+    errors[[3, 5]], scale[[3, 4]] = (1e-12, 0.5), (0.0, 0.0)
+    errors[4] = 0
+    check = StepCheck(plan, errors, scale, frozenset({plan.quantities[3].name}))
+    record, name = check.record(), plan.quantities[3].name
+    assert record["worst"] == name
+    tally = GradientTally()
+    for line in (record | {"worst": "a larger error", "relative": 0.5}, record):
+        tally.add(line)
+    assert tally.worst["worst"] == name
+    comparisons = [
+        Comparison(quantity.name, "", (), float(error), float(largest), quantity.tolerance, 0, (), 0, 0)
+        for quantity, error, largest in zip(plan.quantities, errors, scale, strict=True)
+    ]
+    worst = GradientReport(tuple(comparisons)).worst
+    assert worst is not None
+    assert (worst.name, worst.severity) == (name, np.inf)
+    ledger = json.loads(check.ledger())
+    assert ledger[name][0] == 1e99
+    assert ledger[plan.quantities[4].name] == [0, 0]
 
 
 def test_a_record_is_a_line_of_json() -> None:
