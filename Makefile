@@ -13,7 +13,7 @@ test: lint
 	$(VENV)/bin/python -m pytest -n 2
 
 lint: $(READY)
-	$(VENV)/bin/ruff check nn_manual scripts tests
+	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
 $(READY): pyproject.toml constraints.txt

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import importlib
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from nn_manual import ops
-    from nn_manual.check.checker import GradientChecker, check_gradients
-    from nn_manual.check.functions.autograd import as_autograd_function
-    from nn_manual.check.functions.check_function import check_function
-    from nn_manual.check.verdict.report import GradientReport
-    from nn_manual.config import RunConfig, load_config
-    from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
-    from nn_manual.layers import Layer, Linear, ReLU, Tanh
-    from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
-    from nn_manual.model import Sequential
-    from nn_manual.optim import SGD, clip_grad_norm
-    from nn_manual.running.trainer import Trainer
+if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name public to them
+    from nn_manual import ops as ops
+    from nn_manual.check.checker import GradientChecker as GradientChecker
+    from nn_manual.check.checker import check_gradients as check_gradients
+    from nn_manual.check.functions.autograd import as_autograd_function as as_autograd_function
+    from nn_manual.check.functions.check_function import check_function as check_function
+    from nn_manual.check.verdict.report import GradientReport as GradientReport
+    from nn_manual.config import RunConfig as RunConfig
+    from nn_manual.config import load_config as load_config
+    from nn_manual.errors import ConfigError as ConfigError
+    from nn_manual.errors import DataError as DataError
+    from nn_manual.errors import GradientMismatch as GradientMismatch
+    from nn_manual.errors import NotFiniteError as NotFiniteError
+    from nn_manual.layers import *  # noqa: F403 - what a room of components exports is public, without a list here
+    from nn_manual.losses import *  # noqa: F403
+    from nn_manual.model import Sequential as Sequential
+    from nn_manual.optim import *  # noqa: F403
+    from nn_manual.running.trainer import Trainer as Trainer
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms
 # in OpenBLAS, some 3 ms in OpenMP, on the cores that the other pool needs in a checked step. It took 50 times the sum
@@ -27,8 +33,11 @@ if TYPE_CHECKING:
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
-#: Where each public name lives. Modules load when a name is first used: the command line answers --help without
-#: numpy, and nothing loads torch before a check.
+#: The rooms of which every exported name is public here: a new component is exported by its room, and nowhere else.
+_COMPONENT_ROOMS = ("nn_manual.layers", "nn_manual.losses", "nn_manual.optim")
+
+#: Where each of the other public names lives. Modules load when a name is first used: the command line answers --help
+#: without numpy, and nothing loads torch before a check.
 _HOMES = {
     "as_autograd_function": "check.functions.autograd",
     "check_function": "check.functions.check_function",
@@ -41,51 +50,25 @@ _HOMES = {
     "DataError": "errors",
     "GradientMismatch": "errors",
     "NotFiniteError": "errors",
-    "Layer": "layers",
-    "Linear": "layers",
-    "ReLU": "layers",
-    "Tanh": "layers",
-    "CrossEntropyLoss": "losses",
-    "Loss": "losses",
-    "MSELoss": "losses",
-    "TraceLoss": "losses",
     "Sequential": "model",
-    "SGD": "optim",
-    "clip_grad_norm": "optim",
     "Trainer": "running.trainer",
 }
 
-__all__ = [
-    "SGD",
-    "ConfigError",
-    "CrossEntropyLoss",
-    "DataError",
-    "GradientChecker",
-    "GradientMismatch",
-    "GradientReport",
-    "Layer",
-    "Linear",
-    "Loss",
-    "MSELoss",
-    "NotFiniteError",
-    "ReLU",
-    "RunConfig",
-    "Sequential",
-    "Tanh",
-    "TraceLoss",
-    "Trainer",
-    "as_autograd_function",
-    "check_function",
-    "check_gradients",
-    "clip_grad_norm",
-    "load_config",
-    "ops",
-]
-
 
 def __getattr__(name: str) -> Any:
-    if name == "ops":
-        return importlib.import_module("nn_manual.ops")
     if name in _HOMES:
         return getattr(importlib.import_module(f"nn_manual.{_HOMES[name]}"), name)
+    if name == "__all__":
+        return __dir__()
+    if not name.startswith("_"):
+        if find_spec(f"nn_manual.{name}"):  # a module, for which Python looks here before it imports it
+            return importlib.import_module(f"nn_manual.{name}")
+        for exported in map(importlib.import_module, _COMPONENT_ROOMS):
+            if name in exported.__all__:
+                return getattr(exported, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    components = [name for room in map(importlib.import_module, _COMPONENT_ROOMS) for name in room.__all__]
+    return sorted(["ops", *_HOMES, *components])

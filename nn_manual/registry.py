@@ -1,43 +1,54 @@
-"""The names that a config can use, taken from the public modules: adding a component touches one place."""
+"""The components of the package: what a config can name, and what catalogue, campaigns and tests go through.
+
+A component is registered by being exported from its room: nobody keeps a second list.
+"""
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from types import ModuleType
+from typing import Any, NamedTuple
 
 from nn_manual import data, initializers, layers, losses, optim
-from nn_manual.model import Sequential
 
-#: Each kind of component: its name in messages, and the module whose concrete dataclasses can be named in a config.
-KINDS: dict[type, tuple[str, ModuleType]] = {
-    data.Dataset: ("data set", data),
-    layers.Layer: ("layer", layers),
-    initializers.Initializer: ("initializer", initializers),
-    losses.Loss: ("loss", losses),
-    optim.SGD: ("optimizer", optim),
-    optim.Scheduler: ("lr_scheduler", optim),
+
+class Kind(NamedTuple):
+    """A kind of component: its name in messages, and the module that exports its components."""
+
+    label: str
+    module: ModuleType
+
+
+KINDS: dict[type, Kind] = {
+    data.Dataset: Kind("data set", data),
+    layers.Layer: Kind("layer", layers),
+    initializers.Initializer: Kind("initializer", initializers),
+    losses.Loss: Kind("loss", losses),
+    optim.SGD: Kind("optimizer", optim),
+    optim.Scheduler: Kind("lr_scheduler", optim),
 }
 
 
-def registry(kind: type) -> dict[str, type]:
-    """The components of a kind, by name."""
-    _, module = KINDS[kind]
-    found = {
+def components(kind: type) -> dict[str, type[Any]]:
+    """The package's concrete components of one of the KINDS, by name: `components(Layer)["Tanh"]` is Tanh."""
+    return defined_in(KINDS[kind].module, kind)
+
+
+def defined_in(module: ModuleType, kind: type) -> dict[str, type[Any]]:
+    """The public concrete dataclasses of a kind that a module, or a package's modules, define, by name; not those that
+    it only imports from elsewhere.
+    """
+    return {
         name: thing
         for name, thing in vars(module).items()
-        if isinstance(thing, type) and issubclass(thing, kind) and is_dataclass(thing)
-        if not inspect.isabstract(thing)
+        if isinstance(thing, type) and issubclass(thing, kind) and not name.startswith("_")
+        if is_dataclass(thing) and not inspect.isabstract(thing)
+        if f"{thing.__module__}.".startswith(f"{module.__name__}.")
     }
-    return found | {"Sequential": Sequential} if kind is layers.Layer else found
 
 
-def nearest(name: str, known: Collection[str]) -> str:
-    """The hint that ends an error about an unknown name: the nearest one, or all where none is near."""
-    by_lowercase = {candidate.lower(): candidate for candidate in known}
-    match = difflib.get_close_matches(name.lower(), by_lowercase, n=1)
-    if match:
-        return f"; did you mean {by_lowercase[match[0]]!r}?"
-    return f"; known: {', '.join(known)}" if known else "; it has none"
+def examples(classes: Mapping[str, type[Any]]) -> list[Any]:
+    """The examples of all these classes of layers or losses: `examples(components(Loss))` are the losses to check."""
+    return [example for component in classes.values() for example in component.examples()]

@@ -9,12 +9,13 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nn_manual.config.leaf import describe, read_leaf
+from nn_manual.config.names import named, nearest
 from nn_manual.config.run_config import Layers
 from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
-from nn_manual.registry import KINDS, nearest, registry
+from nn_manual.registry import KINDS
 
 
 class Builder:
@@ -98,7 +99,7 @@ class Builder:
 
     def component(self, kind: type, node: Node, path: str, **given: Any) -> Any:
         """`Name`, or a mapping of the name alone to its keyword arguments."""
-        label, _ = KINDS[kind]
+        label = KINDS[kind].label
         if isinstance(node.value, str):
             name, place, arguments = node.value, node.place, Node({}, node.place, node.place)
         elif isinstance(node.value, dict) and node.value:
@@ -118,7 +119,7 @@ class Builder:
         self.places[path] = place
         if kind is Layer and is_import_path(name):
             return self.user_layer(name, place, arguments, f"{path}.{name}")
-        known = registry(kind)
+        known = named(kind)
         if name not in known:
             self.errors.add(place, f"unknown {label} {name!r}{nearest(name, known)}")
             return MISSING

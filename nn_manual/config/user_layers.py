@@ -17,9 +17,9 @@ from typing import get_type_hints
 from pydantic.errors import PydanticUserError
 
 from nn_manual.config.leaf import adapter
+from nn_manual.config.names import named, nearest
 from nn_manual.errors import ConfigError, NNManualError, last_line
 from nn_manual.layers import Layer
-from nn_manual.registry import nearest, registry
 
 
 class CannotImport(Exception):  # noqa: N818 - says what happened; the builder makes an error with a place of it
@@ -34,7 +34,7 @@ def is_import_path(name: str) -> bool:
 def import_path(layer_class: type[Layer]) -> str:
     """The name of a layer in a config: the class's own for the package's, `module:Class` for any other."""
     name = layer_class.__name__
-    return name if registry(Layer).get(name) is layer_class else f"{layer_class.__module__}:{name}"
+    return name if named(Layer).get(name) is layer_class else f"{layer_class.__module__}:{name}"
 
 
 class Importer:

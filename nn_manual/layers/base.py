@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, carve, size_of
+
+#: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, the bounds
+#: themselves left out. A bound may be infinite.
+Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float]
 
 
 class Layer(ABC):
@@ -22,12 +26,27 @@ class Layer(ABC):
     A layer whose derivative jumps somewhere says how far its input is from there, elementwise, in a method
     `kink_distance(input)`: a report on a wrong gradient then tells whether it is wrong at the kinks.
 
+    A layer that does not take every real number, or overflows for large ones, states its `domain`: a logarithm's is
+    "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It has no
+    say in anything else: in a training step every input counts. Raises ValueError for a domain that is none.
+
     `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
     Sequential that the layer is in; `bind` hands the views out.
     """
 
+    domain: Domain = "real"
     param: SimpleNamespace
     grad: SimpleNamespace
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        match cls.domain:
+            case "real" | "positive" | "nonzero":
+                return
+            case (int() | float() as low, int() | float() as high) if low < high:
+                return
+        known = '"real", "positive", "nonzero" or a pair (low, high) with low < high'
+        raise ValueError(f"{cls.__name__}.domain is {known}, not {cls.domain!r}")
 
     @abstractmethod
     def forward(self, input: Array) -> tuple[Array, Any]:

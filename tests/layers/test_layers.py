@@ -25,13 +25,13 @@ from comparing import (
 )
 from hypothesis import given, settings
 
-from nn_manual import layers
 from nn_manual.arrays import Array, Shape, rows
 from nn_manual.check.kinds import draw
 from nn_manual.layers import Layer, Linear
+from nn_manual.registry import components, examples
 
-CLASSES: list[type[Layer]] = [getattr(layers, name) for name in layers.__all__ if name != "Layer"]
-LAYERS = [(layer, shape) for layer_class in CLASSES for layer, shape in layer_class.examples()]
+CLASSES = list(components(Layer).values())
+LAYERS = examples(components(Layer))
 
 each_layer = pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=repr)
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -77,7 +77,7 @@ def assert_as_torch(layer: Layer, input: Array, grad_output: Array) -> None:
 
 def inputs(layer: Layer, shape: Shape, kind: str, upstream: str, dtype: str, seed: int = 0) -> tuple[Array, Array]:
     generator = np.random.default_rng(seed)
-    input = draw(kind, shape, dtype, generator)
+    input = draw(kind, shape, dtype, generator, layer.domain)
     return frozen(input), frozen(draw(upstream, layer.output_shape(shape), dtype, generator))
 
 

@@ -7,17 +7,15 @@ near zero those of an eps. So each component meets each kind of input with each 
 from __future__ import annotations
 
 import copy
-import inspect
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual import layers, losses
 from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.catalogue.inputs import layer_inputs
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.tolerances import severity
@@ -27,6 +25,7 @@ from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
+from nn_manual.registry import components, examples
 
 #: Hyperparameters that together use each line of SGD's formula, and each pair of lines that could interfere.
 SGD_SETTINGS: dict[str, dict[str, Any]] = {
@@ -115,33 +114,13 @@ def catalogue(seed: int = 0) -> CatalogueReport:
     """Check every public layer, every loss and SGD, in float32 and float64."""
     entries = []
     for dtype in DTYPES:
-        for layer, shape in layer_examples():
+        for layer, shape in examples(components(Layer)):
             entries.append(entry(label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
-        for loss in loss_examples():
+        for loss in examples(components(Loss)):
             entries.append(entry(label(loss), dtype, loss_cases(loss, dtype, seed)))
         for name, settings in SGD_SETTINGS.items():
             entries.append(entry(name, dtype, sgd_cases(settings, dtype, seed)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
-
-
-def layer_examples(module: ModuleType = layers) -> list[tuple[Layer, Shape]]:
-    """The examples of every public concrete layer that a module, or a package's modules, define; not of those that it
-    only imports.
-    """
-    return [
-        example
-        for name, thing in vars(module).items()
-        if isinstance(thing, type) and issubclass(thing, Layer) and not name.startswith("_")
-        if is_dataclass(thing) and not inspect.isabstract(thing)
-        if f"{thing.__module__}.".startswith(f"{module.__name__}.")
-        for example in thing.examples()
-    ]
-
-
-def loss_examples() -> list[Loss]:
-    """The examples of every public concrete loss."""
-    classes = (thing for thing in vars(losses).values() if isinstance(thing, type) and issubclass(thing, Loss))
-    return [example for loss_class in classes if loss_class is not Loss for example in loss_class.examples()]
 
 
 class Case(NamedTuple):
@@ -165,29 +144,34 @@ def _case(description: str, report: GradientReport) -> Case:
 def layer_cases(
     layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
 ) -> Iterator[Case]:
-    """A copy of the layer alone, for each kind of input with each of these kinds of upstream gradient."""
+    """A copy of the layer alone, on each of its inputs with each of these kinds of upstream gradient."""
     generator = np.random.default_rng(seed)
-    model = Sequential(copy.deepcopy(layer), seed=seed, dtype=dtype)
-    for kind, upstream in itertools.product(KINDS, upstreams):
-        model.reset_parameters(generator)  # or parameters of before would pass for today's
-        input = draw(kind, input_shape, dtype, generator)
-        grad_output = draw(upstream, layer.output_shape(input_shape), dtype, generator)
-        report = check_gradients(model, UpstreamLoss(), input, grad_output)
-        yield _case(f"{kind} input, {upstream} upstream gradient", report)
+    layer = copy.deepcopy(layer)
+    model = Sequential(layer, seed=seed, dtype=dtype)
+    for description, input in layer_inputs(layer, input_shape, dtype, generator):
+        for upstream in upstreams:
+            model.reset_parameters(generator)  # or parameters of before would pass for today's
+            grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
+            report = check_gradients(model, UpstreamLoss(), input, grad_output)
+            yield _case(f"{description}, {upstream} upstream gradient", report)
 
 
 def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
-    """The loss behind a Linear that passes its input through, for each kind of prediction and of target."""
+    """The loss behind a Linear that passes its input through: for each kind of prediction and of target, with a batch
+    of 1, and with one that holds all values of `spread`.
+    """
     generator = np.random.default_rng(seed)
     model = Sequential(Linear(5, 5, bias=False), dtype=dtype)
     model.load_state_dict({"0.weight": np.eye(5)})
-    for kind, target_kind in itertools.product(KINDS, KINDS):
-        prediction = draw(kind, (4, 5), dtype, generator)
+    kinds = [(kind, target_kind, 4) for kind, target_kind in itertools.product(KINDS, KINDS)]
+    for kind, target_kind, batch_size in [*kinds, ("random", "random", 1), ("spread", "spread", 25)]:
+        prediction = draw(kind, (batch_size, 5), dtype, generator)
         if hasattr(loss, "backward_target"):
-            target = draw(target_kind, (4, 5), dtype, generator)
+            target = draw(target_kind, (batch_size, 5), dtype, generator)
         else:
-            target = generator.integers(0, 5, 4)
-        yield _case(f"{kind} prediction, {target_kind} target", check_gradients(model, loss, prediction, target))
+            target = generator.integers(0, 5, batch_size)
+        description = f"{kind} prediction, {target_kind} target, a batch of {batch_size}"
+        yield _case(description, check_gradients(model, loss, prediction, target))
 
 
 def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_class: type[SGD] = SGD) -> Iterator[Case]:

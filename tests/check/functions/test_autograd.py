@@ -13,7 +13,7 @@ import torch
 
 from nn_manual import Layer, Linear, ReLU, Sequential, Tanh, as_autograd_function
 from nn_manual.arrays import Shape
-from nn_manual.check.catalogue.catalogue import layer_examples
+from nn_manual.registry import components, examples
 
 
 def net(dtype: str = "float64", seed: int = 1) -> Sequential:
@@ -26,7 +26,7 @@ def draw(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("layer", "shape"),
-    [*layer_examples(), (net(), (5, 3))],
+    [*examples(components(Layer)), (net(), (5, 3))],
     ids=lambda value: type(value).__name__ if isinstance(value, Layer) else "x".join(map(str, value)),
 )
 def test_gradcheck_passes(layer: Layer, shape: Shape) -> None:

@@ -1,0 +1,101 @@
+"""The pytest plugin: every layer of a module as parametrised cases, and a fixture that checks any layer.
+
+    @pytest.mark.gradient_layers("my_layers")
+    def test_gradients(layer_case, gradient_check):
+        gradient_check(*layer_case)
+
+pytest loads this module in every run wherever the package is installed. So it stands outside the package, whose import
+sets environment variables, and imports the package only for a marked test or the fixture.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from nn_manual.arrays import Shape
+    from nn_manual.layers import Layer
+
+MARKER = "gradient_layers"
+FIXTURE = "layer_case"
+
+
+class LayerCase(NamedTuple):
+    """One parametrised case: what the fixture `gradient_check` takes."""
+
+    layer: Layer
+    input_shape: Shape
+    dtype: str
+    upstream: str
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known: --strict-markers refuses unknown ones."""
+    config.addinivalue_line(
+        "markers", f"{MARKER}(module): run with a {FIXTURE} for each layer of a module, dtype and upstream gradient"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrise `layer_case` by the marker's module; what is wrong with that is an error of collection."""
+    marker = metafunc.definition.get_closest_marker(MARKER)
+    if marker is None:
+        return
+    if FIXTURE not in metafunc.fixturenames:
+        pytest.fail(f"a test marked {MARKER} takes the fixture {FIXTURE}", pytrace=False)
+    if len(marker.args) != 1 or marker.kwargs:
+        pytest.fail(f'{MARKER} takes the name of one module: @pytest.mark.{MARKER}("my_layers")', pytrace=False)
+    cases = _cases(*marker.args)
+    metafunc.parametrize(FIXTURE, list(cases.values()), ids=list(cases))
+
+
+@pytest.fixture
+def gradient_check() -> Callable[..., None]:
+    """`gradient_check(layer, input_shape, dtype, upstream)`: the layer against its reference over every kind of input.
+
+    layer: of this package or your own, a Sequential too; a copy of it is checked, its parameters drawn anew.
+    input_shape: with the batch first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of
+    nn_manual.check.kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test
+    fails, and the message is the report.
+    """
+    from nn_manual.check.catalogue.catalogue import entry, label, layer_cases
+
+    def gradient_check(layer: Layer, input_shape: Shape, dtype: str = "float64", upstream: str = "random") -> None:
+        found = entry(label(layer), dtype, layer_cases(layer, input_shape, dtype, seed=0, upstreams=[upstream]))
+        # An upstream gradient of zero can't show a wrong factor: it is there for the NaN that it may cause.
+        if found.failure is not None and not (upstream == "zero" and found.failure.agrees):
+            pytest.fail(f"{found.component}, {dtype}, {found.last_case}:\n{found.failure}", pytrace=False)
+
+    return gradient_check
+
+
+def _cases(module_name: str) -> dict[str, LayerCase]:
+    """The cases of every layer in a module, by their ids."""
+    from nn_manual.arrays import DTYPES
+    from nn_manual.check.catalogue.catalogue import label
+    from nn_manual.check.kinds import KINDS
+    from nn_manual.layers import Layer
+    from nn_manual.registry import defined_in, examples
+
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name:
+            raise
+        pytest.fail(f"{MARKER}: there is no module {module_name!r}", pytrace=False)
+    try:
+        layers = examples(defined_in(module, Layer))
+    except TypeError as error:  # the default makes a layer without arguments
+        message = f"{MARKER}: {error}: define its classmethod examples(), which returns (layer, input_shape) pairs"
+        pytest.fail(message, pytrace=False)
+    if not layers:
+        pytest.fail(f"{MARKER}: the module {module_name!r} defines no dataclass that is a Layer", pytrace=False)
+    return {
+        f"{label(layer)}-{'x'.join(map(str, shape))}-{dtype}-{upstream}": LayerCase(layer, shape, dtype, upstream)
+        for (layer, shape), dtype, upstream in itertools.product(layers, DTYPES, KINDS)
+    }

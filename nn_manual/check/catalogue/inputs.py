@@ -1,0 +1,50 @@
+"""The inputs that a layer is checked on: every kind, other batch sizes, and where the layer itself branches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.jumps import values_at_jumps
+from nn_manual.check.kinds import KINDS, draw, spread
+from nn_manual.layers import Layer
+
+
+def layer_inputs(
+    layer: Layer, input_shape: Shape, dtype: str, generator: np.random.Generator
+) -> Iterator[tuple[str, Array]]:
+    """Inputs of a bound layer, each with its description, all inside the layer's domain.
+
+    Of the shape given, each of KINDS. With a batch of 1, random ones: a stray squeeze shows. With a larger batch,
+    values that are spread over the domain, and those where the layer's output or derivative jumps.
+    """
+    for kind in KINDS:
+        yield f"{kind} input", draw(kind, input_shape, dtype, generator, layer.domain)
+    if takes_batch(layer, input_shape, 1):
+        yield "random input, a batch of 1", draw("random", (1, *input_shape[1:]), dtype, generator, layer.domain)
+    shape = enlarged(layer, input_shape, len(spread(layer.domain)))
+    yield "spread input", draw("spread", shape, dtype, generator, layer.domain)
+    values = values_at_jumps(layer, input_shape, dtype)
+    if values.size:
+        shape = enlarged(layer, input_shape, len(values))
+        yield "input at jumps", np.resize(generator.permutation(values), shape)
+
+
+def takes_batch(layer: Layer, input_shape: Shape, batch_size: int) -> bool:
+    """Whether the layer takes another batch than that of `input_shape`: its first dimension, unless it has no other."""
+    if len(input_shape) < 2 or input_shape[0] == batch_size:
+        return False
+    try:
+        layer.output_shape((batch_size, *input_shape[1:]))
+    except ValueError:
+        return False
+    return True
+
+
+def enlarged(layer: Layer, input_shape: Shape, num_values: int) -> Shape:
+    """`input_shape` with a larger batch, large enough for so many values, if the layer takes one."""
+    batch_size = max(input_shape[0] + 1, math.ceil(num_values / math.prod(input_shape[1:])))
+    return (batch_size, *input_shape[1:]) if takes_batch(layer, input_shape, batch_size) else input_shape

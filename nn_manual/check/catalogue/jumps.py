@@ -1,0 +1,83 @@
+"""Where a layer branches: the inputs at which its own output, or its own derivative, jumps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.kinds import inside, spread
+from nn_manual.layers import Layer
+
+#: Half a unit is halved so often: down to neighbouring numbers of float64, except near 0.
+NUM_BISECTIONS = 56
+
+#: Nearer to 0 only 0 itself is tried: the neighbours of 0 are as small as 5e-324, where 1 / input overflows.
+SMALLEST = 1e-9
+
+#: From one number to the next a smooth function changes by a few eps of its value. More than this many are a jump.
+SMOOTH = 64
+
+#: So many jumps are taken, the largest first: noise that looks like jumps must not make an input large.
+MAX_JUMPS = 16
+
+
+def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
+    """The values on both sides of each jump of a bound layer, and one number further to each side, in order.
+
+    The layer is run on inputs with one value in each row. Each interval between two values of `spread` is halved, the
+    half in which more changes being kept: once for the output, once for the gradient under an upstream gradient of
+    ones. A kink that `kink_distance` states counts as a jump. A layer whose output is shaped otherwise than its input
+    is no elementwise function, and has none.
+    """
+    edges = spread(layer.domain).astype(DTYPES[dtype])
+    column = edges.reshape(-1, *[1] * (len(input_shape) - 1))
+    rows = np.broadcast_to(column, (len(edges), *input_shape[1:]))
+    try:
+        with np.errstate(all="ignore"):
+            below, above = _jumps(layer, rows[:-1], rows[1:])
+            kinks = _stated_kinks(layer, column)
+    except Exception:  # whatever a layer raises: it raises it again where it is checked
+        return edges[:0]
+    up = edges.dtype.type(np.inf)
+    further = np.nextafter(np.concatenate([below, kinks]), -up), np.nextafter(np.concatenate([above, kinks]), up)
+    values = np.concatenate([below, above, kinks, *further])
+    values = np.unique(np.where(np.abs(values) < SMALLEST, SMALLEST * np.sign(values), values))
+    result: Array = values[inside(layer.domain, values)]
+    return result
+
+
+def _jumps(layer: Layer, below: Array, above: Array) -> tuple[Array, Array]:
+    """Two vectors of neighbouring numbers, each two of them from one interval, between which the layer jumps."""
+    # Two copies of each interval: the first half follows the output, the second the gradient.
+    below, above = np.concatenate([below, below]), np.concatenate([above, above])
+    of_below, of_above = _followed(layer, below), _followed(layer, above)
+    for _ in range(NUM_BISECTIONS):
+        middle = below + (above - below) / 2
+        middle[np.abs(middle) < SMALLEST] = 0
+        of_middle = _followed(layer, middle)
+        left = np.abs(of_middle - of_below) >= np.abs(of_above - of_middle)
+        below, above = np.where(left, below, middle), np.where(left, middle, above)
+        of_below, of_above = np.where(left, of_below, of_middle), np.where(left, of_middle, of_above)
+    size = np.abs(of_above - of_below) / (np.abs(of_above) + np.abs(of_below) + SMALLEST)
+    largest = [i for i in np.argsort(-size, axis=None) if size.flat[i] > SMOOTH * np.finfo(below.dtype).eps]
+    return below.flat[largest[:MAX_JUMPS]], above.flat[largest[:MAX_JUMPS]]
+
+
+def _followed(layer: Layer, input: Array) -> Array:
+    """The output of the first half of the rows, the gradient of the second. Raises ValueError for another shape."""
+    output, saved = layer.forward(input)
+    grad_input = layer.backward(saved, np.ones_like(output))
+    if not input.shape == output.shape == grad_input.shape:
+        raise ValueError("not an elementwise function")
+    return np.where(np.arange(len(input)).reshape(-1, *[1] * (input.ndim - 1)) < len(input) // 2, output, grad_input)
+
+
+def _stated_kinks(layer: Layer, input: Array) -> Array:
+    """The values that lie at a kink by the layer's own `kink_distance`, found from `input`."""
+    kink_distance = getattr(layer, "kink_distance", None)
+    if kink_distance is None:
+        return np.empty(0, input.dtype)
+    distance = kink_distance(input)
+    candidates = np.concatenate([input - distance, input + distance])
+    kinks: Array = candidates[kink_distance(candidates) == 0]
+    return kinks

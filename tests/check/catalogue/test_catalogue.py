@@ -1,0 +1,163 @@
+"""What the catalogue and the pytest plugin catch: layers that are wrong in few places, and no layer that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry, layer_cases
+from nn_manual.check.kinds import KINDS
+from nn_manual.layers import Domain, Layer
+
+Formula = Callable[[Array], Array]
+
+
+def elementwise(name: str, forward: Formula, derivative: Formula, domain: Domain = "real", **members: Any) -> Layer:
+    """An elementwise layer of its two formulas; torch.nn's of that name is its reference unless it has its own."""
+    methods = {
+        "forward": lambda _, input: (forward(input), input),
+        "backward": lambda _, saved, grad_output: grad_output * derivative(saved),
+        "domain": domain,
+        **members,
+    }
+    layer_class: Any = dataclass(eq=False)(type(name, (Layer,), methods))
+    layer: Layer = layer_class()
+    return layer
+
+
+def checked(layer: Layer, input_shape: Shape = (4, 3), dtype: str = "float64", upstream: str = "random") -> Entry:
+    """One case of the pytest plugin."""
+    return entry("layer", dtype, layer_cases(layer, input_shape, dtype, seed=0, upstreams=[upstream]))
+
+
+def wrong_tensor(found: Entry) -> str:
+    """The name of the first tensor that was found wrong."""
+    assert found.failure is not None
+    return found.failure.failures[0].name
+
+
+def test_the_packages_components_pass() -> None:
+    report = catalogue()
+    assert report.passed, str(report)
+    assert len(report.entries) >= 44
+
+
+def softplus(input: Array) -> Array:
+    return np.logaddexp(input, 0)
+
+
+def sigmoid(input: Array) -> Array:
+    return 1 / (1 + np.exp(-input))
+
+
+SOFTPLUS = elementwise(
+    "Softplus",
+    lambda x: np.where(x > 20, x, softplus(x)),
+    lambda x: np.where(x > 20, 1, sigmoid(x)).astype(x.dtype),
+)
+RELU6 = elementwise("ReLU6", lambda x: np.clip(x, 0, 6), lambda x: (x > 0) & (x < 6))
+RIGHT = {"Softplus": SOFTPLUS, "ReLU6": RELU6}
+RIGHT |= {
+    "Hardshrink": elementwise("Hardshrink", lambda x: x * (np.abs(x) > 0.5), lambda x: np.abs(x) > 0.5),
+    "LogSigmoid": elementwise("LogSigmoid", lambda x: -softplus(-x), lambda x: sigmoid(-x)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # of the exp in sigmoid; its limit is right
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("upstream", KINDS)
+def test_right_layers_with_branches_pass(name: str, dtype: str, upstream: str) -> None:
+    found = checked(RIGHT[name], dtype=dtype, upstream=upstream)
+    assert found.failure is None or (upstream == "zero" and found.failure.agrees), str(found.failure)
+
+
+def threshold(at: float, below: Formula) -> Layer:
+    """input where it is above `at`, else 0; `below` marks where the gradient is held back."""
+    return elementwise(
+        "Cut",
+        lambda x: x * (x > at),
+        lambda x: ~below(x),
+        reference=lambda _, input: input * (input > at),
+    )
+
+
+WRONG = {
+    "no threshold": elementwise("Softplus", softplus, sigmoid),
+    "6 passes": elementwise("ReLU6", lambda x: np.clip(x, 0, 6), lambda x: (x > 0) & (x <= 6)),
+    "wrong beyond 3": elementwise("Tanh", np.tanh, lambda x: (1 - np.tanh(x) ** 2) * np.where(np.abs(x) > 3, 1.001, 1)),
+    "passes at its kink, which is no round number": threshold(0.123456789, lambda x: x < 0.123456789),
+}
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("upstream", ["random", "negative", "tied", "tiny"])
+def test_wrong_in_few_places(name: str, upstream: str) -> None:
+    layer = threshold(0.123456789, lambda x: x <= 0.123456789)
+    assert checked(layer, upstream=upstream).failure is None
+    found = checked(WRONG[name], upstream=upstream)
+    assert wrong_tensor(found) in ("0.output", "0.grad_input")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_right_with_a_batch_of_1_only(dtype: str) -> None:
+    @dataclass(eq=False)
+    class Shift(Layer):
+        """output = input + bias"""
+
+        def parameter_shapes(self) -> dict[str, Shape]:
+            return {"bias": (3,)}
+
+        def forward(self, input: Array) -> tuple[Array, None]:
+            return input + self.param.bias, None
+
+        def backward(self, _: None, grad_output: Array) -> Array:
+            self.grad.bias[...] = grad_output[0]
+            return grad_output.copy()
+
+        def reference(self, input: Any, bias: Any) -> Any:
+            return input + bias
+
+    found = checked(Shift(), (1, 3), dtype)
+    assert wrong_tensor(found) == "0.grad_bias"
+    assert found.last_case == "spread input, random upstream gradient"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_stray_squeeze(dtype: str) -> None:
+    squeezing = elementwise("Tanh", lambda x: np.tanh(x).squeeze(), lambda x: 1 - np.tanh(x) ** 2)
+    found = checked(squeezing, (4, 3), dtype)
+    assert found.last_case == "random input, a batch of 1, random upstream gradient"
+    assert found.failure is not None
+    assert "0 (Tanh)" in str(found.failure.problem)
+
+
+#: Forward, derivative, reference and domain.
+DOMAINS: dict[str, tuple[Formula, Formula, Any, Domain]] = {
+    "Log": (np.log, lambda x: 1 / x, lambda x: x.log(), "positive"),
+    "Sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x), lambda x: x.sqrt(), "positive"),
+    "Exp": (np.exp, np.exp, lambda x: x.exp(), (-20, 20)),
+    "Reciprocal": (np.reciprocal, lambda x: -1 / x**2, lambda x: 1 / x, "nonzero"),
+    "Arcsine": (np.arcsin, lambda x: 1 / np.sqrt((1 - x) * (1 + x)), lambda x: x.asin(), (-1, 1)),
+    "Arccosh": (np.arccosh, lambda x: 1 / np.sqrt((x - 1) * (x + 1)), lambda x: x.acosh(), (1, float("inf"))),
+}
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layers_with_a_domain_pass_inside_it_and_wrong_ones_fail(name: str, dtype: str) -> None:
+    forward, derivative, reference, domain = DOMAINS[name]
+
+    def layer(derivative: Formula) -> Layer:
+        return elementwise(name, forward, derivative, domain, reference=lambda _, input: reference(input))
+
+    for upstream in KINDS:
+        found = checked(layer(derivative), dtype=dtype, upstream=upstream)
+        assert found.failure is None or (upstream == "zero" and found.failure.agrees), str(found.failure)
+    assert wrong_tensor(checked(layer(lambda x: derivative(x) * x.dtype.type(0.999)), dtype=dtype)) == "0.grad_input"
