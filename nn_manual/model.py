@@ -47,6 +47,7 @@ class Sequential(Layer):
         self.layers = layers
         self._check_distinct()
         self._check_free()
+        self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
         self.initializer = initializer

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch  # before any inner run, which unloads again what it was the first to load
+import torch
 
+import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import Linear, Sequential
 
 pytest_plugins = ["pytester"]
@@ -20,7 +23,7 @@ pytest_plugins = ["pytester"]
 torch.set_num_threads(1)
 
 PAGE = Path(__file__).parent.parent / "docs" / "pytest_plugin.md"
-LAYER, MARKED, UNMARKED = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+LAYER, MARKED, DOMAIN, UNMARKED = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 REPORT = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 RIGHT = LAYER.replace("mean(axis=0)", "sum(axis=0)")
 
@@ -128,17 +131,50 @@ def test_an_import_error_inside_the_module_is_shown_as_it_is(pytester: pytest.Py
     result.stdout.fnmatch_lines(["*my_layers.py:1: *", "*No module named 'no_such_library'*"])
 
 
+def test_the_pages_domain(pytester: pytest.Pytester) -> None:
+    log = f'''
+from dataclasses import dataclass
+import numpy as np
+from nn_manual import Layer
+
+@dataclass(eq=False)
+{DOMAIN}
+    def forward(self, input):
+        return np.log(input), input
+
+    def backward(self, saved, grad_output):
+        return grad_output / saved
+
+    def reference(self, input):
+        return input.log()
+'''
+    run(pytester, log, MARKED).assert_outcomes(passed=24)
+    result = run(pytester, log.replace('"positive"', '"negative"'), MARKED)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*ValueError: Log.domain is *, not 'negative'"])
+
+
 def test_a_run_without_the_marker_loads_nothing(pytester: pytest.Pytester) -> None:
-    """In a process of its own: registered by the package, the plugin is there and costs no import but its own."""
+    """In a process of its own: the plugin is there, imports nothing but pytest, and leaves the environment as it is."""
     pytester.makepyfile(
         """
+        import os
         import sys
 
         def test_nothing_is_loaded(request):
-            assert request.config.pluginmanager.has_plugin("nn_manual")
-            assert not {"numpy", "torch", "nn_manual.arrays"} & sys.modules.keys()
+            assert request.config.pluginmanager.has_plugin("_nn_manual_pytest_plugin")
+            assert not {"nn_manual", "numpy", "torch"} & sys.modules.keys()
+            assert not {name for name in os.environ if name.startswith(("OPENBLAS_", "GOMP_"))}
         """
     )
-    command = [sys.executable, "-m", "pytest", "-W", "error", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS_", "GOMP_"))}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    command = [sys.executable, "-m", "pytest", "-W", "error", "-p", "_nn_manual_pytest_plugin"]
+    done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout
+
+
+def test_it_is_this_module_that_pytest_finds() -> None:
+    project = tomllib.loads((PAGE.parents[1] / "pyproject.toml").read_text())
+    assert project["project"]["entry-points"]["pytest11"] == {"nn_manual": "_nn_manual_pytest_plugin"}
+    assert project["tool"]["setuptools"]["py-modules"] == ["_nn_manual_pytest_plugin"]

@@ -43,7 +43,7 @@ class Layer(ABC):
         match cls.domain:
             case "real" | "positive" | "nonzero":
                 return
-            case (int() | float() as low, int() | float() as high) if low < high:
+            case tuple((int() | float() as low, int() | float() as high)) if low < high:
                 return
         known = '"real", "positive", "nonzero" or a pair (low, high) with low < high'
         raise ValueError(f"{cls.__name__}.domain is {known}, not {cls.domain!r}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,3 +49,16 @@ def test_both_formulas_are_needed() -> None:
 
     with pytest.raises(TypeError, match="backward"):
         Forward()  # type: ignore[abstract]  # the mistake
+
+
+@pytest.mark.parametrize("domain", ["real", "positive", "nonzero", (-20, 20), (0, math.inf)])
+def test_a_domain(domain: Any) -> None:
+    assert Layer.domain == "real"
+    assert type("Log", (Scale,), {"domain": domain}).domain == domain  # type: ignore[attr-defined]  # made at run time
+
+
+@pytest.mark.parametrize("domain", ["negative", (1, 1), (2, 1), (0, 1, 2), [0, 1], ("a", "b"), (math.nan, 1), None])
+def test_no_domain(domain: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Log\.domain is \"real\", .* or a pair \(low, high\) .*, not ") as caught:
+        type("Log", (Scale,), {"domain": domain})
+    assert str(caught.value).endswith(f"not {domain!r}")

@@ -12,7 +12,8 @@ import pytest
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry, layer_cases
 from nn_manual.check.kinds import KINDS
-from nn_manual.layers import Domain, Layer
+from nn_manual.layers import Layer
+from nn_manual.layers.base import Domain
 
 Formula = Callable[[Array], Array]
 
