@@ -148,7 +148,7 @@ def layer_cases(
     generator = np.random.default_rng(seed)
     layer = copy.deepcopy(layer)
     model = Sequential(layer, seed=seed, dtype=dtype)
-    for description, input in layer_inputs(layer, input_shape, dtype, generator):
+    for description, input in list(layer_inputs(layer, input_shape, dtype, generator)):  # jumps are searched first
         for upstream in upstreams:
             model.reset_parameters(generator)  # or parameters of before would pass for today's
             grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
