@@ -14,7 +14,8 @@ NUM_BISECTIONS = 56
 #: Nearer to 0 only 0 itself is tried: the neighbours of 0 are as small as 5e-324, where 1 / input overflows.
 SMALLEST = 1e-9
 
-#: From one number to the next a smooth function changes by a few eps of its value. More than this many are a jump.
+#: From one number to the next a smooth function changes by a few eps of its value, or of 1 or its largest value, where
+#: it is smaller: a derivative that vanishes is all rounding. More than this many are a jump.
 SMOOTH = 64
 
 #: So many jumps are taken, the largest first: noise that looks like jumps must not make an input large.
@@ -58,7 +59,8 @@ def _jumps(layer: Layer, below: Array, above: Array) -> tuple[Array, Array]:
         left = np.abs(of_middle - of_below) >= np.abs(of_above - of_middle)
         below, above = np.where(left, below, middle), np.where(left, middle, above)
         of_below, of_above = np.where(left, of_below, of_middle), np.where(left, of_middle, of_above)
-    size = np.abs(of_above - of_below) / (np.abs(of_above) + np.abs(of_below) + SMALLEST)
+    scale = np.maximum(np.abs(of_above), np.abs(of_below))
+    size = np.abs(of_above - of_below) / np.maximum(scale, min(scale.max(), 1))
     largest = [i for i in np.argsort(-size, axis=None) if size.flat[i] > SMOOTH * np.finfo(below.dtype).eps]
     return below.flat[largest[:MAX_JUMPS]], above.flat[largest[:MAX_JUMPS]]
 
