@@ -33,19 +33,24 @@ KINDS: dict[type, Kind] = {
 
 def components(kind: type) -> dict[str, type[Any]]:
     """The package's concrete components of one of the KINDS, by name: `components(Layer)["Tanh"]` is Tanh."""
-    return defined_in(KINDS[kind].module, kind)
+    return _concrete(KINDS[kind].module, kind)
 
 
 def defined_in(module: ModuleType, kind: type) -> dict[str, type[Any]]:
-    """The public concrete dataclasses of a kind that a module, or a package's modules, define, by name; not those that
-    it only imports from elsewhere.
+    """The concrete classes of a kind that any module, or a package's modules, define, by name; not those that it only
+    imports from elsewhere.
     """
+    inside = f"{module.__name__}."
+    return {name: thing for name, thing in _concrete(module, kind).items() if f"{thing.__module__}.".startswith(inside)}
+
+
+def _concrete(module: ModuleType, kind: type) -> dict[str, type[Any]]:
+    """The public concrete dataclasses of a kind in a module, by name."""
     return {
         name: thing
         for name, thing in vars(module).items()
         if isinstance(thing, type) and issubclass(thing, kind) and not name.startswith("_")
         if is_dataclass(thing) and not inspect.isabstract(thing)
-        if f"{thing.__module__}.".startswith(f"{module.__name__}.")
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.registry import registry
+from nn_manual.registry import components, examples
 from nn_manual.running.trainer import Step
 
 #: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
@@ -19,14 +19,12 @@ WIDTHS = (1, 2, 3, 5, 8, 16, 20)
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: Few batches are learned by heart, until a loss of which no digit is left.
 NUM_BATCHES = (1, 4, 16)
-LOSSES: tuple[Loss, ...] = tuple(
-    example for loss_class in registry(Loss).values() for example in loss_class.examples()  # type: ignore[attr-defined]
-)
+LOSSES: tuple[Loss, ...] = tuple(examples(components(Loss)))
 #: The layers that fit behind any Linear, because they need no sizes.
 ACTIVATIONS: tuple[type[Any], ...] = tuple(
     layer_class
-    for layer_class in registry(Layer).values()
-    if layer_class is not Sequential and all(field.default is not MISSING for field in fields(layer_class))
+    for layer_class in components(Layer).values()
+    if all(field.default is not MISSING for field in fields(layer_class))
 )
 
 

@@ -19,8 +19,9 @@ from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
+from nn_manual.model import Sequential
 from nn_manual.optim import SGD
-from nn_manual.registry import registry
+from nn_manual.registry import components
 
 SUBJECTS = {subject.owner: subject for subject in subjects()}
 
@@ -35,7 +36,7 @@ def made() -> dict[type, list[Mutant]]:
 
 
 def test_every_layer_and_loss_is_a_subject() -> None:
-    assert SUBJECTS.keys() == {*registry(Layer).values(), *registry(Loss).values(), SGD}
+    assert SUBJECTS.keys() == {*components(Layer).values(), *components(Loss).values(), Sequential, SGD}
 
 
 @pytest.mark.parametrize("owner", SUBJECTS)

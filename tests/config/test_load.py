@@ -94,7 +94,6 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
     class Twice(Tanh):
         times: int = 2
 
-    Twice.__module__ = "nn_manual.layers.twice"
     monkeypatch.setattr(nn_manual.layers, "Twice", Twice, raising=False)
     path = tmp_path / "run.yaml"
     path.write_text(valid_but(8, "  - Twice: {times: 4}"))

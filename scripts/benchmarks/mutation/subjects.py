@@ -21,7 +21,7 @@ from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
-from nn_manual.registry import registry
+from nn_manual.registry import components
 
 SEED = 0
 
@@ -63,8 +63,8 @@ def subjects() -> list[Subject]:
     """Every layer and loss that a config can name, Sequential and SGD."""
     whole, update = frozenset({"Sequential"}), frozenset({"updated"})
     return [
-        *(_layer(owner) for owner in registry(Layer).values() if owner is not Sequential),
-        *(_loss(owner) for owner in registry(Loss).values()),
+        *(_layer(owner) for owner in components(Layer).values()),
+        *(_loss(owner) for owner in components(Loss).values()),
         Subject(
             Sequential,
             {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "backward_parameters": ((), whole)},
