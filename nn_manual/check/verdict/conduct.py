@@ -20,6 +20,8 @@ from nn_manual.check.step.recording import LayerCalls, Recording
 from nn_manual.check.verdict.kept import Kept, arrays_in
 from nn_manual.layers.base import Layer
 
+NOT_DETERMINISTIC = "is not deterministic: run twice on the same"
+
 
 def check_conduct(recording: Recording, plan: Plan, input: Array) -> None:
     """Run a copy of each recorded layer several times, from the model's `input` on. Raises CannotCompare, naming the
@@ -83,17 +85,19 @@ class _LayerRuns:
         if replaced := self.calls.replaced():
             raise self.calls.fault("reset_parameters", replaced)
 
-        again, saved_again = self._run("forward", example.input)
-        self._check_same("forward", {"output": output}, {"output": again})
-        self._check_same("backward", grads, self._backward(saved_again, example))
-
         returned = Kept(self.calls.label, {"the grad_input": grads["grad_input"]})
-        grads_of_other = self._backward(self._run("forward", other.input)[1], other)
+        grads_of_other = self._forward_and_backward(other)
         self._check_kept(kept, "forward", "run again on other values, it overwrote")
         self._check_kept(returned, "backward", "run again on other values, it overwrote")
-        self._check_saved([grads, grads_of_other])
+
+        again, _ = self._run("forward", example.input)
+        if not self._same(output, again):
+            raise self.calls.fault("forward", f"forward {NOT_DETERMINISTIC}, output differs")
+        _, saved_of_other = self._run("forward", other.input)
+        _, saved = self._run("forward", example.input)
+        self._check_backward_between(grads_of_other, saved_of_other)
         if type(self.layer).backward_parameters is not Layer.backward_parameters:
-            self._check_backward_parameters(grads)
+            self._check_backward_parameters(grads, saved)
             self._check_kept(kept, "backward_parameters", "backward_parameters wrote into")
         return output
 
@@ -103,6 +107,10 @@ class _LayerRuns:
         except (Exception, SystemExit) as error:  # a layer that ran once may raise anything the second time
             text = f"{self.calls.label}: on a copy of the layer, {method} raised {type(error).__name__}: {error}"
             raise CannotCompare(text + place_of_error(self.layer, error)) from error
+
+    def _forward_and_backward(self, example: _Example) -> dict[str, Array]:
+        _, saved = self._run("forward", example.input)
+        return self._backward(saved, example)
 
     def _backward(self, saved: Any, example: _Example) -> dict[str, Array]:
         """Everything that backward computes; the parameters' gradients are copied out of the layer."""
@@ -129,43 +137,37 @@ class _LayerRuns:
         if changed := kept.changed():
             raise self.calls.fault(method, f"{deed} {changed}")
 
-    def _check_same(self, method: str, first: dict[str, Array], again: dict[str, Array]) -> None:
-        if name := self._different(first, again):
-            text = f"{method} is not deterministic: run twice on the same, {name} differs"
-            raise self.calls.fault(method, text)
+    def _check_backward_between(self, alone: dict[str, Array], saved: Any) -> None:
+        """Run the backward of the other example, whose forward ran before one forward and after another, and compare
+        with what it gave alone. A layer that keeps its last input, its first, or a stack or a queue of them, gives
+        something else here, or raises.
+        """
+        other = self.examples[1]
+        try:
+            different = self._different(alone, self._backward(saved, other))
+        except CannotCompare:  # alone, it didn't raise
+            different = "grad_input"
+        if different:
+            if again := self._different(alone, self._forward_and_backward(other)):
+                raise self.calls.fault("backward", f"backward {NOT_DETERMINISTIC}, {again} differs")
+            text = f"backward uses what another forward left behind, {different} differs after several forwards:"
+            raise self.calls.fault("backward", f"{text} what backward needs must travel in `saved`")
 
-    def _check_saved(self, alone: list[dict[str, Array]]) -> None:
-        """Run both forwards before the backwards, in both orders, and compare with what each gives alone."""
-        for order in ([0, 1], [1, 0]):
-            saved = [self._run("forward", example.input)[1] for example in self.examples]
-            for i in order:
-                try:
-                    different = self._different(alone[i], self._backward(saved[i], self.examples[i]))
-                except CannotCompare:  # alone, it didn't raise
-                    different = "grad_input"
-                if different:
-                    text = f"backward uses what the last forward left behind, {different} differs after two forwards:"
-                    text += " what backward needs must travel in `saved`"
-                    raise self.calls.fault("backward", text)
-
-    def _check_backward_parameters(self, grads: dict[str, Array]) -> None:
+    def _check_backward_parameters(self, grads: dict[str, Array], saved: Any) -> None:
         """Compare it with backward. Training runs it for the first layer with parameters."""
-        example = self.examples[0]
-        _, saved = self._run("forward", example.input)
         self._clear_grads()
-        self._run("backward_parameters", saved, example.grad_output)
+        self._run("backward_parameters", saved, self.examples[0].grad_output)
         written = self._copied_grads()
         if different := self._different({name: grads[name] for name in written}, written):
             text = f"backward_parameters and backward write different values into {different.replace('_', '.', 1)}"
             raise self.calls.fault("backward_parameters", text)
 
     def _different(self, first: dict[str, Array], again: dict[str, Array]) -> str:
-        """The name of the first array that differs, or nothing. A threaded sum may add up in another order: rounding
-        is no difference.
-        """
-        for name, array in first.items():
-            allowed = self.tolerance * np.abs(array[np.isfinite(array)]).max(initial=0)
-            same_shape = np.shape(array) == np.shape(again[name])
-            if not (same_shape and np.allclose(array, again[name], rtol=0, atol=allowed, equal_nan=True)):
-                return name
-        return ""
+        """The name of the first array that differs, or nothing."""
+        return next((name for name, array in first.items() if not self._same(array, again[name])), "")
+
+    def _same(self, array: Array, again: Array) -> bool:
+        """Whether they are equal up to rounding: a threaded sum may add up in another order."""
+        allowed = self.tolerance * np.abs(array[np.isfinite(array)]).max(initial=0)
+        same_shape = np.shape(array) == np.shape(again)
+        return same_shape and np.allclose(array, again, rtol=0, atol=allowed, equal_nan=True)

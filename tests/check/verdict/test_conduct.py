@@ -235,8 +235,8 @@ def test_what_backward_needs_must_travel_in_saved(layer_class: type[Layer]) -> N
     model = Sequential(Linear(3, 4), layer_class(), Linear(4, 4))
     problem, file, line = problem_and_place(check_gradients(model, MSELoss(), *batch()))
     assert problem == (
-        f"1 ({layer_class.__name__}): backward uses what the last forward left behind, grad_input differs after two "
-        "forwards: what backward needs must travel in `saved`"
+        f"1 ({layer_class.__name__}): backward uses what another forward left behind, grad_input differs after "
+        "several forwards: what backward needs must travel in `saved`"
     )
     assert file == Path(__file__)
     assert line == layer_class.backward.__code__.co_firstlineno
