@@ -50,6 +50,7 @@ def test_a_sample_is_caught_and_named(owner: type, made: dict[type, list[Mutant]
 
 def test_a_new_layer_is_a_subject_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "Doubled", Doubled, raising=False)
+    monkeypatch.setattr(Doubled, "__module__", layers.__name__)
     subject = next(subject for subject in subjects() if subject.owner is Doubled)
     generated = list(subject.mutants())
     assert {mutant.method for mutant in generated} == {"forward", "backward"}
