@@ -26,7 +26,7 @@ KINDS: dict[type, Kind] = {
     layers.Layer: Kind("layer", layers),
     initializers.Initializer: Kind("initializer", initializers),
     losses.Loss: Kind("loss", losses),
-    optim.SGD: Kind("optimizer", optim),
+    optim.Optimizer: Kind("optimizer", optim),
     optim.Scheduler: Kind("lr_scheduler", optim),
 }
 

@@ -250,7 +250,7 @@ class TestTrain:
             assert re.fullmatch(pattern, line)
         assert len(epochs) == 3
         assert re.fullmatch(rf"train loss {number}, validation loss {number}, accuracy {number}% after 9 steps", result)
-        assert compared == "135 tensors of 9 steps compared with torch's, 0 mismatches"
+        assert compared == "171 tensors of 9 steps compared with torch's, 0 mismatches"
         assert re.fullmatch(rf"worst error {number} of 1e-0\d allowed: [\w. ]+ at step \d", worst)
         assert where == "run directory run"
         assert max(map(len, out.splitlines())) <= 80

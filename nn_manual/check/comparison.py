@@ -116,8 +116,8 @@ def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor])
     """
     small = [i for i, array in enumerate(ours) if array.size < LARGE]
     if len(small) == len(ours):
-        packed_references = np.concatenate([reference.numpy() for reference in references], axis=None)
-        return _packed_differences(np.concatenate(ours, axis=None), packed_references, _starts(ours))
+        packed, starts = np.concatenate(ours, axis=None), _starts(array.size for array in ours)
+        return _packed_differences(packed, np.concatenate([r.numpy() for r in references], axis=None), starts)
     absolute, scale = np.empty(len(ours)), np.empty(len(ours))
     for i, array in enumerate(ours):  # the large ones first, while torch's threads are still awake
         if array.size >= LARGE:
@@ -127,20 +127,21 @@ def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor])
     return absolute, scale
 
 
+class Differences(NamedTuple):
+    """Of each tensor, max|ours - torch| and max|torch|; and the names of those that are off by rounding alone."""
+
+    absolute: Array
+    scale: Array
+    rounding: frozenset[str] = frozenset()
+
+
 class Arena:
-    """Tensors that lie end to end in a flat vector, carved as `views` are. Each must have at least one element."""
+    """Tensors that lie end to end in a flat vector, of these sizes. Each must have at least one element."""
 
-    def __init__(self, views: Sequence[Array]) -> None:
-        self._starts = _starts(views)
-        self._parts = [slice(start, start + view.size) for start, view in zip(self._starts, views, strict=True)]
-        self._is_small = all(view.size < LARGE for view in views)
-
-    def largest_magnitudes(self, flat: Array) -> Array:
-        """max|tensor| of each tensor, as a vector; NaN anywhere gives NaN."""
-        if self._is_small:
-            maxima: Array = np.maximum.reduceat(np.abs(flat), self._starts)
-            return maxima
-        return np.array([_largest_magnitude(torch.from_numpy(flat[part])) for part in self._parts])
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._starts = _starts(sizes)
+        self._parts = [slice(start, start + size) for start, size in zip(self._starts, sizes, strict=True)]
+        self._is_small = all(size < LARGE for size in sizes)
 
     def worst_differences(self, ours: Array, reference: Array) -> tuple[Array, Array]:
         """`worst_differences` of the tensors in two flat vectors."""
@@ -150,9 +151,9 @@ class Arena:
         return worst_differences([ours[part] for part in self._parts], references)
 
 
-def _starts(arrays: Iterable[Array]) -> list[int]:
-    """Where each of the arrays starts, laid end to end."""
-    return list(accumulate((array.size for array in arrays), initial=0))[:-1]
+def _starts(sizes: Iterable[int]) -> list[int]:
+    """Where each of the arrays of these sizes starts, laid end to end."""
+    return list(accumulate(sizes, initial=0))[:-1]
 
 
 def _packed_differences(ours: Array, reference: Array, starts: list[int]) -> tuple[Array, Array]:

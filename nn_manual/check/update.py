@@ -6,56 +6,87 @@ of the clipping or of the step, and it is they that are named.
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, carve
-from nn_manual.check.comparison import Arena, Pair, Quantity, compare, within, worst_differences
-from nn_manual.check.step.plan import Plan
+from nn_manual.arrays import Array, blocks, carve, size_of
+from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
+from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import LEARNING_RATE
-from nn_manual.check.twin.model import TORCH_DTYPES, Twin
-from nn_manual.check.twin.optimizers import SchedulerTwin, sgd_twin
+from nn_manual.check.twin.model import TORCH_DTYPES
+from nn_manual.check.twin.optimizers import OptimizerTwin, SchedulerTwin
+from nn_manual.check.verdict.arbiter import (
+    MARGIN,
+    NUM_PERTURBATIONS,
+    distance,
+    eps_of,
+    in_float64,
+    larger_effect,
+    move_by_eps,
+)
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.optim import SGD, Scheduler
+from nn_manual.optim import Optimizer, Scheduler
 
 
-def compare_clipping(plan: Plan, clipped: Array, gradients: list[Array], max_norm: float) -> tuple[Array, Array]:
-    """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became: the
-    worst difference and its scale. Raises GradientMismatch.
+def compare_clipping(
+    quantities: list[Quantity], clipped: Array, gradients: list[Array], max_norm: float
+) -> Differences:
+    """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became.
+    Raises GradientMismatch.
     """
     parameter = torch.zeros(clipped.size, dtype=TORCH_DTYPES[clipped.dtype.name])
     parameter.grad = torch.from_numpy(np.concatenate(gradients, axis=None))
     torch.nn.utils.clip_grad_norm_(parameter, max_norm)
     absolute, scale = worst_differences([clipped], [parameter.grad])
-    if not within(absolute, scale, np.array([plan.clipping[0].tolerance])).all():
-        _raise_mismatch(plan.clipping, [clipped], [parameter.grad], scale)
-    return absolute, scale
+    if not within(absolute, scale, _tolerances(quantities)).all():
+        both = [Pair(quantities[0], clipped, parameter.grad)]
+        _check_finite(both)
+        raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+    return Differences(absolute, scale)
+
+
+class State(NamedTuple):
+    """Where a step of an optimizer starts or ends: flat vectors, the parameters and those by name."""
+
+    param: Array
+    vectors: dict[str, Array]
+
+    def map(self, change: Callable[[Array], Array]) -> State:
+        """Every vector changed."""
+        return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
+
+    @property
+    def all(self) -> list[Array]:
+        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
+        return [*self.vectors.values(), self.param]
 
 
 class UpdateChecker:
-    """Runs torch.optim.SGD beside ours.
+    """Has the torch.optim class of the optimizer's name make each compared step, too.
 
-    torch's parameters start each compared step as bitwise copies of ours. Its momentum buffers are its own as long as
-    every step is compared, so that the whole trajectory is proven; after steps that nobody compared they start as
-    copies of ours, too.
+    torch starts each of them from copies of our parameters and state vectors, and afterwards all of them are compared:
+    no step depends on what was compared before it. It steps on a block of the flat vectors at a time, which the
+    comparison then finds in the processor's cache.
     """
 
-    def __init__(self, twin: Twin, optimizer: SGD, scheduler: Scheduler | None = None) -> None:
-        self.twin, self.optimizer = twin, optimizer
-        self.torch_optimizer = sgd_twin(optimizer, list(twin.parameters.values()))
+    def __init__(self, optimizer: Optimizer, start: Array, scheduler: Scheduler | None = None) -> None:
+        """`start` is the vector into which the parameters are copied before each step."""
+        self.optimizer = optimizer
         self.torch_scheduler = SchedulerTwin(scheduler, optimizer.lr) if scheduler else None
         self._initial_lr = optimizer.lr
-        model = optimizer.model
-        self._arena = Arena(list(vars(model.param).values()))
-        for name, grad in vars(model.grad).items():
-            twin.parameters[name].grad = torch.from_numpy(grad)  # torch steps on our gradients: it shares them
-        self._compared_steps: int | None = None
-        #: Of each parameter, the scale of its rounding errors: that of the step, and what the velocity carries on.
-        self._scale = self._carried = np.zeros(len(twin.parameters))
+        #: What a step starts from, and how many were made before it.
+        self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
+        self.num_steps = 0
+        shapes = optimizer.model.parameter_shapes().values()
+        self._num_tensors, self._blocks = len(shapes), list(_blocks_of([size_of(shape) for shape in shapes]))
+        self._twins: dict[int, OptimizerTwin] = {}
 
     def start_epoch(self, epoch: int) -> None:
         """Hold the optimizer's lr in `epoch`, counted from 0, against torch's schedule. Raises GradientMismatch."""
@@ -68,41 +99,123 @@ class UpdateChecker:
             )
 
     def anchor(self) -> None:
-        """Start from our parameters, and from our momentum if steps went by that were not compared."""
-        all_compared = self._compared_steps == self.optimizer.num_steps
-        param = self.optimizer.model.param_arena
-        torch.from_numpy(self.twin.param).copy_(torch.from_numpy(param))  # by torch's threads
-        self._scale = np.maximum(self._arena.largest_magnitudes(param), self._carried if all_compared else 0)
-        if self.optimizer.velocity is not None and not all_compared:
-            velocity = vars(carve(self.optimizer.velocity.copy(), self.optimizer.model.parameter_shapes()))
-            for name, parameter in self.twin.parameters.items():
-                self.torch_optimizer.state[parameter]["momentum_buffer"] = torch.from_numpy(velocity[name])
+        """Start from where the optimizer is now. The parameters have been copied by then."""
+        self.num_steps = self.optimizer.num_steps
+        for name, vector in self.optimizer.vectors.items():
+            torch.from_numpy(self.start.vectors[name]).copy_(torch.from_numpy(vector))  # by torch's threads
 
-    def compare(self, plan: Plan) -> tuple[Array, Array]:
-        """Let torch step on our gradients. The worst difference of each parameter, and its scale.
-
-        The scale is the largest magnitude that the parameter had before or has after the step: one that lands near
-        zero carries the rounding errors of where it came from. Through the velocity it carries those of earlier steps,
-        too, of each `momentum` times what it was a step ago. Raises GradientMismatch, or NotFiniteError.
+    def compare(self, quantities: list[Quantity]) -> Differences:
+        """Let torch step on our gradients, and compare each tensor of the state vectors and of the parameters. Raises
+        GradientMismatch, or NotFiniteError.
         """
-        self.torch_optimizer.param_groups[0]["lr"] = self.optimizer.lr
-        self.torch_optimizer.step()
-        absolute, scale_after = self._arena.worst_differences(self.optimizer.model.param_arena, self.twin.param)
-        scale = np.maximum(self._scale, scale_after)
-        if not within(absolute, scale, plan.tolerances[-len(absolute) :]).all():
-            ours = list(vars(self.optimizer.model.param).values())
-            _raise_mismatch(plan.update, ours, [p.detach() for p in self.twin.parameters.values()], scale)
-        self._carried = self.optimizer.momentum * scale
-        self._compared_steps = self.optimizer.num_steps
-        return absolute, scale
+        ours = _now(self.optimizer).all
+        absolute, scale = np.zeros((2, len(ours), self._num_tensors))
+        for block, tensors, arena in self._blocks:
+            reference = self._torchs(block).all
+            for i in range(len(ours)):
+                differences = arena.worst_differences(ours[i][block], reference[i])
+                for total, part in zip((absolute[i, tensors], scale[i, tensors]), differences, strict=True):
+                    np.maximum(total, part, out=total)
+        absolute, scale = absolute.ravel(), scale.ravel()
+        passed = within(absolute, scale, _tolerances(quantities))
+        rounding = frozenset() if passed.all() else self._rounding(quantities, passed)
+        return Differences(absolute, scale, rounding)
+
+    def _torchs(self, block: slice) -> State:
+        """Where torch ends in a block of the flat vectors."""
+        start = self.start.map(lambda vector: vector[block])
+        if start.param.size not in self._twins:
+            self._twins[start.param.size] = OptimizerTwin(self.optimizer, start.param.size, start.param.dtype)
+        return self._stepped(self._twins[start.param.size], start, self.optimizer.model.grad_arena[block])
+
+    def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
+        twin.step(start.param, start.vectors, grad, lr=self.optimizer.lr, num_steps=self.num_steps)
+        return State(twin.param, twin.vectors)
+
+    def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
+        """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong.
+
+        As the arbiter of gradients decides: in float64 the formulas must agree, and our values must be as near to
+        torch's float64 ones as its own float32 ones are when all that the step starts from is moved by one eps.
+        """
+        torchs = self._torchs_in(self.start.param.dtype)
+        both = [Pair(*pair) for pair in zip(quantities, self._tensors(_now(self.optimizer)), torchs, strict=True)]
+        failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
+        _check_finite(failed)
+        truth = [tensor.numpy() for tensor in self._torchs_in(np.dtype(np.float64))]
+        effect = np.zeros(len(truth))
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(NUM_PERTURBATIONS):
+            moved = self._torchs_in(np.dtype(np.float32), functools.partial(move_by_eps, generator=generator))
+            for i, tensor in enumerate(moved):
+                away = distance(tensor.numpy(), truth[i]) / eps_of(np.dtype(np.float32))
+                effect[i] = larger_effect(effect[i], away)
+
+        def is_near(i: int, ours: Array) -> bool:
+            return distance(ours, truth[i]) <= MARGIN * float(effect[i]) * eps_of(ours.dtype)
+
+        formulas_agree = all(is_near(i, ours) for i, ours in enumerate(self._ours_in_float64()))
+        rounding = {pair.quantity.name for i, pair in enumerate(both) if not passed[i] and is_near(i, pair.ours)}
+        if not formulas_agree or len(rounding) < len(failed):
+            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+        return frozenset(rounding)
+
+    def _ours_in_float64(self) -> list[Array]:
+        """Each tensor of where our step ends, made again in float64."""
+        ours = self.optimizer.model
+        model = in_float64(ours, self.start.param)
+        model.grad_arena[...] = ours.grad_arena
+        optimizer = copy.deepcopy(self.optimizer, {id(ours): model})
+        optimizer.num_steps = self.num_steps
+        optimizer.vectors = {name: vector.astype(np.float64) for name, vector in self.start.vectors.items()}
+        optimizer.step()
+        return self._tensors(_now(optimizer))
+
+    def _torchs_in(self, dtype: np.dtype[Any], move: Move | None = None) -> list[torch.Tensor]:
+        """Each tensor of where torch's step ends, made in `dtype` from values that go through `move`."""
+
+        def converted(vector: Array) -> Array:
+            tensor = torch.from_numpy(vector.astype(dtype))
+            return (tensor if move is None else move(tensor)).numpy()
+
+        twin = OptimizerTwin(self.optimizer, self.start.param.size, dtype)
+        end = self._stepped(twin, self.start.map(converted), converted(self.optimizer.model.grad_arena))
+        return [torch.from_numpy(tensor) for tensor in self._tensors(end)]
+
+    def _tensors(self, state: State) -> list[Array]:
+        """Each tensor of a state, in the plan's order."""
+        shapes = self.optimizer.model.parameter_shapes()
+        return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
 
 
-def _raise_mismatch(
-    quantities: list[Quantity], ours: list[Array], references: list[torch.Tensor], scale: Array
-) -> NoReturn:
-    both = [Pair(*pair) for pair in zip(quantities, ours, references, strict=True)]
-    for pair in both:
-        if not np.isfinite(pair.ours).all():
+def _now(optimizer: Optimizer) -> State:
+    return State(optimizer.model.param_arena, optimizer.vectors)
+
+
+class _Block(NamedTuple):
+    """A block of the flat vectors, the tensors that have elements in it, and these elements."""
+
+    block: slice
+    tensors: slice
+    arena: Arena
+
+
+def _blocks_of(sizes: Sequence[int]) -> Iterator[_Block]:
+    """The blocks of a flat vector that holds tensors of these sizes."""
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    for block in blocks(sum(sizes)):
+        first, last = np.searchsorted(ends, block.start, "right"), np.searchsorted(starts, block.stop, "left")
+        inside = np.minimum(ends[first:last], block.stop) - np.maximum(starts[first:last], block.start)
+        yield _Block(block, slice(int(first), int(last)), Arena(inside.tolist()))
+
+
+def _tolerances(quantities: list[Quantity]) -> Array:
+    return np.array([quantity.tolerance for quantity in quantities])
+
+
+def _check_finite(failed: list[Pair]) -> None:
+    """Raise NotFiniteError where torch's value isn't finite either: then it is the step that is too large."""
+    for pair in failed:
+        if not pair.reference.isfinite().all():
             raise NotFiniteError(f"{pair.quantity.name} holds a value that is not finite after {pair.quantity.layer}")
-    comparisons = tuple(compare(*pair, float(largest)) for pair, largest in zip(both, scale, strict=True))
-    raise GradientMismatch(GradientReport(comparisons))

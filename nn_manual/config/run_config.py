@@ -17,7 +17,7 @@ from nn_manual.initializers import Initializer
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD, Scheduler
+from nn_manual.optim import Optimizer, Scheduler
 
 #: The layers of a model. A list among them is a Sequential: one that exists already has memory for its parameters.
 Layers: TypeAlias = list[Layer | list[Any]]
@@ -65,7 +65,7 @@ class RunConfig:
     layer_folder: Path | None = None
     initializer: Initializer | None = None
     loss: Loss
-    optimizer: partial[SGD]
+    optimizer: partial[Optimizer]
     lr_scheduler: Scheduler | None = None
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
     early_stopping: EarlyStopping | None = None

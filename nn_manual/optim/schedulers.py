@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -13,6 +14,15 @@ class Scheduler(ABC):
     @abstractmethod
     def lr(self, initial_lr: float, epoch: int) -> float:
         """The learning rate during `epoch`, counted from 0."""
+
+    def state(self) -> dict[str, float]:
+        """What the schedule remembers of the epochs so far; nothing where the epoch alone gives the lr."""
+        return {}
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` returned. Raises ValueError for names that are not the schedule's."""
+        if state.keys() != self.state().keys():
+            raise ValueError(f"{type(self).__name__} keeps {sorted(self.state())}, not {sorted(state)}")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.config.files import dump_yaml
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # torch is only loaded for what is checked
 CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.safetensors"
 
 #: The tensors: INPUT, TARGET, and by the names of parameters and layers those that begin with the others.
-INPUT, TARGET, PARAMETER, VELOCITY, GRAD_OUTPUT = "input", "target", "parameter ", "velocity ", "grad_output "
+INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_output "
 
 
 @dataclass(frozen=True)
@@ -148,18 +148,13 @@ def _write(
 
 
 def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, Array]:
-    """What the step began with. It is torch's: ours has moved on.
-
-    Where it is the optimizer's step that differs, torch's has been made, too, and the bundle begins where it led: a
-    wrong formula differs again in the step that follows on the same batch.
-    """
+    """What the step began with, as the check has kept it: ours has moved on."""
     assert mismatch.batch is not None
+    assert checker.update is not None  # a trainer's checker has an optimizer
     tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
-    for name, parameter in checker.twin.parameters.items():
-        tensors[PARAMETER + name] = parameter.numpy(force=True)
-        velocity = checker.update.torch_optimizer.state[parameter].get("momentum_buffer") if checker.update else None
-        if velocity is not None:
-            tensors[VELOCITY + name] = velocity.numpy()
+    shapes = checker.model.parameter_shapes()
+    for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
+        tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
     return tensors | _grad_outputs(checker)
 
 
@@ -180,7 +175,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     bundle = read_bundle(directory / BUNDLE_FILE)
     tensors = read_weights(directory / TENSORS_FILE, bundle.sha256)
     config = _config(directory / CONFIG_FILE, overrides)
-    trainer = _trainer(config, directory, tensors)
+    trainer = _trainer(config, directory, bundle.step, tensors)
     trainer.num_steps, trainer.optimizer.lr = bundle.step - 1, bundle.lr
     report = None
     try:
@@ -218,16 +213,16 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
         raise
 
 
-def _trainer(config: RunConfig, directory: Path, tensors: Mapping[str, Array]) -> Trainer:
+def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str, Array]) -> Trainer:
     """The run's trainer, standing where the step begins. Raises DataError where the tensors aren't the config's."""
     model = config.new_model()
     optimizer = config.optimizer(model)
-    velocity = _named(tensors, VELOCITY)
+    optimizer.num_steps = step - 1
     try:
-        if velocity:
-            model.load_state_dict(velocity)  # which checks names, shapes and dtypes
-            optimizer.velocity = model.param_arena.copy()
-        model.load_state_dict(_named(tensors, PARAMETER))
+        for name, vector in optimizer.vectors.items():
+            model.load_state_dict(_named(tensors, f"{name} "))  # which checks names, shapes and dtypes
+            vector[...] = model.param_arena
+        model.load_state_dict(_named(tensors, f"{PARAMETER} "))
         missing = {INPUT, TARGET} - tensors.keys()
         if missing:
             raise ValueError(f"there is no {' and no '.join(sorted(missing))}")

@@ -15,7 +15,7 @@ from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD, Scheduler, clip_grad_norm
+from nn_manual.optim import Optimizer, Scheduler, clip_grad_norm
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.verdict.report import StepCheck
@@ -60,7 +60,7 @@ class Trainer:
 
     model: Sequential
     loss: Loss
-    optimizer: SGD
+    optimizer: Optimizer
     clip_grad_norm: float | None = None
     lr_scheduler: Scheduler | None = None
     check_every: int = 1
@@ -99,11 +99,15 @@ class Trainer:
         try:
             with checker.recording() if checker else nullcontext():
                 value = self.step(input, target)
-            self._check_finite("the loss", value)
-            return Step(self.num_steps, value, len(input), checker.compare() if checker else None)
+            # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+            check = checker.compare() if checker else None
         except GradientMismatch as mismatch:
             mismatch.batch = input, target
             raise
+        except NotFiniteError as error:
+            raise NotFiniteError(f"{error} at step {self.num_steps}") from None
+        self._check_finite("the loss", value)
+        return Step(self.num_steps, value, len(input), check)
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""

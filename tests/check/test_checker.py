@@ -181,7 +181,7 @@ def test_no_false_alarm(kinds: list[Any], leading: list[int], features: int, dat
         for _ in range(3):
             train_step(checker, optimizer, input, target)
             num_boundaries = len(stack) - 1 - next(i for i, layer in enumerate(stack) if layer.num_parameters)
-            assert checker.compare().record()["tensors"] == len(stack) + 2 + 2 * num_parameters + num_boundaries
+            assert checker.compare().record()["tensors"] == len(stack) + 2 + 3 * num_parameters + num_boundaries
 
 
 def test_a_model_whose_input_misfits_raises_as_forward_does() -> None:
@@ -221,7 +221,7 @@ def test_a_value_of_torchs_that_overflows_ends_the_step_as_not_finite() -> None:
     with checker.recording():
         checker.run(np.ones((8, 1), np.float32), np.zeros(8, np.int64))
     assert np.isfinite(checker.recorded.loss.value)
-    with pytest.raises(NotFiniteError, match=r"^loss of loss is finite, but torch's overflows$"):
+    with pytest.raises(NotFiniteError, match=r"^the loss is finite, but torch's overflows$"):
         checker.compare()
 
 

@@ -117,13 +117,17 @@ def moves_one_parameter_more(optimizer: SGD) -> None:
 
 
 def forgets_momentum(optimizer: SGD) -> None:
-    assert optimizer.velocity is not None
-    optimizer.velocity[...] = 0
+    optimizer.vectors["momentum_buffer"][...] = 0
 
 
 def decays_momentum(optimizer: SGD) -> None:
-    assert optimizer.velocity is not None
-    optimizer.velocity *= np.float32(0.999)
+    optimizer.vectors["momentum_buffer"] *= np.float32(0.999)
+
+
+def steps_without_momentum(optimizer: SGD) -> None:
+    """The buffer is right, and not used."""
+    velocity = optimizer.vectors["momentum_buffer"]
+    optimizer.model.param_arena += optimizer.lr * (velocity - optimizer.model.grad_arena)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +135,9 @@ def decays_momentum(optimizer: SGD) -> None:
     [
         (moves_twice, 1, "updated 0.weight"),
         (moves_one_parameter_more, 1, "updated 4.bias"),
-        (forgets_momentum, 2, "updated 0.weight"),
-        (decays_momentum, 2, "updated 0.weight"),
+        (forgets_momentum, 1, r"0\.weight\.momentum_buffer"),
+        (decays_momentum, 1, r"0\.weight\.momentum_buffer"),
+        (steps_without_momentum, 2, r"updated 0\.weight"),
     ],
 )
 def test_a_wrong_step_is_caught_and_named(change: Callable[[SGD], None], first_seen: int, name: str) -> None:
@@ -148,9 +153,20 @@ def test_a_wrong_step_is_caught_and_named(change: Callable[[SGD], None], first_s
 def test_setting_parameters_does_not_excuse_a_wrong_momentum() -> None:
     run = Run(momentum=0.9)
     replace_method(run.optimizer, "step", wrong_sgd(forgets_momentum))
-    run.step()
+    run.step(checked=False)
     run.model.param_arena *= 2
-    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 0\.weight"):
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.momentum_buffer"):
+        run.step()
+
+
+def test_a_step_does_not_depend_on_what_was_compared_before() -> None:
+    """Parameters, momentum and the count of steps may be set between two steps: torch starts where we do."""
+    run = Run(momentum=0.9, dampening=0.5)
+    for change in (0.5, -3.0, 0.0):
+        run.step()
+        run.model.param_arena *= change
+        run.optimizer.vectors["momentum_buffer"] *= change
+        run.optimizer.num_steps = 0 if change == 0 else run.optimizer.num_steps + 7
         run.step()
 
 

@@ -12,7 +12,7 @@ from nn_manual.data import Arrays, Digits
 from nn_manual.initializers import KaimingNormal
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss
-from nn_manual.optim import StepLR
+from nn_manual.optim import SGD, StepLR
 
 from .conftest import VALID, ErrorsOf, valid_but
 
@@ -30,6 +30,7 @@ def test_a_valid_config(tmp_path: Path) -> None:
     assert (first.in_features, first.out_features, third.in_features, third.out_features) == (64, 32, 32, 10)
     assert isinstance(config.loss, CrossEntropyLoss)
     optimizer = config.optimizer(config.new_model())
+    assert isinstance(optimizer, SGD)
     assert (optimizer.lr, optimizer.momentum, optimizer.dampening) == (0.1, 0.9, 0.0)
     assert [type(layer) for layer in optimizer.model.layers] == [Linear, ReLU, Linear]
     assert config.gradient_check == GradientCheck(every=1)

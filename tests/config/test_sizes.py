@@ -1,6 +1,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from nn_manual.data import Digits, Examples, Split
 from nn_manual.errors import ConfigError
 from nn_manual.layers import Linear
 from nn_manual.losses import CrossEntropyLoss, MSELoss
-from nn_manual.optim import SGD
+from nn_manual.optim import SGD, Optimizer
 
 from .conftest import VALID, ErrorsOf, valid_but
 
@@ -105,7 +106,7 @@ def test_a_config_made_in_python_names_the_path() -> None:
         epochs=1,
         model=[Linear(3, 10)],
         loss=CrossEntropyLoss(),
-        optimizer=partial(SGD, lr=0.1),
+        optimizer=cast(partial[Optimizer], partial(SGD, lr=0.1)),
     )
     with pytest.raises(ConfigError, match=r"^model\.0: Linear takes in_features=3 .* \(2, 4\)$"):
         check_sizes(config, split(4, np.arange(10), 10))

@@ -75,3 +75,11 @@ def test_defaults_are_torchs() -> None:
 def test_values_out_of_range_are_named(scheduler_class: Any, options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         scheduler_class(**options)
+
+
+def test_a_schedule_in_closed_form_has_no_state() -> None:
+    for scheduler in SCHEDULERS:
+        assert scheduler.state() == {}
+        scheduler.load_state({})
+    with pytest.raises(ValueError, match=r"^StepLR keeps \[\], not \['best'\]$"):
+        StepLR(1).load_state({"best": 1.0})

@@ -17,7 +17,7 @@ from nn_manual.check.verdict.report import LARGEST, SMALLEST, StepCheck
 def plan_of(dtype: str = "float32") -> Plan:
     """Of four tensors."""
     model = Sequential(Linear(2, 2, bias=False), dtype=dtype)
-    plan = Plan(model, CrossEntropyLoss(), (4, 2), input_grad=False, clip=False, update=False)
+    plan = Plan(model, CrossEntropyLoss(), (4, 2), input_grad=False)
     assert [quantity.name for quantity in plan.quantities] == [
         "0.output", "loss", "loss.grad_prediction", "0.grad_weight"
     ]  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_name_that_json_and_the_template_would_read_otherwise() -> None:
         def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
             return {'100% "weight"': (2, 2)}
 
-    plan = Plan(Sequential(Odd(2, 2)), CrossEntropyLoss(), (4, 2), input_grad=False, clip=False, update=False)
+    plan = Plan(Sequential(Odd(2, 2)), CrossEntropyLoss(), (4, 2), input_grad=False)
     check = StepCheck(plan, np.zeros(4), np.ones(4), frozenset())
     assert list(json.loads(check.ledger()))[-1] == '0.grad_100% "weight"'
     with pytest.raises(json.JSONDecodeError):

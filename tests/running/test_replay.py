@@ -123,7 +123,7 @@ def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert {name: tensor.shape for name, tensor in tensors.items()} == {
         "input": (16, 2),
         "target": (16,),
-        **{f"{kind} {name}": shape for kind in ("parameter", "velocity") for name, shape in parameters.items()},
+        **{f"{kind} {name}": shape for kind in ("parameter", "momentum_buffer") for name, shape in parameters.items()},
         "grad_output 0 (Linear)": (16, 8),
         "grad_output 1 (Tanh)": (16, 8),
         "grad_output 2 (Linear)": (16, 2),
@@ -138,24 +138,23 @@ def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its step has been made when it is found: the step that follows is replayed, and is as wrong."""
-    right = SGD._step
+    right = SGD.move
 
-    def wrong_in_the_second_epoch(self: SGD, block: slice, first: bool) -> None:
-        right(self, block, first)
-        if self.lr == 0.25 and not first:
+    def wrong_in_the_second_epoch(self: SGD, block: slice) -> None:
+        right(self, block)
+        if self.lr == 0.25:
             self.model.param_arena[block] -= self.model.grad_arena[block]
 
     with monkeypatch.context() as context:
-        context.setattr(SGD, "_step", wrong_in_the_second_epoch)
+        context.setattr(SGD, "move", wrong_in_the_second_epoch)
         found = mismatch(tmp_path / "run", EVERYTHING)
     assert found.report.failures[0].name == "updated 0.weight"
     bundle = tmp_path / "run" / "mismatch-step-4"
     assert replay(bundle).report is None
-    monkeypatch.setattr(SGD, "_step", wrong_in_the_second_epoch)
+    monkeypatch.setattr(SGD, "move", wrong_in_the_second_epoch)
     again = replay(bundle).report
     assert again is not None
-    assert [failure.name for failure in again.failures] == [failure.name for failure in found.report.failures]
+    assert again.comparisons == found.report.comparisons
 
 
 def test_a_wrong_clipping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,14 +384,14 @@ def test_tensors_of_a_bundle_that_lacks_some(bundle: Path, tmp_path: Path) -> No
 
     assert without("target") == "there is no target"
     assert without("parameter 0.bias") == "missing parameter '0.bias' in the state dict"
-    assert without("velocity 2.bias") == "missing parameter '2.bias' in the state dict"
+    assert without("momentum_buffer 2.bias") == "missing parameter '2.bias' in the state dict"
 
 
 def test_the_parameters_are_those_before_the_step(bundle: Path) -> None:
-    """Step 2 begins where step 1, which was right, has led: param = initial - lr * velocity."""
+    """Step 2 begins where step 1, which was right, has led: param = initial - lr * momentum_buffer."""
     recorded = read_weights(bundle / "tensors.safetensors")
     initial = Sequential(Linear(2, 8), Tanh(), Linear(8, 2), seed=0).state_dict()
     for name, param in initial.items():
-        moved = param - np.float32(0.5) * recorded[f"velocity {name}"]
+        moved = param - np.float32(0.5) * recorded[f"momentum_buffer {name}"]
         assert np.array_equal(recorded[f"parameter {name}"], moved)
         assert not np.array_equal(param, moved)

@@ -72,8 +72,8 @@ def test_which_steps_are_checked_changes_no_parameter(dtype: str) -> None:
 def test_a_check_covers_every_tensor_of_the_step() -> None:
     check = train(classifier(), 1)[0].check
     assert check is not None
-    # 5 outputs, loss, grad_prediction, 6 parameters' gradients, 4 inner grad_inputs, 6 updated parameters
-    assert len(check.plan.quantities) == len(check.absolute) == 5 + 1 + 1 + 6 + 4 + 6
+    # 5 outputs, loss, grad_prediction, 6 parameters' gradients, 4 inner grad_inputs, 6 momentum buffers, 6 parameters
+    assert len(check.plan.quantities) == len(check.absolute) == 5 + 1 + 1 + 6 + 4 + 2 * 6
 
 
 def test_the_schedule_counts_from_the_optimizers_own_lr() -> None:
@@ -120,7 +120,7 @@ class TestSabotage:
         step = SGD.step
 
         def without_momentum(self: SGD) -> None:
-            self.velocity = None
+            self.vectors["momentum_buffer"][...] = 0
             step(self)
 
         monkeypatch.setattr(SGD, "step", without_momentum)
@@ -215,3 +215,12 @@ class TestSettings:
         model, other = Sequential(Linear(2, 1)), Sequential(Linear(2, 1))
         with pytest.raises(ValueError, match="another model"):
             Trainer(model, MSELoss(), SGD(other))
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_epochs_may_be_run_again(every: int) -> None:
+    """A schedule follows the epoch that is asked for, and torch's goes back with it."""
+    trainer = classifier(lr_scheduler=StepLR(1, 0.5), check_every=every)
+    for _ in range(2):
+        train(trainer)
+    assert trainer.num_steps > 4

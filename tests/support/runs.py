@@ -19,8 +19,8 @@ loss: CrossEntropyLoss
 optimizer: {SGD: {lr: 0.5, momentum: 0.9}}
 """
 
-#: outputs, loss, grad_prediction, gradients of 4 parameters, grad_input of 2 layers, 4 updated parameters
-NUM_TENSORS = 3 + 1 + 1 + 4 + 2 + 4
+#: outputs, loss, grad_prediction, gradients of 4 parameters, grad_input of 2 layers, 4 momentum buffers, 4 parameters
+NUM_TENSORS = 3 + 1 + 1 + 4 + 2 + 4 + 4
 
 
 def write_config(folder: Path, text: str = CONFIG) -> Path:

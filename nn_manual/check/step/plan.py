@@ -15,22 +15,31 @@ from nn_manual.check.twin.layers import Source, source_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
 
 
 class Plan:
     """The quantities of one checked step, in the order in which a mistake would spread.
 
     outputs of the layers, first to last; the loss; grad_prediction; then from the last layer to the first its
-    parameters' gradients and its grad_input; the clipped gradient; the updated parameters. The first that fails was
+    parameters' gradients and its grad_input; the clipped gradient; the optimizer's state vectors and
+    the updated parameters. The first that fails was
     computed from values that passed, so its layer is the wrong one.
 
     `input_grad` says whether the gradients of the model's own input, and of the target where the loss has one, are
-    asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clip` and
-    `update` say whether the step clips the gradient and moves the parameters.
+    asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clip` says
+    whether the step clips the gradient, `optimizer` what moves the parameters, if anything does.
     """
 
     def __init__(
-        self, model: Sequential, loss: Loss, input_shape: Shape, *, input_grad: bool, clip: bool, update: bool
+        self,
+        model: Sequential,
+        loss: Loss,
+        input_shape: Shape,
+        *,
+        input_grad: bool,
+        clip: bool = False,
+        optimizer: Optimizer | None = None,
     ) -> None:
         self.names, self.layers = _unzip(model)
         self.dtype = model.dtype
@@ -63,9 +72,7 @@ class Plan:
         self.backward = [Quantity(f"loss.{name}", "loss", widest) for name in loss_grads]
         self.backward += chain.from_iterable(self._backward_of(i) for i in reversed(range(len(self.layers))))
         self.update = [
-            Quantity(f"updated {name}", "optimizer", tolerances.UPDATE[model.dtype.name])
-            for name in model.parameter_shapes()
-            if update
+            Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name]) for name in _updated(model, optimizer)
         ]
         of_clipping = Quantity(
             "clipped gradient", "clip_grad_norm", tolerances.sum_of_products(model.dtype, model.num_parameters)
@@ -111,6 +118,17 @@ class Plan:
             result.append(tolerances.sum_of_products(model.dtype, longest))
             input_shape = output_shape
         return result
+
+
+def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
+    """The names of the tensors that an optimizer changes: "0.weight.momentum_buffer", then "updated 0.weight"."""
+    if optimizer is None:
+        return []
+    parameters = model.parameter_shapes()
+    return [
+        *(f"{parameter}.{name}" for name in optimizer.vectors for parameter in parameters),
+        *(f"updated {parameter}" for parameter in parameters),
+    ]
 
 
 def label_of(name: str, layer: Layer) -> str:

@@ -215,3 +215,13 @@ def _describe(result: object) -> str:
 
 def _methods(calls: object, *names: str) -> dict[str, Callable[..., Any]]:
     return {name: getattr(calls, name) for name in names}
+
+
+def run_step(model: Sequential, loss: Loss, input: Array, target: Array, *, input_grad: bool) -> None:
+    """Forward, loss and backward, as a training step does them; with the gradient of the input if it is asked for."""
+    prediction, saved = model.forward(input)
+    grad_prediction = loss.backward(loss.forward(prediction, target)[1])
+    if input_grad:
+        model.backward(saved, grad_prediction)
+    else:
+        model.backward_parameters(saved, grad_prediction)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nn_manual.arrays import carve
+from nn_manual.arrays import Array, carve
 from nn_manual.check.twin.layers import Function, layer_function, torch_module
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -22,7 +22,7 @@ class Twin:
     """
 
     def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike | None = None) -> None:
-        self.param = np.zeros(model.num_parameters, dtype or model.dtype)
+        self.param: Array = np.zeros(model.num_parameters, dtype or model.dtype)
         self.loss_function = loss_function(loss)
         self.parameters = {
             name: torch.nn.Parameter(torch.from_numpy(view))
@@ -32,6 +32,10 @@ class Twin:
             layer_function(layer, {key: self.parameters[f"{name}.{key}"] for key in layer.parameter_shapes()})
             for name, layer in model.named_layers()
         ]
+
+    def anchor(self, param: Array) -> None:
+        """Start from a copy of the model's parameters."""
+        torch.from_numpy(self.param).copy_(torch.from_numpy(param))  # by torch's threads
 
 
 def loss_function(loss: Loss) -> Function:

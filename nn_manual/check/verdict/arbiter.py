@@ -22,17 +22,16 @@ import copy
 import functools
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import Pair
-from nn_manual.check.step.pairs import pairs
-from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.reference import Move, differentiate
+from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import Twin
 from nn_manual.model import Sequential
 
@@ -56,25 +55,15 @@ def in_float64(model: Sequential, param: Array) -> Sequential:
     return double
 
 
-class Verdict(NamedTuple):
-    """What the arbiter finds of a step: its pairs computed again in float64, and those of them of which a formula is
-    wrong; and of the tensors in question, the names of those that are off by rounding.
-    """
-
-    in_double: list[Pair]
-    wrong: list[Pair]
-    rounding: frozenset[str]
-
-
 class Arbiter:
-    """Judges the tensors of one recorded step, which began with the parameters `param`.
+    """Judges the tensors of one step.
 
     `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten.
     """
 
-    def __init__(self, twins: tuple[Twin, Twin], param: Array, recorded: Recording, plan: Plan) -> None:
-        self._twins, self._param, self._recorded, self._plan = twins, param, recorded, plan
-        self._truth = self._reference(twins[0], param, recorded)
+    def __init__(self, twins: tuple[Twin, Twin], step: Proof) -> None:
+        self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
+        self._truth = self._reference(twins[0], step.param, step.recorded)
         #: By name, how far rounding takes torch's own values away from the float64 ones, in units of eps.
         self._effect = dict.fromkeys(self._truth, 0.0)
 
@@ -119,8 +108,7 @@ class Arbiter:
         self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
     ) -> Mapping[str, Array]:
         np.copyto(twin.param, param)
-        reference = differentiate(twin, recorded, self._plan, twin.param.dtype, move, move)
-        both = pairs(self._plan, recorded, reference)
+        both = prove(twin, recorded, self._plan, move, move)
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
 
 

@@ -23,7 +23,7 @@ from nn_manual.layers.base import Layer
 NOT_DETERMINISTIC = "is not deterministic: run twice on the same"
 
 
-def check_conduct(recording: Recording, plan: Plan, input: Array) -> None:
+def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None:
     """Run a copy of each recorded layer several times, from the model's `input` on. Raises CannotCompare, naming the
     layer and the method, where one
 
@@ -34,6 +34,7 @@ def check_conduct(recording: Recording, plan: Plan, input: Array) -> None:
     - returns what it overwrites when it runs again, or keeps on itself what must travel in `saved`;
     - writes other gradients in backward_parameters than in backward.
     """
+    assert input is not None  # check_structure has seen it
     for calls, quantity in zip(recording.layers, plan.forward, strict=False):  # the last is the loss
         # What the layer before returned, and not what was recorded: that may have been written into since.
         input = _LayerRuns(calls, input, quantity.tolerance).check()

@@ -83,7 +83,8 @@ class GradientReport:
     its first line begins with the layer or part that is to blame. `rounding` holds the names of tensors beyond the
     tolerance in float32 of which the arbiter found that the formula is right. `vacuous` has a sentence for each
     comparison that agrees and proves nothing; `diagnosis` says what the first failure looks like; `sources` has a
-    sentence for each layer that is compared with something else than torch's. str() is the table, 80 columns wide.
+    sentence for each layer that is compared with something else than torch's. `not_finite` names a tensor that has no
+    number though its formula is right: the step is too large. str() is the table, 80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -92,6 +93,7 @@ class GradientReport:
     vacuous: tuple[str, ...] = ()
     diagnosis: str = ""
     sources: tuple[str, ...] = ()
+    not_finite: str | None = None
 
     @property
     def failures(self) -> tuple[Comparison, ...]:

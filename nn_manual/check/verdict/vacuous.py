@@ -13,11 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from nn_manual.check.comparison import CannotCompare, Pair, Quantity
-from nn_manual.check.step.pairs import pairs
+from nn_manual.check.comparison import Quantity
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.reference import differentiate
 from nn_manual.check.twin.model import Twin
 from nn_manual.model import Sequential
 
@@ -25,24 +24,18 @@ from nn_manual.model import Sequential
 NUM_DRAWS = 8
 
 
-def check_memory(both: list[Pair]) -> None:
-    """Raise CannotCompare for a tensor that lies where its reference lies: compared with itself."""
-    for quantity, ours, reference in both:
-        if np.may_share_memory(ours, reference.numpy()):
-            raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
-
-
-def vacuous(model: Sequential, recorded: Recording, plan: Plan, both: list[Pair]) -> Iterator[str]:
+def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
     """A sentence for each comparison of a step that could hardly have failed.
 
     Those are gradients that come of a constant upstream gradient, under which a lost mean or softmax can't be seen;
     and values that are zero everywhere in torch: a wrong factor, sign or index passes.
     """
-    for calls in recorded.layers:
+    for calls in step.recorded.layers:
         grad_output = calls.grad_output
         if grad_output is not None and grad_output.size > 1 and grad_output.any() and np.ptp(grad_output) == 0:
             yield f"{calls.label}: its grad_output is {grad_output.flat[0]:.6g} everywhere"
-    yield from zero_everywhere(model, recorded, plan, [pair.quantity for pair in both if not pair.reference.any()])
+    zero = [pair.quantity for pair in step.pairs if not pair.reference.any()]
+    yield from zero_everywhere(model, step.recorded, step.plan, zero)
 
 
 def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: list[Quantity]) -> Iterator[str]:
@@ -68,6 +61,6 @@ def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[
     twin = Twin(model, recorded.loss.loss)
     for _ in range(NUM_DRAWS):
         twin.param[...] = draw(torch.from_numpy(twin.param)).numpy()
-        reference = differentiate(twin, recorded, plan, model.dtype, draw)
-        names |= {pair.quantity.name for pair in pairs(plan, recorded, reference) if pair.reference.any()}
+        both = prove(twin, recorded, plan, draw)
+        names |= {pair.quantity.name for pair in both if pair.reference.any()}
     return names

@@ -61,7 +61,8 @@ class Subject:
 
 def subjects() -> list[Subject]:
     """Every layer and loss that a config can name, Sequential and SGD."""
-    whole, update = frozenset({"Sequential"}), frozenset({"updated"})
+    whole = frozenset({"Sequential"})
+    update = frozenset({""})  # whatever the optimizer changes
     return [
         *(_layer(owner) for owner in components(Layer).values()),
         *(_loss(owner) for owner in components(Loss).values()),
@@ -70,7 +71,7 @@ def subjects() -> list[Subject]:
             {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "backward_parameters": ((), whole)},
             _sequential_trials,
         ),
-        Subject(SGD, {"step": ((), update), "_step": ((), update)}, _sgd_trials),
+        Subject(SGD, {"move": ((), update)}, _sgd_trials),
     ]
 
 

@@ -18,8 +18,6 @@ NO_SMOOTHING = "without smoothing the other branch gives 1 * of_target + 0 * mea
 ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold is"
 MEAN_OF_MEANS = "only the sum over the batch is used, and the mean of all is the mean of the rows' means"
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
-COUNTER = "num_steps is only asked whether it has changed"
-OVERWRITTEN = "the step goes on to write every element of it"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
 #: The proof, by the method, the line, and what became of the line. Of an `if` the line is its condition.
@@ -108,100 +106,37 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("CrossEntropyLoss.backward", "self.label_smoothing", "self.label_smoothing * 1.001"): ZERO,
     ("CrossEntropyLoss.backward", "self.label_smoothing", "self.label_smoothing * 2"): ZERO,
     ("CrossEntropyLoss.backward", "self.label_smoothing", "self.label_smoothing + 1e-08"): ADDS_ZERO,
+    ("SGD.move", "self.momentum", "-self.momentum"): ZERO,
+    ("SGD.move", "self.momentum", "self.momentum * 1.001"): ZERO,
+    ("SGD.move", "self.momentum", "self.momentum * 2"): ZERO,
+    ("SGD.move", "self.weight_decay", "True"): ADDS_ZERO,
+    ("SGD.move", "self.weight_decay", "-self.weight_decay"): ZERO,
+    ("SGD.move", "self.weight_decay", "self.weight_decay * 1.001"): ZERO,
+    ("SGD.move", "self.weight_decay", "self.weight_decay * 2"): ZERO,
+    ("SGD.move", "self.weight_decay", "self.weight_decay + 1e-08"): ADDS_ZERO,
     (
-        "SGD.step",
-        "first = self.momentum != 0 and self.velocity is None",
-        "first = -self.momentum != 0 and self.velocity is None",
-    ): ZERO,
-    (
-        "SGD.step",
-        "first = self.momentum != 0 and self.velocity is None",
-        "first = self.momentum * 1.001 != 0 and self.velocity is None",
-    ): ZERO,
-    (
-        "SGD.step",
-        "first = self.momentum != 0 and self.velocity is None",
-        "first = self.momentum * 2 != 0 and self.velocity is None",
-    ): ZERO,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = -np.zeros_like(self.model.param_arena)",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(self.model.param_arena) * 1.001",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(self.model.param_arena) * 2",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(self.model.param_arena) + 1e-08",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = previous(self, np.zeros_like(self.model.param_arena))",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(-self.model.param_arena)",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(self.model.param_arena * 1.001)",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(self.model.param_arena * 2)",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(self.model.param_arena + 1e-08)",
-    ): OVERWRITTEN,
-    (
-        "SGD.step",
-        "self.velocity = np.zeros_like(self.model.param_arena)",
-        "self.velocity = np.zeros_like(previous(self, self.model.param_arena))",
-    ): OVERWRITTEN,
-    ("SGD.step", "self.num_steps += 1", "self.num_steps -= 1"): COUNTER,
-    ("SGD._step", "self.weight_decay", "True"): ADDS_ZERO,
-    ("SGD._step", "self.weight_decay", "-self.weight_decay"): ZERO,
-    ("SGD._step", "self.weight_decay", "self.weight_decay * 1.001"): ZERO,
-    ("SGD._step", "self.weight_decay", "self.weight_decay * 2"): ZERO,
-    ("SGD._step", "self.weight_decay", "self.weight_decay + 1e-08"): ADDS_ZERO,
-    (
-        "SGD._step",
-        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "velocity += (1 - self.dampening) * direction",
+        "SGD.move",
+        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += (1 - self.dampening) * direction",
     ): TIMES_ONE,
     (
-        "SGD._step",
-        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "velocity += direction if -self.dampening == 0 else (1 - self.dampening) * direction",
+        "SGD.move",
+        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += direction if -self.dampening == 0 else (1 - self.dampening) * direction",
     ): ZERO,
     (
-        "SGD._step",
-        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "velocity += direction if self.dampening * 1.001 == 0 else (1 - self.dampening) * direction",
+        "SGD.move",
+        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += direction if self.dampening * 1.001 == 0 else (1 - self.dampening) * direction",
     ): ZERO,
     (
-        "SGD._step",
-        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "velocity += direction if self.dampening * 2 == 0 else (1 - self.dampening) * direction",
+        "SGD.move",
+        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += direction if self.dampening * 2 == 0 else (1 - self.dampening) * direction",
     ): ZERO,
     (
-        "SGD._step",
-        "velocity += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "velocity += direction if self.dampening + 1e-08 == 0 else (1 - self.dampening) * direction",
+        "SGD.move",
+        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += direction if self.dampening + 1e-08 == 0 else (1 - self.dampening) * direction",
     ): TIMES_ONE,
 }

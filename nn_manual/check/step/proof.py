@@ -1,8 +1,9 @@
-"""Our arrays beside torch's, each under its name in the plan."""
+"""A recorded step beside torch's: each tensor under its name in the plan, with what torch has in its place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,13 +12,30 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, Pair
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.reference import Reference
+from nn_manual.check.step.reference import Move, Reference, differentiate
+from nn_manual.check.twin.model import Twin
 
 
-def pairs(plan: Plan, recorded: Recording, reference: Reference) -> list[Pair]:
-    """Every tensor of forward and backward, exactly once, in the plan's order. CannotCompare where one is empty, which
-    would agree with anything, and where shapes differ.
+class Proof(NamedTuple):
+    """A step and all that its verdict needs: what was to be computed, what was, from which parameters, and the pairs
+    of tensors to compare, in the plan's order.
     """
+
+    plan: Plan
+    recorded: Recording
+    param: Array
+    pairs: list[Pair]
+
+
+def prove(
+    twin: Twin, recorded: Recording, plan: Plan, move: Move | None = None, move_grad: Move | None = None
+) -> list[Pair]:
+    """Every tensor of forward and backward, exactly once, in the plan's order, with torch's: computed in the dtype of
+    the twin, of values that go through `move`, and gradients through `move_grad`.
+
+    Raises CannotCompare where a tensor is empty, which would agree with anything, and where shapes differ.
+    """
+    reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad)
     both = [*_forward(recorded, reference), *_backward(plan, recorded, reference)]
     result = []
     for quantity, (ours, theirs) in zip([*plan.forward, *plan.backward], both, strict=True):
@@ -29,6 +47,13 @@ def pairs(plan: Plan, recorded: Recording, reference: Reference) -> list[Pair]:
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {ours.shape}: nothing to compare")
         result.append(Pair(quantity, ours, theirs))
     return result
+
+
+def check_memory(both: list[Pair]) -> None:
+    """Raise CannotCompare for a tensor that lies where its reference lies: compared with itself."""
+    for quantity, ours, reference in both:
+        if np.may_share_memory(ours, reference.numpy()):
+            raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
 
 
 Both = tuple[Array, torch.Tensor]

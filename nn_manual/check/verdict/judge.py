@@ -1,0 +1,168 @@
+"""The judge of a step with tensors beyond their tolerance: is a formula wrong, is it rounding, or is it no number?
+
+    excuse    in training: the names of the tensors that are off by rounding, or an error
+    report    in full: every tensor with its worst place, a diagnosis
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.comparison import CannotCompare, Comparison, Pair, beyond_tolerance, compare
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof, prove
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.step.structure import check_structure
+from nn_manual.check.twin.model import Twin
+from nn_manual.check.verdict.arbiter import Arbiter, in_float64
+from nn_manual.check.verdict.conduct import check_conduct
+from nn_manual.check.verdict.diagnosis import diagnose
+from nn_manual.check.verdict.report import GradientReport
+from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+
+class Verdict(NamedTuple):
+    """What the judge finds of a step.
+
+    `in_double` are its pairs computed again in float64, `wrong` those of them of which a formula is wrong. `rounding`
+    has the names of the tensors in question that are off by rounding. `not_finite` says which of them has no number
+    though its formula is right.
+    """
+
+    in_double: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
+    wrong: list[Pair] = []  # noqa: RUF012
+    rounding: frozenset[str] = frozenset()
+    not_finite: str | None = None
+
+
+class Judge:
+    """Judges the steps of one model. What it needs is made when it is first called."""
+
+    def __init__(self, model: Sequential, loss: Loss, *, input_grad: bool) -> None:
+        self.model, self.loss, self.input_grad = model, loss, input_grad
+        #: torch's versions in float64 and float32, whose parameters are overwritten.
+        self._twins: tuple[Twin, Twin] | None = None
+        self._plans_in_float64: dict[Shape, Plan] = {}
+
+    def excuse(self, step: Proof) -> frozenset[str]:
+        """The names of the tensors that are beyond the tolerance by rounding only. Raises GradientMismatch where a
+        formula is wrong, NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is
+        to blame.
+        """
+        failed = beyond_tolerance(step.pairs)
+        verdict = self.judge(step, failed)
+        if verdict.not_finite is not None:
+            raise NotFiniteError(verdict.not_finite)
+        if verdict.wrong or len(verdict.rounding) < len(failed):
+            check_conduct(step.recorded, step.plan, step.recorded.layers[0].input)
+            raise GradientMismatch(self.report(step, verdict))
+        return verdict.rounding
+
+    def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
+        """Every tensor of the step, judged, unless there is a verdict already."""
+        both = step.pairs
+        report = GradientReport(tuple(compare(*pair) for pair in both), sources=step.plan.told_sources())
+        if report.agrees:
+            return report
+        if verdict is None:
+            names = {comparison.name for comparison in report.failures}
+            verdict = self.judge(step, [pair for pair in both if pair.quantity.name in names])
+        report = replace(report, not_finite=verdict.not_finite)
+        if not verdict.wrong:
+            report = replace(report, rounding=verdict.rounding)
+            if report.agrees:
+                return report
+        elif verdict.wrong[0].quantity.name != report.failures[0].name:
+            # A formula is wrong in float64, but another one than the first that failed: it hides within the tolerance
+            # of float32 and only enlarges the rounding of what follows. Then the step in float64 is reported.
+            both = verdict.in_double
+            right = {pair.quantity.name for pair in both} - {pair.quantity.name for pair in verdict.wrong}
+            report = replace(report, comparisons=tuple(compare(*pair) for pair in both), rounding=frozenset(right))
+        return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
+
+    def judge(self, step: Proof, failed: list[Pair]) -> Verdict:
+        """The verdict on the tensors that failed; an empty one where the step, or a reference, doesn't even run in the
+        other dtype, which is no case of rounding.
+
+        What follows a value that isn't finite follows from it: the judgement ends there.
+        """
+        numbers = list(itertools.takewhile(_is_finite, failed))
+        if not numbers and failed and not failed[0].reference.isfinite().all():
+            return Verdict(not_finite=_not_finite(failed[0]))
+        if self._twins is None:
+            self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
+        in_double: list[Pair] = []
+        wrong: list[Pair] = []
+        try:
+            if self.model.dtype != np.float64:
+                in_double, wrong = self._judge_in_float64(step, self._twins)
+            rounding = Arbiter(self._twins, step).rounding(numbers) if numbers else frozenset()
+        except CannotCompare:
+            return Verdict()
+        not_finite = None
+        if len(rounding) == len(numbers) < len(failed):
+            # Where torch has a number and we have none, float64 tells why: if we have one there, float32 doesn't reach
+            # as far in our order of operations; else it is the formula that gives none.
+            pair = failed[len(numbers)]
+            if not pair.reference.isfinite().all() or (in_double and not wrong):
+                not_finite = _not_finite(pair)
+        return Verdict(in_double, wrong, rounding, not_finite)
+
+    def _judge_in_float64(self, step: Proof, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
+        """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises CannotCompare
+        where it doesn't run.
+        """
+        try:
+            again = self._in_float64(step, twins[0])
+        except Exception as error:  # whatever it is that a layer, a loss or a reference raises
+            raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
+        doubtful = beyond_tolerance(again.pairs)
+        if not doubtful:
+            return again.pairs, []
+        rounding = Arbiter(twins, again).rounding(doubtful)
+        return again.pairs, [pair for pair in doubtful if pair.quantity.name not in rounding]
+
+    def _in_float64(self, step: Proof, twin: Twin) -> Proof:
+        """The step made again in float64, beside torch's."""
+        input, target = (_double(array) for array in (step.recorded.layers[0].input, step.recorded.loss.target))
+        model = in_float64(self.model, step.param)
+        if input.shape not in self._plans_in_float64:
+            self._plans_in_float64[input.shape] = Plan(model, self.loss, input.shape, input_grad=self.input_grad)
+        plan = self._plans_in_float64[input.shape]
+        np.copyto(twin.param, model.param_arena)
+        with Recording(model, self.loss) as recorded:
+            run_step(model, self.loss, input, target, input_grad=self.input_grad)
+        check_structure(recorded, plan)
+        return Proof(plan, recorded, model.param_arena, prove(twin, recorded, plan))
+
+
+def _is_finite(pair: Pair) -> bool:
+    return bool(np.isfinite(pair.ours).all() and pair.reference.isfinite().all())
+
+
+def _not_finite(pair: Pair) -> str:
+    quantity = pair.quantity
+    subject = "the loss" if quantity.name == "loss" else f"{quantity.name} of {quantity.layer}"
+    if np.isfinite(pair.ours).all():
+        return f"{subject} is finite, but torch's overflows"
+    return f"{subject} is {pair.ours}" if pair.ours.ndim == 0 else f"{subject} holds a value that is not finite"
+
+
+def _double(array: Array | None) -> Array:
+    assert array is not None  # the step was recorded whole
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> str:
+    """What the first failing difference looks like, and how near the layer's input is to a kink there."""
+    pair = next(pair for pair in both if pair.quantity.name == failure.name)
+    calls = next((calls for calls in recorded.layers if calls.label == failure.layer), None)
+    assert recorded.layers[0].input is not None
+    return diagnose(pair.ours, pair.reference.numpy(), failure.index, calls, len(recorded.layers[0].input))

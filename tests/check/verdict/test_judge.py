@@ -1,0 +1,80 @@
+"""What the judge makes of values that are no numbers: a wrong formula, or a step that is too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import batch, break_gradient, net, replace_method
+
+from nn_manual import SGD, GradientMismatch, Linear, MSELoss, NotFiniteError, Sequential, Trainer, check_gradients
+from nn_manual.arrays import DTYPES, Array
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def zero_by_zero(grad: Array) -> Array:
+    """NaN where the gradient is 0, as a formula that divides by its own input gives; and at one element more."""
+    grad[0] = 0
+    return grad * (grad / grad)
+
+
+@each_dtype
+@pytest.mark.parametrize("tensor", ["2.grad_weight", "1.grad_input", "loss.grad_prediction"])
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_a_formula_that_gives_nan_where_torch_has_a_number_is_wrong(tensor: str, dtype: str) -> None:
+    place, name = tensor.split(".")
+    model, loss = net(dtype), MSELoss()
+    break_gradient(loss if place == "loss" else model.layers[int(place)], name, zero_by_zero)
+    report = check_gradients(model, loss, *batch(dtype))
+    assert report.failures[0].name == tensor
+    assert report.not_finite is None
+    with pytest.raises(GradientMismatch, match=f"wrong first in .*: {tensor}"):
+        Trainer(model, loss, SGD(model)).train_step(*batch(dtype))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_a_loss_that_gives_nan_where_torch_has_a_number_is_wrong() -> None:
+    model, loss = net(), MSELoss()
+    replace_method(loss, "forward", lambda right, *a: (np.float32(np.nan), right(*a)[1]))
+    with pytest.raises(GradientMismatch, match="wrong first in loss: loss"):
+        Trainer(model, loss, SGD(model)).train_step(*batch())
+
+
+def test_a_value_that_only_float32_can_not_hold_is_no_wrong_formula() -> None:
+    """The square of the doubled input overflows, a quarter of it is a number to torch; in float64 both are."""
+
+    def large_on_the_way(_: Any, layer: Linear, input: Array) -> tuple[Array, Array]:
+        large = input @ layer.param.weight.T * input.dtype.type(1e38)
+        return large / input.dtype.type(1e38), input
+
+    model = Sequential(Linear(1, 1, bias=False))
+    model.param_arena[0] = 10
+    replace_method(model.layers[0], "forward", large_on_the_way)
+    input, target = np.full((4, 1), 2, np.float32), np.ones((4, 1), np.float32)
+    with np.errstate(over="ignore"):
+        report = check_gradients(model, MSELoss(), input, target)
+        assert report.not_finite == "0.output of 0 (Linear) holds a value that is not finite"
+        with pytest.raises(NotFiniteError, match=r"^0\.output of 0 \(Linear\) holds .* not finite at step 1$"):
+            Trainer(model, MSELoss(), SGD(model)).train_step(input, target)
+
+
+def test_a_state_vector_that_cancels_is_rounding_and_a_wrong_one_is_not() -> None:
+    """momentum * buffer + grad is 0 but for rounding. In float64 a wrong factor has digits to show in."""
+    model = Sequential(Linear(1, 1, bias=False))
+    optimizer = SGD(model, lr=0.1, momentum=0.9)
+    trainer = Trainer(model, MSELoss(), optimizer)
+    input = target = np.ones((2, 1), np.float32)
+    num_rounding = 0
+    for seed in range(20):
+        optimizer.num_steps, model.param_arena[0] = 1, np.random.default_rng(seed).uniform(2, 3)
+        optimizer.vectors["momentum_buffer"][0] = 2 * (model.param_arena[0] - 1) / np.float32(-0.9)
+        check = trainer.train_step(input, target).check
+        assert check is not None
+        num_rounding += "0.weight.momentum_buffer" in check.rounding
+    assert num_rounding >= 3
+    replace_method(optimizer, "step", lambda right, self: (right(self), self.vectors["momentum_buffer"].__imul__(2)))
+    optimizer.vectors["momentum_buffer"][0] = 2 * (model.param_arena[0] - 1) / np.float32(-0.9) * np.float32(1.00001)
+    with pytest.raises(GradientMismatch, match=r"optimizer: 0\.weight\.momentum_buffer"):
+        trainer.train_step(input, target)
