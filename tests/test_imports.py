@@ -51,7 +51,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "running": RUNNING,
     "cli": {"errors", "config", "running", "plotting", "check.catalogue"},
     "__main__": {"cli"},
-    "pytest_plugin": set(),
 }
 
 #: The rooms that may import each heavy library.
