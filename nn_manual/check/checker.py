@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -24,12 +24,13 @@ from nn_manual.check.step.proof import Proof, check_memory, prove
 from nn_manual.check.step.recording import CallFailed, Recording, run_step
 from nn_manual.check.step.structure import check_output_shapes, check_structure
 from nn_manual.check.step.threads import threads_for
+from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.judge import Judge
 from nn_manual.check.verdict.report import GradientReport, StepCheck
-from nn_manual.check.verdict.vacuous import vacuous, zero_everywhere
+from nn_manual.check.verdict.vacuous import not_judged, vacuous, zero_everywhere
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -73,6 +74,9 @@ class GradientChecker:
         self._memory_checked: set[Plan] = set()
         #: The numbers of the quantities that were other than zero in a compared step.
         self._not_zero: set[int] = set()
+        #: What differences said of the step that was compared last, and the names of what they ever judged.
+        self._findings: Mapping[str, Finding] = {}
+        self._judged: set[str] = set()
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -123,7 +127,11 @@ class GradientChecker:
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
         if len(self._not_zero) < len(scale):
             self._not_zero.update(scale.nonzero()[0].tolist())
-        return StepCheck(plan, absolute, scale, frozenset().union(*(part.rounding for part in parts)))
+        self._findings = step.findings
+        too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
+        self._judged |= self._findings.keys() - too_coarse
+        rounding = frozenset[str]().union(*(part.rounding for part in parts))
+        return StepCheck(plan, absolute, scale, rounding, too_coarse)
 
     def report(self, input: Array | None = None) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
@@ -146,7 +154,8 @@ class GradientChecker:
         plan = self._plan()
         compared = [*plan.forward, *plan.backward]
         zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
-        return tuple(zero_everywhere(self.model, self.recorded, plan, zero))
+        never = {name: finding for name, finding in self._findings.items() if name not in self._judged}
+        return (*not_judged(plan, never), *zero_everywhere(self.model, self.recorded, plan, zero))
 
     def run(self, input: Array, target: Array) -> None:
         """Forward, loss and backward, as a training step does them."""
@@ -161,11 +170,11 @@ class GradientChecker:
         check_structure(self.recorded, plan)
         # Once for each shape, torch gets memory of its own throughout: whatever still shares ours, compares itself.
         first = plan not in self._memory_checked
-        both = prove(self.twin, self.recorded, plan, torch.clone if first else None)
+        both, findings = prove(self.twin, self.recorded, plan, torch.clone if first else None)
         if first:
             check_memory(both)
             self._memory_checked.add(plan)
-        return Proof(plan, self.recorded, self.twin.param, both)
+        return Proof(plan, self.recorded, self.twin.param, both, findings)
 
     def _plan(self) -> Plan:
         calls = self.recorded.layers[0]

@@ -26,7 +26,8 @@ class CannotCompare(Exception):  # noqa: N818 - says what happened, not that som
 
 @dataclass(frozen=True)
 class Quantity:
-    """A tensor to compare: its name, the layer whose formula made it, and how far it may be off.
+    """A tensor to compare: its name, the layer whose formula made it, how far it may be off, and whose value it is
+    compared with, as a report says it: "torch has" that value.
 
     Raises ValueError for a tolerance that proves nothing.
     """
@@ -34,6 +35,7 @@ class Quantity:
     name: str
     layer: str
     tolerance: float
+    origin: str = "torch has"
 
     def __post_init__(self) -> None:
         if not self.tolerance < tolerances.MEANINGLESS:
@@ -66,6 +68,7 @@ class Comparison:
     index: tuple[int, ...]
     ours: float
     reference: float
+    origin: str = "torch has"
 
     @property
     def relative(self) -> float:
@@ -201,6 +204,7 @@ def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: flo
         index=index,
         ours=float(ours[index]),
         reference=float(reference_array[index]),
+        origin=quantity.origin,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import SimpleNamespace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -30,11 +30,17 @@ class Layer(ABC):
     "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It has no
     say in anything else: in a training step every input counts. Raises ValueError for a domain that is none.
 
+    A layer that torch.nn has under another name says that name in `torch_class`; None says that torch.nn has none.
+    Where torch.nn's class of that name isn't what the layer computes, its own `reference(input, **parameters)`, its
+    definition on torch tensors, takes that class's place in the check.
+
     `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
     Sequential that the layer is in; `bind` hands the views out.
     """
 
     domain: Domain = "real"
+    torch_class: ClassVar[str | None]
+
     param: SimpleNamespace
     grad: SimpleNamespace
 

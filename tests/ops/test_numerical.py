@@ -26,9 +26,8 @@ def test_a_function_of_ones_own_gets_central_differences() -> None:
 
     x, y = np.array([[0.1, 1.0], [-3.0, 1000.0]]), np.array([2.0, -1.0])
     grad_x, grad_y = ops.numerical_gradient(own, x, y)
-    np.testing.assert_allclose(grad_x, np.cos(x) * y, rtol=0, atol=1e-5)  # the step at 1000 is 0.006, its square 4e-5
-    np.testing.assert_allclose(grad_x[:, 0], (np.cos(x) * y)[:, 0], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(grad_y, np.sin(x).sum(axis=0), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(grad_x, np.cos(x) * y, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(grad_y, np.sin(x).sum(axis=0), rtol=0, atol=1e-11)
 
 
 def test_central_differences_at_a_kink_give_the_mean_slope() -> None:
@@ -58,7 +57,7 @@ def test_operands_are_taken_as_they_are_and_derived_in_float64() -> None:
 
 
 def test_a_function_that_is_defined_on_one_side_only() -> None:
-    with pytest.raises(ValueError, match=re.escape("power of (1,) and (1,): not defined for -2.0 and 3.00001")):
+    with pytest.raises(ValueError, match=re.escape("power of (1,) and (1,): not defined for -2.0 and 3.03")):
         ops.numerical_gradient(ops.power, np.array([-2.0]), np.array([3.0]), grad_answer=np.ones(1))
 
 

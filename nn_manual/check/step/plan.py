@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
 
 from nn_manual.arrays import Shape, size_of
 from nn_manual.check import tolerances
-from nn_manual.check.comparison import Quantity
-from nn_manual.check.twin.layers import Source, source_of
+from nn_manual.check.comparison import CannotCompare, Quantity
+from nn_manual.check.twin.layers import Counterpart, Misfit, Source, counterpart_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
+
+#: The package's name, with which the modules of its own layers begin.
+PACKAGE = __name__.partition(".")[0]
 
 
 class Plan:
@@ -58,15 +60,10 @@ class Plan:
         ]
         self.labels = [label_of(name, layer) for name, layer in zip(self.names, self.layers, strict=True)]
         #: What each layer is compared with.
-        self.sources = [
-            source_of(layer, shape) for layer, shape in zip(self.layers, self._input_shapes(input_shape), strict=True)
-        ]
-        numerical = [i for i, source in enumerate(self.sources) if source.is_numerical]
-        #: The last layer with central differences. Their errors travel back with the gradient.
-        self._last_numerical = max(numerical, default=-1)
+        self.counterparts = list(map(_counterpart_of, self.layers, self.labels))
         self._tolerances = self._tolerance_of_each_layer(model, input_shape)
         widest = max(self._tolerances, default=tolerances.sum_of_products(model.dtype, 1))
-        self.forward = [self._quantity(i, "output") for i in range(len(self.layers))]
+        self.forward = [self._output_of(i) for i in range(len(self.layers))]
         self.forward.append(Quantity("loss", "loss", widest))
         loss_grads = ["grad_prediction", *(["grad_target"] if self.target_grad else [])]
         self.backward = [Quantity(f"loss.{name}", "loss", widest) for name in loss_grads]
@@ -85,26 +82,38 @@ class Plan:
         self.ledger = f"{{{', '.join(f'{name}: [%.3g, %.3g]' for name in names)}}}"
 
     def _backward_of(self, i: int) -> list[Quantity]:
-        names = [f"grad_{name}" for name in self.layers[i].parameter_shapes()]
-        if i >= self.first_grad_input:
-            names.append("grad_input")
-        at_least = tolerances.CENTRAL_DIFFERENCES if i <= self._last_numerical else 0.0
-        return [self._quantity(i, name, at_least) for name in names]
+        names = self.gradient_names(i)
+        if i < self.first_grad_input:
+            names = names[:-1]
+        if self.counterparts[i].source is not Source.FORWARD:
+            return [Quantity(name, self.labels[i], self._tolerances[i]) for name in names]
+        return [Quantity(name, self.labels[i], self.differences_tolerance(i), "differences give") for name in names]
 
-    def _quantity(self, i: int, what: str, at_least: float = 0.0) -> Quantity:
-        return Quantity(f"{self.names[i]}.{what}", self.labels[i], max(self._tolerances[i], at_least))
+    def _output_of(self, i: int) -> Quantity:
+        name, label, tolerance = f"{self.names[i]}.output", self.labels[i], self._tolerances[i]
+        if self.counterparts[i].source is not Source.FORWARD:
+            return Quantity(name, label, tolerance)
+        if self.dtype != np.float64:
+            tolerance = max(tolerance, tolerances.OWN_FORWARD)
+        return Quantity(name, label, tolerance, "in float64 it is")
 
-    def told_sources(self) -> tuple[str, ...]:
-        """A sentence for each layer that is not compared with torch's own."""
-        labelled = zip(self.labels, self.sources, strict=True)
+    def gradient_names(self, i: int) -> list[str]:
+        """The names of a layer's gradients: of its parameters, then of its input."""
+        return [f"{self.names[i]}.grad_{name}" for name in (*self.layers[i].parameter_shapes(), "input")]
+
+    def differences_tolerance(self, i: int) -> float:
+        """How far a layer's gradients may be from central differences."""
+        return max(self._tolerances[i], tolerances.CENTRAL_DIFFERENCES)
+
+    def reported_sources(self) -> tuple[str, ...]:
+        """A sentence for each layer of which a reader would not know what it is compared with: all but the package's
+        own that are compared with torch's of the same name.
+        """
         return tuple(
-            f"{label} is compared with {source.value}" for label, source in labelled if source is not Source.TORCH
+            f"{label} is compared with {counterpart.sentence}"
+            for label, counterpart, layer in zip(self.labels, self.counterparts, self.layers, strict=True)
+            if not (counterpart.source is Source.TORCH and type(layer).__module__.startswith(f"{PACKAGE}."))
         )
-
-    def _input_shapes(self, input_shape: Shape) -> Iterator[Shape]:
-        for layer in self.layers:
-            yield input_shape
-            input_shape = layer.output_shape(input_shape)
 
     def _tolerance_of_each_layer(self, model: Sequential, input_shape: Shape) -> list[float]:
         """By the longest dimension in sight, of input, output and parameters: no sum in the layer is longer, but for
@@ -129,6 +138,13 @@ def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
         *(f"{parameter}.{name}" for name in optimizer.vectors for parameter in parameters),
         *(f"updated {parameter}" for parameter in parameters),
     ]
+
+
+def _counterpart_of(layer: Layer, label: str) -> Counterpart:
+    try:
+        return counterpart_of(layer)
+    except Misfit as misfit:
+        raise CannotCompare(f"{label}: {misfit}") from misfit
 
 
 def label_of(name: str, layer: Layer) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,25 +13,28 @@ from nn_manual.check.comparison import CannotCompare, Pair
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move, Reference, differentiate
+from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 
 
 class Proof(NamedTuple):
     """A step and all that its verdict needs: what was to be computed, what was, from which parameters, and the pairs
-    of tensors to compare, in the plan's order.
+    of tensors to compare, in the plan's order; and what differences say of gradients, by name.
     """
 
     plan: Plan
     recorded: Recording
     param: Array
     pairs: list[Pair]
+    findings: Mapping[str, Finding]
 
 
 def prove(
     twin: Twin, recorded: Recording, plan: Plan, move: Move | None = None, move_grad: Move | None = None
-) -> list[Pair]:
+) -> tuple[list[Pair], dict[str, Finding]]:
     """Every tensor of forward and backward, exactly once, in the plan's order, with torch's: computed in the dtype of
-    the twin, of values that go through `move`, and gradients through `move_grad`.
+    the twin, of values that go through `move`, and gradients through `move_grad`. And what differences say
+    of gradients, by name.
 
     Raises CannotCompare where a tensor is empty, which would agree with anything, and where shapes differ.
     """
@@ -46,7 +49,7 @@ def prove(
         if not ours.size:
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {ours.shape}: nothing to compare")
         result.append(Pair(quantity, ours, theirs))
-    return result
+    return result, reference.findings
 
 
 def check_memory(both: list[Pair]) -> None:

@@ -3,7 +3,8 @@
 A torch model that runs freely drifts away by rounding until one ReLU whose input is near zero flips, and then the
 gradients differ by percents. Anchored, torch runs each layer on *our* output of the layer before. Each output is
 compared before ours takes its place, which proves forward; autograd then differentiates the true composition, at our
-activations, which gives every gradient that backward must reproduce.
+activations, which gives every gradient that backward must reproduce. A layer of which there are only differences is
+anchored on the way back, too: where its grad_input is right, it is ours that travels on.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
+from nn_manual.check.step.places import place_of_error
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.recording import LayerCalls, Recording
+from nn_manual.check.twin.differences import ByDifferences, Finding
+from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
 
 Move = Callable[[torch.Tensor], torch.Tensor]
@@ -28,14 +32,15 @@ class Reference(NamedTuple):
 
     `outputs`: of each layer, from our input to it. `parameters`: their gradients by name, not clipped.
     `boundaries`: the gradients at the inputs of the layers from `plan.first_grad_input` on, and last at the prediction.
-    `target`: the target's gradient, if asked for.
+    `target`: the target's gradient, if asked for. `findings`: by name in the plan, what differences say.
     """
 
     outputs: list[torch.Tensor]
     loss: torch.Tensor
     parameters: dict[str, torch.Tensor]
-    boundaries: tuple[torch.Tensor, ...]
+    boundaries: list[torch.Tensor]
     target: torch.Tensor | None
+    findings: dict[str, Finding]
 
 
 def differentiate(
@@ -49,19 +54,23 @@ def differentiate(
     """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
 
     What the loss doesn't depend on has gradient zero. Input, target and activations go through `move`, if given,
-    and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises.
+    and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises, or
+    that isn't a tensor like the layer's output.
     """
     move = move or _stay
+    findings: dict[str, Finding] = {}
     input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
     target = move(_tensor(recorded.loss.target, dtype)).requires_grad_(plan.target_grad)
     outputs, nodes = [], []
     node = input
-    for function, calls in zip(twin.functions, recorded.layers, strict=True):
-        try:
-            node = function(node)
-        except Exception as error:  # a user's own reference may raise anything
-            raise CannotCompare(f"{calls.label}: its reference raised {type(error).__name__}: {error}") from error
+    for i, calls in enumerate(recorded.layers):
+        function = twin.functions[i]
+        if isinstance(function, ByDifferences):
+            names = plan.gradient_names(i)
+            gradients = dict(zip(names, [*calls.grads.values(), calls.grad_input], strict=True))
+            function = function.beside(gradients, plan.differences_tolerance(i), findings, move_grad)
         ours = move(_tensor(calls.output, dtype))
+        node = _run(function, node, ours, calls, plan.counterparts[i])
         # Both replace the value and keep the graph; `outputs` keeps torch's value.
         if hasattr(node.grad_fn, "_saved_result"):
             # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
@@ -74,18 +83,67 @@ def differentiate(
         nodes.append(node)
         if move_grad is not None and node.requires_grad:
             node.register_hook(move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
-    loss = twin.loss_function(node, target)
+    loss = _run_loss(twin, node, target)
     boundaries = [input, *nodes] if plan.input_grad else nodes[plan.first :]
     wanted = [*twin.parameters.values(), *boundaries, *([target] if plan.target_grad else [])]
-    grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
+    try:
+        grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
+    except Exception as error:  # a user's own reference may be one that torch can't differentiate
+        raise CannotCompare(f"torch can't differentiate a reference: {_words(error)}") from error
     num_parameters = len(twin.parameters)
+    gradients_at_boundaries = list(grads[num_parameters : num_parameters + len(boundaries)])
+    for i in range(plan.first_grad_input, len(plan.names)):
+        finding = findings.get(f"{plan.names[i]}.grad_input")
+        if finding is not None:  # what travelled on is ours: compare with what the differences gave
+            gradients_at_boundaries[i - plan.first_grad_input] = torch.from_numpy(finding.reference.astype(dtype))
     return Reference(
         outputs,
         loss.detach(),
         dict(zip(twin.parameters, grads[:num_parameters], strict=True)),
-        grads[num_parameters : num_parameters + len(boundaries)],
+        gradients_at_boundaries,
         grads[-1] if plan.target_grad else None,
+        findings,
     )
+
+
+def _run(
+    function: Function, input: torch.Tensor, ours: torch.Tensor, calls: LayerCalls, counterpart: Counterpart
+) -> torch.Tensor:
+    """torch's output of a layer. Raises CannotCompare, naming the layer, where it isn't a tensor like `ours`."""
+    label, version = calls.label, input._version
+    try:
+        output = function(input)
+    except Exception as error:  # a user's own reference may raise anything
+        words = f"{_words(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
+        raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
+    if isinstance(output, torch.Tensor) and (output.shape, output.dtype) == (ours.shape, ours.dtype):
+        if input._version != version:
+            raise CannotCompare(f"{label}: {counterpart.name} writes into its input")
+        return output
+    raise CannotCompare(
+        f"{label}: {counterpart.name} returned {_described(output)}, forward {_described(ours)}{counterpart.advice}"
+    )
+
+
+def _run_loss(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    try:
+        loss = twin.loss_function(prediction, target)
+    except Exception as error:  # a user's own reference may raise anything
+        raise CannotCompare(f"loss: its reference raised {_words(error)}") from error
+    if not isinstance(loss, torch.Tensor) or loss.ndim:
+        raise CannotCompare(f"loss: its reference returned {_described(loss)}, it must return a scalar tensor")
+    return loss
+
+
+def _words(error: Exception) -> str:
+    """An error's type and the first line of what it says: torch appends advice that concerns others."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _described(value: object) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
+    return f"{type(value).__name__}, not a torch tensor"
 
 
 def _stay(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,7 @@
-"""What a layer is compared with: torch's layer, a reference of its own, or central differences.
+"""What a layer is compared with: a reference of its own, torch's layer, or differences of its own forward.
 
-A central difference needs no derivation and no torch, so it serves any layer; but it takes two evaluations for each
-element of the input and of the parameters, and it is good to some 1e-10 of the values only. At a kink it is the mean of
-the slopes left and right. A layer that is large, or that has kinks, should bring a `reference`.
+Differences need no derivation and no torch, so they serve any layer; but they take some eight evaluations for each
+element of the input and of the parameters. A layer that is large should bring a `reference`.
 """
 
 from __future__ import annotations
@@ -11,74 +10,115 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, Shape
-from nn_manual.check.twin.differences import by_differences
+from nn_manual.arrays import Array
+from nn_manual.check.twin.differences import ByDifferences
 from nn_manual.layers.base import Layer
 
 Function = Callable[..., torch.Tensor]
+
+#: Classes of torch.nn that draw random numbers in training: two right ones would differ. A test runs each of them.
+RANDOM = {
+    *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
+    *("RReLU", "FractionalMaxPool2d", "FractionalMaxPool3d"),
+}
 
 
 class Source(Enum):
     """Where the reference of a layer comes from; the values are for reports."""
 
-    TORCH = "torch.nn's layer of the same name"
+    TORCH = "torch.nn's class"
     REFERENCE = "its own reference"
-    NUMPY_REFERENCE = "its own reference, the gradients with central differences of it in float64"
     FORWARD = "its own forward in float64, the gradients with central differences of it"
 
-    @property
-    def is_numerical(self) -> bool:
-        """Whether the gradients are central differences."""
-        return self in (Source.NUMPY_REFERENCE, Source.FORWARD)
+
+class Misfit(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
+    """torch.nn's class can't stand for a layer; the text says why."""
 
 
-def source_of(layer: Layer, input_shape: Shape) -> Source:
-    """What a layer is compared with on an input of this shape."""
-    reference = getattr(layer, "reference", None)
-    if reference is None:
-        return Source.FORWARD if torch_module(layer) is None else Source.TORCH
-    ones = [
-        torch.ones(shape, dtype=torch.float64, requires_grad=True)
-        for shape in (input_shape, *layer.parameter_shapes().values())
-    ]
-    input, parameters = ones[0], dict(zip(layer.parameter_shapes(), ones[1:], strict=True))
-    return Source.NUMPY_REFERENCE if _in_torch(reference, input, parameters) is None else Source.REFERENCE
+class Counterpart(NamedTuple):
+    """What a layer is compared with: where it comes from, how a report calls it, and torch's module, if it is that.
 
-
-def layer_function(layer: Layer, parameters: dict[str, torch.nn.Parameter]) -> Function:
-    """torch's version of a layer, using `parameters`: the layer's own `reference(input, **parameters)`, in torch or in
-    numpy, or else torch.nn's class of the layer's name with the layer's fields as keyword arguments, or else the
-    layer's own forward in float64. What torch can't differentiate gets central differences.
+    `misfit` says why torch's class of that name isn't taken, or is empty.
     """
-    reference = getattr(layer, "reference", None)
-    if reference is not None:
-        return _own_reference(reference, parameters)
-    module = torch_module(layer)
-    if module is None:
-        return by_differences(_forward_in_float64(layer), parameters)
+
+    source: Source
+    name: str
+    module: torch.nn.Module | None = None
+    misfit: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to do where torch's class of the layer's name doesn't run as the layer does."""
+        return "; torch_class = None in the class stops this comparison" if self.module is not None else ""
+
+    @property
+    def sentence(self) -> str:
+        """What the layer is compared with, and why it isn't torch's class of its name."""
+        return f"{self.name}; {self.misfit}" if self.misfit else self.name
+
+
+def counterpart_of(layer: Layer) -> Counterpart:
+    """What a layer is compared with.
+
+    Its own `reference`, if it has one; or else torch.nn's class of the name in its `torch_class`, by default the name
+    of its own class; or else its own forward. torch's class is taken where it has the layer's fields as keyword
+    arguments and parameters of the same names and shapes, and isn't random. Raises Misfit where a class that the layer
+    names in `torch_class` isn't such a one.
+    """
+    if hasattr(layer, "reference"):
+        return Counterpart(Source.REFERENCE, Source.REFERENCE.value)
+    named = hasattr(layer, "torch_class")
+    name = getattr(layer, "torch_class", type(layer).__name__)
+    if name is None or not (named or hasattr(torch.nn, name)):
+        return Counterpart(Source.FORWARD, Source.FORWARD.value)
+    try:
+        return Counterpart(Source.TORCH, f"torch.nn.{name}", _fitting_module(name, layer))
+    except Misfit as misfit:
+        if named:
+            raise Misfit(f"its torch_class doesn't fit: {misfit}") from misfit
+        return Counterpart(Source.FORWARD, Source.FORWARD.value, misfit=str(misfit))
+
+
+def layer_function(
+    layer: Layer, parameters: dict[str, torch.nn.Parameter], dtype: torch.dtype
+) -> Function | ByDifferences:
+    """torch's version of a layer, using `parameters`, in `dtype`."""
+    try:
+        counterpart = counterpart_of(layer)
+    except Misfit as misfit:
+        return _raising(misfit)
+    if counterpart.source is Source.FORWARD:
+        return ByDifferences(_forward_in_float64(layer), parameters.values(), dtype)
+    if counterpart.module is None:
+        return _own_reference(layer, parameters)
+    module = counterpart.module
     for name, parameter in parameters.items():
-        setattr(module, name, parameter)
+        owner, _, own_name = name.rpartition(".")
+        setattr(module.get_submodule(owner), own_name, parameter)
+    module.to(dtype)  # the buffers: the parameters have this dtype
     return module.forward  # nobody hooks into these modules: what calling them would look for costs more than they do
 
 
-def torch_module(ours: Any) -> torch.nn.Module | None:
-    """torch.nn's layer or loss of the same name and with the same keyword arguments, or None: torch has none, or one
-    that takes others, so that it is another function.
-    """
-    torch_class = getattr(torch.nn, type(ours).__name__, None)
+def torch_module(ours: Any, name: str) -> torch.nn.Module:
+    """torch.nn's class of this name, made with the fields of a layer or loss. Raises Misfit."""
+    torch_class = getattr(torch.nn, name, None)
     if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
-        return None
+        raise Misfit(f"torch.nn has no class {name}")
     try:
         # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
         with torch.device("meta"):
-            return torch_class(**settings(ours))
-    except TypeError:
-        return None
+            module = torch_class(**settings(ours))
+        if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
+            with torch.random.fork_rng(devices=[]):
+                module = torch_class(**settings(ours))
+    except Exception as error:  # TypeError for other keyword arguments; torch's classes raise anything for bad values
+        raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {error}") from error
+    return module
 
 
 def settings(ours: Any) -> dict[str, Any]:
@@ -86,37 +126,46 @@ def settings(ours: Any) -> dict[str, Any]:
     return {field.name: getattr(ours, field.name) for field in fields(ours)}
 
 
-def _own_reference(reference: Callable[..., Any], parameters: Mapping[str, torch.Tensor]) -> Function:
-    def on_arrays(input: Array, *values: Array) -> Any:
-        return reference(input, **dict(zip(parameters, values, strict=True)))
+def _fitting_module(name: str, layer: Layer) -> torch.nn.Module:
+    """torch.nn's class of this name for a layer. Raises Misfit where it has other parameters or is random."""
+    if name in RANDOM:
+        raise Misfit(f"torch.nn.{name} draws random numbers")
+    module = torch_module(layer, name)
+    ours, theirs = layer.parameter_shapes(), {key: tuple(p.shape) for key, p in module.named_parameters()}
+    if ours != theirs:
+        raise Misfit(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
+    return module
 
-    numerical = by_differences(on_arrays, parameters)
 
-    def function(input: torch.Tensor) -> torch.Tensor:
-        output = _in_torch(reference, input, parameters)
-        return numerical(input) if output is None else output
+def _listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "none"
+
+
+def _raising(misfit: Misfit) -> Function:
+    def function(input: torch.Tensor) -> torch.Tensor:  # noqa: ARG001 - as all of torch's versions
+        raise misfit
 
     return function
 
 
-def _in_torch(
-    reference: Callable[..., Any], input: torch.Tensor, parameters: Mapping[str, torch.Tensor]
-) -> torch.Tensor | None:
-    """What the reference makes of tensors, or None: numpy's functions refuse one that needs a gradient."""
-    try:
-        output = reference(input, **parameters)
-    except Exception:  # it is tried on arrays next, and what it raises then is told
-        return None
-    return output if isinstance(output, torch.Tensor) else None
+def _own_reference(layer: Any, parameters: Mapping[str, torch.Tensor]) -> Function:
+    def function(input: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = layer.reference(input, **parameters)
+        return output
+
+    return function
 
 
 def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
-    """The layer's forward as a function of its input and its parameters, all float64."""
+    """The layer's forward as a function of its parameters and its input, all float64."""
     double = copy.deepcopy(layer)
+    param = np.empty(layer.num_parameters)
+    double.bind(param, np.empty_like(param))
 
-    def forward(input: Array, *parameters: Array) -> Array:
-        param = np.concatenate([np.empty(0), *parameters], axis=None)  # the empty one: there may be no parameters
-        double.bind(param, np.empty_like(param))
-        return double.forward(input)[0]
+    def forward(*operands: Array) -> Array:
+        *parameters, input = operands
+        for view, parameter in zip(vars(double.param).values(), parameters, strict=True):
+            view[...] = parameter
+        return np.array(double.forward(input)[0])  # a copy: it may be a view of what is overwritten next
 
     return forward

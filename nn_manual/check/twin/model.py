@@ -7,7 +7,8 @@ import numpy.typing as npt
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.twin.layers import Function, layer_function, torch_module
+from nn_manual.check.twin.differences import ByDifferences
+from nn_manual.check.twin.layers import Function, Misfit, layer_function, torch_module
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -28,8 +29,11 @@ class Twin:
             name: torch.nn.Parameter(torch.from_numpy(view))
             for name, view in vars(carve(self.param, model.parameter_shapes())).items()
         }
-        self.functions: list[Function] = [
-            layer_function(layer, {key: self.parameters[f"{name}.{key}"] for key in layer.parameter_shapes()})
+        torch_dtype = TORCH_DTYPES[self.param.dtype.name]
+        self.functions: list[Function | ByDifferences] = [
+            layer_function(
+                layer, {key: self.parameters[f"{name}.{key}"] for key in layer.parameter_shapes()}, torch_dtype
+            )
             for name, layer in model.named_layers()
         ]
 
@@ -43,7 +47,7 @@ def loss_function(loss: Loss) -> Function:
     reference: Function | None = getattr(loss, "reference", None)
     if reference is not None:
         return reference
-    module = torch_module(loss)
-    if module is None:
-        raise TypeError(f"torch.nn has no {loss!r}: the class must define reference(), its formula on torch tensors")
-    return module.forward
+    try:
+        return torch_module(loss, type(loss).__name__).forward
+    except Misfit as misfit:
+        raise TypeError(f"{misfit}: the class must define reference(), its formula on torch tensors") from misfit

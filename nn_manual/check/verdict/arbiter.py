@@ -108,7 +108,7 @@ class Arbiter:
         self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
     ) -> Mapping[str, Array]:
         np.copyto(twin.param, param)
-        both = prove(twin, recorded, self._plan, move, move)
+        both, _ = prove(twin, recorded, self._plan, move, move)
         return {pair.quantity.name: pair.reference.numpy() for pair in both}
 
 

@@ -23,6 +23,7 @@ from nn_manual.check.verdict.arbiter import Arbiter, in_float64
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
 from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.verdict.vacuous import at_kinks
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -68,7 +69,8 @@ class Judge:
     def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
         both = step.pairs
-        report = GradientReport(tuple(compare(*pair) for pair in both), sources=step.plan.told_sources())
+        sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
+        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
         if report.agrees:
             return report
         if verdict is None:
@@ -140,7 +142,7 @@ class Judge:
         with Recording(model, self.loss) as recorded:
             run_step(model, self.loss, input, target, input_grad=self.input_grad)
         check_structure(recorded, plan)
-        return Proof(plan, recorded, model.param_arena, prove(twin, recorded, plan))
+        return Proof(plan, recorded, model.param_arena, *prove(twin, recorded, plan))
 
 
 def _is_finite(pair: Pair) -> bool:

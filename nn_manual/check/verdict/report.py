@@ -26,13 +26,14 @@ class StepCheck:
     """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
 
     `rounding` names the tensors that are beyond the tolerance in float32, of which the arbiter found that the formula
-    is right.
+    is right; `not_judged` those that central differences are too coarse for.
     """
 
     plan: Plan
     absolute: Array
     scale: Array
     rounding: frozenset[str]
+    not_judged: frozenset[str] = frozenset()
 
     def record(self) -> dict[str, Any]:
         """The line of gradients.jsonl, without the step and the ledger: how many tensors, and the errors of the one
@@ -48,7 +49,8 @@ class StepCheck:
             "tolerance": quantity.tolerance,
             "ulps": ulps(absolute, scale, self.plan.dtype),
         }
-        return {**record, "rounding": sorted(self.rounding)} if self.rounding else record
+        names = {"rounding": sorted(self.rounding), "not_judged": sorted(self.not_judged)}
+        return record | {key: value for key, value in names.items() if value}
 
     @cached_property
     def _relative(self) -> Array:
@@ -163,5 +165,5 @@ def _place(failure: Comparison) -> list[str]:
     index = f"[{', '.join(map(str, failure.index))}]" if failure.index else ""
     return [
         f"{failure.name}{index} is {failure.ours!r}",
-        f"{'torch has':>{len(failure.name + index)}}    {failure.reference!r}",
+        f"{failure.origin:>{len(failure.name + index)}}    {failure.reference!r}",
     ]

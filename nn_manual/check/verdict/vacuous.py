@@ -3,12 +3,12 @@
 One rule for all: a tensor that is zero in all that was compared, though it need not be, is not proven, and what is not
 proven doesn't pass. `nn-manual check` compares one batch, the catalogue and the pytest plugin many kinds of input, and
 training each checked step. So a net whose last layer starts with zeros fails the check of its first batch, and passes
-in training, where the second step has other weights.
+in training, where the second step has other weights. Nor is a gradient proven that differences never could judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -17,11 +17,33 @@ from nn_manual.check.comparison import Quantity
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording
+from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.model import Sequential
 
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
 NUM_DRAWS = 8
+
+
+def not_judged(plan: Plan, findings: Mapping[str, Finding]) -> Iterator[str]:
+    """A sentence for each gradient that central differences are too coarse to judge."""
+    for quantity in plan.backward:
+        finding = findings.get(quantity.name)
+        if finding is not None and finding.error:
+            yield (
+                f"{quantity.layer}: differences can't judge {quantity.name}, their error is {finding.error:.1g} of it; "
+                "give the layer a reference in torch"
+            )
+
+
+def at_kinks(findings: Mapping[str, Finding]) -> Iterator[str]:
+    """A sentence for each gradient that is right because a kink leaves a choice."""
+    for name, finding in findings.items():
+        if finding.num_kinks:
+            yield (
+                f"{name}: {finding.num_kinks} of {finding.reference.size} positions are at a kink, where every slope "
+                "between those left and right passes"
+            )
 
 
 def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
@@ -30,6 +52,7 @@ def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
     Those are gradients that come of a constant upstream gradient, under which a lost mean or softmax can't be seen;
     and values that are zero everywhere in torch: a wrong factor, sign or index passes.
     """
+    yield from not_judged(step.plan, step.findings)
     for calls in step.recorded.layers:
         grad_output = calls.grad_output
         if grad_output is not None and grad_output.size > 1 and grad_output.any() and np.ptp(grad_output) == 0:
@@ -61,6 +84,6 @@ def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[
     twin = Twin(model, recorded.loss.loss)
     for _ in range(NUM_DRAWS):
         twin.param[...] = draw(torch.from_numpy(twin.param)).numpy()
-        both = prove(twin, recorded, plan, draw)
+        both, _ = prove(twin, recorded, plan, draw)
         names |= {pair.quantity.name for pair in both if pair.reference.any()}
     return names

@@ -1,0 +1,140 @@
+"""Layers without a reference: the right ones pass, each wrong one is named, and what can't be judged is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from own_layers import FORMULAS, own_layer
+
+from nn_manual import GradientMismatch, Layer, Linear, ReLU, Sequential, Tanh
+from nn_manual.arrays import Array
+from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.checker import GradientChecker, check_gradients
+from nn_manual.check.kinds import draw
+from nn_manual.check.twin.differences import Differences, judge_by
+
+DTYPES = ("float32", "float64")
+#: Kinds of input at which a value of some layers is zero everywhere are left out.
+KINDS = ("random", "negative", "scattered")
+
+
+def net(layer: Layer, dtype: str, seed: int, features: int) -> Sequential:
+    """The layer between others, with a ReLU before it that must not be blamed; the bias keeps it from being 0."""
+    (num_outputs,) = layer.output_shape((features,))
+    model = Sequential(
+        Linear(3, features), ReLU(), Linear(features, features), layer, Linear(num_outputs, 2), seed=seed, dtype=dtype
+    )
+    model.load_state_dict(model.state_dict() | {"0.bias": np.ones(features)})
+    return model
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("features", [2, 4])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_right_layer_passes(name: str, features: int, dtype: str) -> None:
+    for seed, kind in enumerate(KINDS):
+        generator = np.random.default_rng([seed, features])
+        layer = own_layer(name, features, FORMULAS[name].backward)
+        model = Sequential(layer, seed=seed, dtype=dtype)
+        grad_output = draw("random", layer.output_shape((5, features)), dtype, generator)
+        report = check_gradients(model, UpstreamLoss(), draw(kind, (5, features), dtype, generator), grad_output)
+        assert report.agrees, f"{kind}\n{report}"
+        assert report.passed or all("zero everywhere" in sentence for sentence in report.vacuous)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_right_layer_trains_in_a_net_and_a_wrong_one_is_named(name: str, dtype: str) -> None:
+    for seed, features in ((0, 2), (1, 4)):
+        generator = np.random.default_rng([seed, 7])
+        input, target = draw("random", (5, 3), dtype, generator), draw("random", (5, 2), dtype, generator)
+        for backward in (FORMULAS[name].backward, *FORMULAS[name].wrong):
+            checker = GradientChecker(net(own_layer(name, features, backward), dtype, seed, features), UpstreamLoss())
+            with checker.recording():
+                checker.run(input, target)
+            if backward is FORMULAS[name].backward:
+                assert not checker.compare().not_judged
+                continue
+            with pytest.raises(GradientMismatch) as mismatch:
+                checker.compare()
+            assert mismatch.value.report.failures[0].layer == f"3 ({name})", str(mismatch.value)
+
+
+class Elementwise(Layer):
+    """output = function(input), with any backward that is a function of the input."""
+
+    def __init__(self, function: Any, slope: Any) -> None:
+        self.function, self.slope = function, slope
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return np.asarray(self.function(input), input.dtype), input
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return np.asarray(grad_output * self.slope(saved), grad_output.dtype)
+
+
+def report_at(input: Array, function: Any, slope: Any) -> Any:
+    grad_output = np.random.default_rng(0).standard_normal(input.shape)
+    model = Sequential(Elementwise(function, slope), dtype="float64")
+    return check_gradients(model, UpstreamLoss(), input, grad_output)
+
+
+@pytest.mark.parametrize(("at_kink", "passes"), [(0.0, True), (0.5, True), (1.0, True), (-0.01, False), (1.01, False)])
+def test_at_a_kink_every_slope_between_those_beside_it_passes_with_a_note(at_kink: float, passes: bool) -> None:
+    input = np.array([[0.0, 1.0, -2.0], [3.0, 0.0, 0.5]])
+    report = report_at(input, lambda x: np.maximum(x, 0), lambda x: np.where(x == 0, at_kink, x > 0))
+    assert report.passed == passes, str(report)
+    if at_kink in (0.0, 1.0):
+        note = "0.grad_input: 2 of 6 positions are at a kink, where every slope between those left and right passes"
+        assert report.sources[1:] == (note,)
+    elif not passes:
+        assert report.failures[0].reference in (0.0, pytest.approx(report.failures[0].reference))
+        assert "differences give" in str(report)
+
+
+def test_what_differences_cannot_judge_is_neither_right_nor_wrong() -> None:
+    """A function that jumps: no step gives a slope there."""
+    input = np.array([[0.0, 1.0, -2.0]])
+    report = report_at(input, lambda x: x + (x > 0), np.ones_like)
+    assert report.agrees
+    assert not report.passed
+    assert report.vacuous[0].startswith("0 (Elementwise): differences can't judge 0.grad_input, their error is ")
+    assert report.vacuous[0].endswith("; give the layer a reference in torch")
+    wrong_elsewhere = report_at(input, lambda x: x + (x > 0), lambda x: np.where(x < -1, 2, 1))
+    assert [failure.index for failure in wrong_elsewhere.failures] == [(0, 2)]
+
+
+def test_a_training_step_says_what_it_could_not_judge() -> None:
+    model = Sequential(Linear(3, 3), Elementwise(lambda x: x + (x > 0), np.ones_like), Tanh(), dtype="float64")
+    model.load_state_dict({"0.weight": np.eye(3), "0.bias": np.zeros(3)})
+    checker = GradientChecker(model, UpstreamLoss())
+    with checker.recording():
+        checker.run(np.array([[0.0, 1.0, -3.0]]), np.ones((1, 3)))
+    assert checker.compare().record()["not_judged"] == ["1.grad_input"]
+    assert [sentence.partition(",")[0] for sentence in checker.unproven()] == [
+        "1 (Elementwise): differences can't judge 1.grad_input"
+    ]
+    with checker.recording():
+        checker.run(np.array([[0.5, 1.0, -2.0]]), np.ones((1, 3)))
+    assert checker.compare().not_judged == frozenset()
+    assert checker.unproven() == ()
+
+
+def test_a_sum_that_cancels_is_zero_up_to_rounding() -> None:
+    zero, noise = np.zeros(3), np.array([1e-14, -3e-14, 0])
+    found = Differences(noise, np.full(3, 1e-13), zero, terms=1.0)
+    assert judge_by(found, -noise, 1e-7).error == 0
+    np.testing.assert_array_equal(judge_by(found, -noise, 1e-7).reference, -noise)
+    np.testing.assert_array_equal(judge_by(found, np.full(3, 1e-9), 1e-7).reference, zero)  # float32, or wrong
+
+
+def test_the_error_of_differences_stays_in_their_layer() -> None:
+    """In float64 the layers before are compared as tightly as ever, and their gradient came through ours."""
+    layer = own_layer("OverFeatures", 2, FORMULAS["OverFeatures"].backward)
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((5, 3)), generator.standard_normal((5, 2))
+    report = check_gradients(net(layer, "float64", 0, 2), UpstreamLoss(), input, target)
+    assert report.passed, str(report)
+    assert {c.tolerance for c in report.comparisons if c.layer != "3 (OverFeatures)"} == {1e-12}

@@ -1,0 +1,223 @@
+"""References that don't do what a reference must, and torch's classes of the same name as a user's layer."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import Layer, Linear, ReLU, Sequential
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.checker import GradientChecker, check_gradients
+from nn_manual.check.twin.layers import RANDOM, Source, counterpart_of
+from nn_manual.check.verdict.report import GradientReport
+from nn_manual.registry import components, examples
+
+
+@dataclass(eq=False)
+class Double(Layer):
+    """output = 2 * input"""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return 2 * input, None
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        return 2 * grad_output
+
+
+def report_of(layer: Layer, dtype: str = "float64") -> GradientReport:
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(3, 4), ReLU(), layer, Linear(4, 2), seed=1, dtype=dtype)
+    input, grad_output = generator.standard_normal((5, 3)), generator.standard_normal((5, 2))
+    return check_gradients(model, UpstreamLoss(), input.astype(dtype), grad_output.astype(dtype))
+
+
+def raises(input: Any) -> Any:  # noqa: ARG001 - a reference's signature
+    raise LookupError("no table")
+
+
+def writes(input: Any) -> Any:
+    return input.mul_(2)
+
+
+REFERENCES: dict[str, tuple[Any, str]] = {
+    "raises": (raises, "its own reference raised LookupError: no table"),
+    "numpy": (lambda input: np.multiply(input, 2), "its own reference raised RuntimeError: Can't call numpy() on "),
+    "array": (lambda input: input.detach().numpy() * 2, "its own reference returned ndarray, not a torch tensor"),
+    "shape": (lambda input: 2 * input[:, :1], "a float64 tensor of shape (5, 1), forward a float64 tensor of shape"),
+    "dtype": (lambda input: 2 * input.float(), "a float32 tensor of shape (5, 4), forward a float64 tensor"),
+    "nothing": (lambda input: None, "its own reference returned NoneType"),  # noqa: ARG005 - a reference's signature
+    "writes": (writes, "its own reference writes into its input"),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_reference_that_does_not_fit_is_reported_as_it_is(name: str) -> None:
+    reference, words = REFERENCES[name]
+    layer = type("Doubled", (Double,), {"reference": staticmethod(reference)})()
+    problem = report_of(layer).problem
+    assert problem is not None
+    assert problem.startswith("2 (Doubled): its own reference ")
+    assert words in problem
+    assert (f" ({__file__}:" in problem) == ("raised" in words)
+
+
+def test_a_reference_that_torch_cannot_differentiate_is_reported() -> None:
+    class OneWay(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, input: torch.Tensor) -> torch.Tensor:  # noqa: ARG004 - torch's signature
+            return 2 * input
+
+    layer = type("Doubled", (Double,), {"reference": lambda self, input: OneWay.apply(input)})()  # type: ignore[no-untyped-call]  # noqa: ARG005 - torch's lack of annotations
+    problem = report_of(layer).problem
+    assert problem is not None
+    assert problem.startswith("torch can't differentiate a reference: NotImplementedError: ")
+
+
+def test_a_reference_of_a_loss_is_one_tensor() -> None:
+    class Loss(UpstreamLoss):
+        def reference(self, prediction: Any, target: Any) -> Any:
+            return prediction * target
+
+    model = Sequential(Linear(3, 3), dtype="float64")
+    report = check_gradients(model, Loss(), np.ones((2, 3)), np.ones((2, 3)))
+    expected = "loss: its reference returned a float64 tensor of shape (2, 3), it must return a scalar tensor"
+    assert report.problem == expected
+
+
+def test_no_shipped_layer_is_compared_with_differences() -> None:
+    classes = components(Layer)
+    assert classes.keys() >= {"Linear", "ReLU", "Tanh"}
+    for layer, _ in examples(classes):
+        assert counterpart_of(layer).source is not Source.FORWARD
+
+
+@dataclass(eq=False)
+class BatchNorm1d(Layer):
+    """output = (input - mean) / sqrt(variance + eps) * weight + bias, with the statistics of the batch."""
+
+    num_features: int
+    eps: float = 1e-5
+    wrong: ClassVar[bool] = False
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"weight": (self.num_features,), "bias": (self.num_features,)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        for view in vars(self.param).values():
+            view[...] = generator.uniform(0.5, 2, view.shape)
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        weight, bias = vars(self.param).values()
+        centered = input - input.mean(axis=0)
+        inverse = 1 / np.sqrt((centered * centered).mean(axis=0) + input.dtype.type(self.eps))
+        return centered * inverse * weight + bias, (centered * inverse, inverse)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        normal, inverse = saved
+        grad_weight, grad_bias = vars(self.grad).values()
+        grad_weight[...], grad_bias[...] = (grad_output * normal).sum(axis=0), grad_output.sum(axis=0)
+        grad = grad_output * next(iter(vars(self.param).values()))
+        centered = grad if self.wrong else grad - grad.mean(axis=0)
+        grad_input: Array = inverse * (centered - normal * (grad * normal).mean(axis=0))
+        return grad_input
+
+
+def renamed(name: str, base: type[Layer] = BatchNorm1d, **attributes: Any) -> Any:
+    """A class of this name, as a user might call it."""
+    return type(name, (base,), attributes)
+
+
+GAMMA: dict[str, Any] = {"parameter_shapes": lambda self: {"gamma": (self.num_features,), "beta": (self.num_features,)}}
+FORWARD = "its own forward in float64, the gradients with central differences of it"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize(
+    ("layer_class", "counterpart"),
+    [
+        (BatchNorm1d, "torch.nn.BatchNorm1d"),
+        (renamed("Mine", torch_class="BatchNorm1d"), "torch.nn.BatchNorm1d"),
+        (renamed("Mine"), FORWARD),
+        (renamed("BatchNorm1d", torch_class=None), FORWARD),
+        (
+            renamed("BatchNorm1d", **GAMMA),
+            f"{FORWARD}; the parameters of torch.nn.BatchNorm1d are weight (4,), bias (4,), "
+            "the layer's gamma (4,), beta (4,)",
+        ),
+    ],
+)
+def test_what_a_users_layer_is_compared_with(
+    layer_class: type[BatchNorm1d], counterpart: str, wrong: bool, dtype: str
+) -> None:
+    """torch's class where it fits, buffers and all, and the report says so."""
+    report = report_of(renamed(layer_class.__name__, layer_class, wrong=wrong)(4), dtype)
+    label = f"2 ({layer_class.__name__})"
+    assert report.problem is None
+    assert report.sources[0] == f"{label} is compared with {counterpart}"
+    assert report.passed != wrong, str(report)
+    assert [failure.name for failure in report.failures][:1] == (["2.grad_input"] if wrong else [])
+
+
+def test_running_statistics_are_torchs_own_affair() -> None:
+    """torch's module moves its buffers at every step; in training they don't enter the output."""
+    model, loss = Sequential(Linear(3, 4, bias=False), BatchNorm1d(4), seed=1), UpstreamLoss()
+    checker = GradientChecker(model, loss)
+    generator = np.random.default_rng(0)
+    for _ in range(3):
+        with checker.recording():
+            checker.run(*(generator.standard_normal((5, size)).astype(np.float32) for size in (3, 4)))
+        assert checker.compare().rounding == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("torch_class", "words"),
+    [
+        ("BatchNorm7d", "torch.nn has no class BatchNorm7d"),
+        ("functional", "torch.nn has no class functional"),
+        ("Dropout", "torch.nn.Dropout draws random numbers"),
+        ("LayerNorm", "torch.nn.LayerNorm can't be made with the fields of Mine(num_features=4, eps=1e-05): "),
+        ("Identity", "the parameters of torch.nn.Identity are none, the layer's weight (4,), bias (4,)"),
+    ],
+)
+def test_a_torch_class_that_does_not_fit_is_an_error(torch_class: str, words: str) -> None:
+    problem = report_of(renamed("Mine", torch_class=torch_class)(4)).problem
+    assert problem is not None
+    assert problem.startswith(f"2 (Mine): its torch_class doesn't fit: {words}")
+
+
+@pytest.mark.parametrize("name", ["LSTMCell", "SyncBatchNorm", "Dropout", "RReLU", "Softmax2d"])
+def test_a_right_layer_may_bear_the_name_of_a_class_that_does_something_else(name: str) -> None:
+    """Where that shows only when torch's class runs, the message says how to stop it."""
+    report = report_of(renamed(name, Double)())
+    if name == "Softmax2d":  # a class without parameters and fields: it is taken, and refuses the input
+        assert report.problem is not None
+        assert report.problem.startswith("2 (Softmax2d): torch.nn.Softmax2d raised ValueError: ")
+        assert report.problem.endswith("; torch_class = None in the class stops this comparison")
+        return
+    assert report.passed, str(report)
+    assert report.sources[0].startswith(f"2 ({name}) is compared with {FORWARD}; torch.nn.{name}")
+
+
+def test_the_classes_that_are_random_are_those_that_are_left_out() -> None:
+    """Every class of torch.nn that can be made of nothing but a size or a probability, run twice."""
+    torch.manual_seed(0)
+    found, sizes = set(), {"output_size": 5}
+    torch_classes: list[tuple[str, Any]] = inspect.getmembers(torch.nn, inspect.isclass)
+    for (name, torch_class), arguments, num_axes in itertools.product(torch_classes, [(), (2,), (0.5,)], range(4)):
+        input = torch.randn(2, 2, *[8] * num_axes)
+        try:
+            module = torch_class(*arguments, **(sizes if "FractionalMaxPool" in name else {}))
+            first, second = module(input), module(input)
+        except Exception:  # it takes other arguments, or another input
+            continue
+        if isinstance(first, torch.Tensor) and not torch.equal(first, second):
+            found.add(name)
+    assert found == RANDOM
