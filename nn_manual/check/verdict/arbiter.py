@@ -21,7 +21,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import Twin
+from nn_manual.check.verdict.parts import Part
 from nn_manual.model import Sequential
 
 #: How many times everything is moved, each time at random. The worst effect counts.
@@ -58,22 +59,24 @@ def in_float64(model: Sequential, param: Array) -> Sequential:
 class Arbiter:
     """Judges the tensors of one step.
 
-    `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten.
+    `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten. `parts` of
+    its tensors can be judged under their own names.
     """
 
-    def __init__(self, twins: tuple[Twin, Twin], step: Proof) -> None:
+    def __init__(self, twins: tuple[Twin, Twin], step: Proof, parts: Sequence[Part] = ()) -> None:
+        self._parts = parts
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
         self._truth = self._reference(twins[0], step.param, step.recorded)
         #: By name, how far rounding takes torch's own values away from the float64 ones, in units of eps.
         self._effect = dict.fromkeys(self._truth, 0.0)
 
     @np.errstate(over="ignore", invalid="ignore")  # float64 values may be more than float32 can hold
-    def rounding(self, failed: list[Pair]) -> frozenset[str]:
+    def rounding(self, failed: list[Pair], num_perturbations: int = NUM_PERTURBATIONS) -> frozenset[str]:
         """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
         them. Rounding is measured until it explains all: measuring more can only allow more.
         """
         explained: frozenset[str] = frozenset()
-        for effects in self._measurements():
+        for effects in self._measurements(num_perturbations):
             for name, effect in effects.items():
                 self._effect[name] = larger_effect(self._effect[name], effect)
             explained = frozenset(pair.quantity.name for pair in failed if self._is_explained(pair))
@@ -86,11 +89,11 @@ class Arbiter:
         allowed = MARGIN * self._effect[name] * eps_of(self._plan.dtype)  # rounding errors are proportional to eps
         return distance(pair.ours, self._truth[name]) <= allowed
 
-    def _measurements(self) -> Iterator[Mapping[str, float]]:
+    def _measurements(self, num_perturbations: int) -> Iterator[Mapping[str, float]]:
         """By name, effects of rounding."""
         double, single = self._twins
         move = functools.partial(move_by_eps, generator=torch.Generator().manual_seed(0))
-        for number in range(1, NUM_PERTURBATIONS + 1):
+        for number in range(1, num_perturbations + 1):
             effects = self._effects_of_moving(single, move)
             if self._plan.dtype == np.float64 and not all(effect < math.inf for effect in effects.values()):
                 in_double = self._effects_of_moving(double, move)
@@ -109,7 +112,8 @@ class Arbiter:
     ) -> Mapping[str, Array]:
         np.copyto(twin.param, param)
         both, _ = prove(twin, recorded, self._plan, move, move)
-        return {pair.quantity.name: pair.reference.numpy() for pair in both}
+        values = {pair.quantity.name: pair.reference.numpy() for pair in both}
+        return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
 
 
 def _effects(truth: Mapping[str, Array], rounded: Mapping[str, Array], twin: Twin) -> Mapping[str, float]:

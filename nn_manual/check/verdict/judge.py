@@ -22,11 +22,16 @@ from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict.arbiter import Arbiter, in_float64
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
+from nn_manual.check.verdict.parts import doubtful_parts
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.vacuous import at_kinks
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+
+#: A part may be a single number, the difference of two products: moved by one eps each, both of them go the same way in
+#: half of the draws, and then nothing shows of what rounding amounts to. In all of so many draws, once in 2**32.
+NUM_PERTURBATIONS_OF_PARTS = 32
 
 
 class Verdict(NamedTuple):
@@ -72,7 +77,7 @@ class Judge:
         sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
         report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
         if report.agrees:
-            return report
+            return self._parts_judged(step, report)
         if verdict is None:
             names = {comparison.name for comparison in report.failures}
             verdict = self.judge(step, [pair for pair in both if pair.quantity.name in names])
@@ -83,11 +88,30 @@ class Judge:
                 return report
         elif verdict.wrong[0].quantity.name != report.failures[0].name:
             # A formula is wrong in float64, but another one than the first that failed: it hides within the tolerance
-            # of float32 and only enlarges the rounding of what follows. Then the step in float64 is reported.
-            both = verdict.in_double
-            right = {pair.quantity.name for pair in both} - {pair.quantity.name for pair in verdict.wrong}
-            report = replace(report, comparisons=tuple(compare(*pair) for pair in both), rounding=frozenset(right))
+            # of float32 and only enlarges the rounding of what follows.
+            return _in_float64_instead(report, verdict.in_double, verdict.wrong, step.recorded)
         return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
+
+    def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
+        """The report on a step whose tensors agree, each at its own scale, after a look at their small parts: those
+        that are wrong are listed, too. Where float64 can't tell, nothing is.
+        """
+        parts = [part for pair in step.pairs for part in doubtful_parts(pair)]
+        if not parts:
+            return report
+        pairs, twins = [part.pair for part in parts], self._made_twins()
+        try:
+            in_double, wrong = self._judge_in_float64(step, twins) if self.model.dtype != np.float64 else ([], [])
+            rounding = Arbiter(twins, step, parts).rounding(pairs, NUM_PERTURBATIONS_OF_PARTS)
+        except CannotCompare:
+            return report
+        if wrong:
+            return _in_float64_instead(report, in_double, wrong, step.recorded)
+        failed = [pair for pair in pairs if pair.quantity.name not in rounding]
+        if not failed:
+            return report
+        report = replace(report, comparisons=(*report.comparisons, *(compare(*pair) for pair in failed)))
+        return replace(report, diagnosis=_diagnosis(report.failures[0], failed, step.recorded))
 
     def judge(self, step: Proof, failed: list[Pair]) -> Verdict:
         """The verdict on the tensors that failed; an empty one where the step, or a reference, doesn't even run in the
@@ -98,14 +122,13 @@ class Judge:
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
             return Verdict(not_finite=_not_finite(failed[0]))
-        if self._twins is None:
-            self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
+        twins = self._made_twins()
         in_double: list[Pair] = []
         wrong: list[Pair] = []
         try:
             if self.model.dtype != np.float64:
-                in_double, wrong = self._judge_in_float64(step, self._twins)
-            rounding = Arbiter(self._twins, step).rounding(numbers) if numbers else frozenset()
+                in_double, wrong = self._judge_in_float64(step, twins)
+            rounding = Arbiter(twins, step).rounding(numbers) if numbers else frozenset()
         except CannotCompare:
             return Verdict()
         not_finite = None
@@ -116,6 +139,11 @@ class Judge:
             if not pair.reference.isfinite().all() or (in_double and not wrong):
                 not_finite = _not_finite(pair)
         return Verdict(in_double, wrong, rounding, not_finite)
+
+    def _made_twins(self) -> tuple[Twin, Twin]:
+        if self._twins is None:
+            self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
+        return self._twins
 
     def _judge_in_float64(self, step: Proof, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
         """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises CannotCompare
@@ -143,6 +171,15 @@ class Judge:
             run_step(model, self.loss, input, target, input_grad=self.input_grad)
         check_structure(recorded, plan)
         return Proof(plan, recorded, model.param_arena, *prove(twin, recorded, plan))
+
+
+def _in_float64_instead(
+    report: GradientReport, in_double: list[Pair], wrong: list[Pair], recorded: Recording
+) -> GradientReport:
+    """The report on the step in float64, in which the formulas of these pairs are wrong."""
+    right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
+    report = replace(report, comparisons=tuple(compare(*pair) for pair in in_double), rounding=frozenset(right))
+    return replace(report, diagnosis=_diagnosis(report.failures[0], in_double, recorded))
 
 
 def _is_finite(pair: Pair) -> bool:
