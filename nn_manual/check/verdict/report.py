@@ -81,12 +81,13 @@ class StepCheck:
 class GradientReport:
     """Every tensor that was compared, in the order in which a mistake would spread, or why nothing could be.
 
-    `problem` tells of a step that can't be compared at all (a layer that was never run, a shape that doesn't fit):
-    its first line begins with the layer or part that is to blame. `rounding` holds the names of tensors beyond the
-    tolerance in float32 of which the arbiter found that the formula is right. `vacuous` has a sentence for each
-    comparison that agrees and proves nothing; `diagnosis` says what the first failure looks like; `sources` has a
-    sentence for each layer that is compared with something else than torch's. `not_finite` names a tensor that has no
-    number though its formula is right: the step is too large. str() is the table, 80 columns wide.
+    A part of a tensor that is wrong at its own scale is listed after the tensors. `problem` tells of a step that can't
+    be compared at all (a layer that was never run, a shape that doesn't fit): its first line begins with the layer or
+    part that is to blame. `rounding` holds the names of tensors beyond the tolerance in float32 of which the arbiter
+    found that the formula is right. `vacuous` has a sentence for each comparison that agrees and proves nothing;
+    `diagnosis` says what the first failure looks like; `sources` has a sentence for each layer that is compared with
+    something else than torch's. `not_finite` names a tensor that has no number though its formula is right: the step is
+    too large. str() is the table, 80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
