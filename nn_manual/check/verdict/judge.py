@@ -18,6 +18,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
+from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict.arbiter import Arbiter, in_float64
 from nn_manual.check.verdict.conduct import check_conduct
@@ -94,12 +95,13 @@ class Judge:
 
     def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
         """The report on a step whose tensors agree, each at its own scale, after a look at their small parts: those
-        that are wrong are listed, too. Where float64 can't tell, nothing is; nor where gradients are central
-        differences, which are good to a fraction of a tensor's scale, and don't round as the dtype of the step does.
+        that are wrong are listed, too. Where float64 can't tell, nothing is; nor of a layer that is compared with
+        central differences, which are good to a fraction of a tensor's scale, and don't round as the step's dtype does.
         """
-        if any(source.is_numerical for source in step.plan.sources):
-            return report
-        parts = [part for pair in step.pairs for part in doubtful_parts(pair)]
+        counterparts = dict(zip(step.plan.labels, step.plan.counterparts, strict=True))
+        by_differences = {label for label, counterpart in counterparts.items() if counterpart.source is Source.FORWARD}
+        comparable = (pair for pair in step.pairs if pair.quantity.layer not in by_differences)
+        parts = [part for pair in comparable for part in doubtful_parts(pair)]
         if not parts:
             return report
         pairs, twins = [part.pair for part in parts], self._made_twins()
