@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual import SGD, Layer, Linear, Loss, Sequential, Trainer
+from nn_manual import Layer, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
 from nn_manual.running.trainer import Step
 
@@ -26,6 +27,7 @@ ACTIVATIONS: tuple[type[Any], ...] = tuple(
     for layer_class in components(Layer).values()
     if all(field.default is not MISSING for field in fields(layer_class))
 )
+OPTIMIZERS: tuple[type[Any], ...] = tuple(components(Optimizer).values())
 
 
 def random_run(seed: int) -> Iterator[Step]:
@@ -33,12 +35,7 @@ def random_run(seed: int) -> Iterator[Step]:
     generator = np.random.default_rng(seed)
     loss = LOSSES[generator.integers(len(LOSSES))]
     model = Sequential(*_layers(generator, loss), seed=seed, dtype=str(generator.choice(list(DTYPES))))
-    optimizer = SGD(
-        model,
-        lr=10 ** generator.uniform(-3, 0.5),
-        momentum=generator.choice([0, 0.5, 0.9, 0.99]),
-        weight_decay=generator.choice([0, 0, 1e-4, 0.01]),
-    )
+    optimizer = _optimizer(generator, model)
     trainer = Trainer(model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)])
     for batch in cycle(_batches(generator, model, loss)):
         yield trainer.train_step(*batch)
@@ -55,6 +52,19 @@ def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
             ACTIVATIONS[generator.integers(len(ACTIVATIONS))](),
         ]
     return layers if generator.random() < 0.2 else layers[:-1]
+
+
+def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
+    """One of any class, with those of these settings that the class has."""
+    drawn = {
+        "lr": 10 ** generator.uniform(-3, 0.5),
+        "momentum": generator.choice([0, 0.5, 0.9, 0.99]),
+        "weight_decay": generator.choice([0, 0, 1e-4, 0.01]),
+    }
+    optimizer_class = OPTIMIZERS[generator.integers(len(OPTIMIZERS))]
+    names = {field.name for field in fields(optimizer_class)}
+    optimizer: Optimizer = optimizer_class(model, **{name: drawn[name] for name in drawn if name in names})
+    return optimizer
 
 
 def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> list[tuple[Array, Array]]:
