@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -77,6 +77,10 @@ def _sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+# One encoder for all lines: json.dumps with options would build a new one for each.
+_encode = json.JSONEncoder(allow_nan=False).encode
+
+
 class JsonLines:
     """A new file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
 
@@ -90,37 +94,41 @@ class JsonLines:
     #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
     BUFFERED_LINES = 4096
 
-    # One encoder for all lines: json.dumps with options would build a new one for each.
-    _encode = json.JSONEncoder(allow_nan=False).encode
-
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines: list[tuple[str, dict[str, Callable[[], str]]]] = []
+        self._lines: list[str | Callable[[], str]] = []
         try:
             self._file = path.open("xb", buffering=0)
         except OSError as error:
             raise DataError(f"{path}: can't be written: {error.strerror}") from error
 
-    def append(self, record: dict[str, Any], **later: Callable[[], str]) -> None:
-        """Add one line. Values are Python's own numbers, strings, or None; TypeError for what JSON does not know.
+    def append(self, record: dict[str, Any]) -> None:
+        """Add one line. Values are Python's own numbers, strings, or None; TypeError for what JSON does not know."""
+        self._append(self.encode(record))
 
-        `later` holds further values, as functions that return their JSON text. They are called when the line is
-        written: many in a row find their code in the processor's cache, and take a fraction of the time that each
-        would take between two steps of a training.
-        """
-        try:
-            line = self._encode(record)
-        except ValueError:  # an infinity or NaN: rare, so that looking for it costs the other lines nothing
-            line = self._encode({key: _finite_or_none(value) for key, value in record.items()})
-        self._lines.append((line, later))
+    def append_later(self, line: Callable[[], str]) -> None:
+        """Add one line, the JSON text of which `line` returns when it is written."""
+        self._append(line)
+
+    def _append(self, line: str | Callable[[], str]) -> None:
+        self._lines.append(line)
         if len(self._lines) >= self.BUFFERED_LINES:
             self.flush()
+
+    @staticmethod
+    def encode(record: dict[str, Any]) -> str:
+        """A record as JSON."""
+        try:
+            return _encode(record)
+        except ValueError:  # an infinity or NaN: rare, so that looking for it costs the other lines nothing
+            return _encode({key: _finite_or_none(value) for key, value in record.items()})
 
     def flush(self) -> None:
         """Hand the lines that wait in memory to the system."""
         # Taken out first: whatever happens below, no line is written twice.
         lines, self._lines = self._lines, []
-        remaining = memoryview("".join(f"{_complete(*line)}\n" for line in lines).encode())
+        text = "".join(f"{line if isinstance(line, str) else line()}\n" for line in lines)
+        remaining = memoryview(text.encode())
         size_before = self._file.tell()
         try:
             while remaining:
@@ -136,17 +144,11 @@ class JsonLines:
         finally:
             self._file.close()
 
-    def __enter__(self) -> JsonLines:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _complete(line: str, later: dict[str, Callable[[], str]]) -> str:
-    for key, text in later.items():
-        line = f'{line[:-1]}, "{key}": {text()}}}'
-    return line
 
 
 def _finite_or_none(value: object) -> object:

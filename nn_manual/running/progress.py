@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nn_manual.check.tolerances import severity
+from nn_manual.run_directory.ledger import CheckedStep, record_of
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
@@ -23,19 +23,18 @@ class GradientTally:
     num_tensors: int = 0
     num_steps: int = 0
     num_rounding: int = 0
+    #: The line of gradients.jsonl of the step with the worst error; empty before the first.
     worst: dict[str, Any] = field(default_factory=dict)
+    _worst_severity: float = -1.0
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Count one line of gradients.jsonl."""
+    def add(self, step: int, check: CheckedStep) -> None:
+        """Count one checked step."""
         self.num_steps += 1
-        self.num_tensors += record["tensors"]
-        self.num_rounding += len(record.get("rounding", ()))
-        if not self.worst or _severity(record) > _severity(self.worst):
-            self.worst = record
-
-
-def _severity(record: dict[str, Any]) -> float:
-    return float(severity(record["relative"], record["tolerance"]))
+        self.num_tensors += len(check.tensors)
+        self.num_rounding += len(check.rounding)
+        severity = float(check.severity.max())
+        if severity > self._worst_severity:
+            self._worst_severity, self.worst = severity, record_of(step, check)
 
 
 def with_bar(steps: Iterator[Step], num_steps: int, epoch: str, tally: GradientTally) -> Iterator[Step]:

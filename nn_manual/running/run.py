@@ -19,7 +19,7 @@ from nn_manual.data import Split, batches, num_batches
 from nn_manual.errors import ConfigError, GradientMismatch, NotFiniteError
 from nn_manual.model import Sequential
 from nn_manual.plotting import plot_runs
-from nn_manual.run_directory import files, metrics
+from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
 from nn_manual.running.replay import keep
 from nn_manual.running.sources import sources_of
@@ -139,7 +139,7 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
     tally = GradientTally()
     with (
         files.JsonLines(directory / metrics.METRICS_FILE) as epochs,
-        files.JsonLines(directory / metrics.GRADIENTS_FILE) as gradients,
+        ledger.LedgerLines(directory / ledger.GRADIENTS_FILE) as gradients,
     ):
         for record in _epochs(config, trainer, split, tally, gradients):
             epochs.append(record)
@@ -150,7 +150,7 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
 
 
 def _epochs(
-    config: RunConfig, trainer: Trainer, split: Split, tally: GradientTally, gradients: files.JsonLines
+    config: RunConfig, trainer: Trainer, split: Split, tally: GradientTally, gradients: ledger.LedgerLines
 ) -> Iterator[dict[str, Any]]:
     """Train epoch by epoch; the line of metrics.jsonl of each."""
     start, early_stop = time.perf_counter(), EarlyStop(config.early_stopping)
@@ -161,9 +161,8 @@ def _epochs(
         for step in with_bar(steps, num_batches(len(split.train.input), config.batch_size), label, tally):
             losses.append((step.loss, step.num_examples))
             if step.check is not None:
-                line = {"step": step.number, **step.check.record()}
-                gradients.append(line, errors=step.check.ledger)
-                tally.add(line)
+                gradients.append_step(step.number, step.check)
+                tally.add(step.number, step.check)
         train_loss = trainer.mean_loss("the training loss", losses)
         record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps, "train_loss": train_loss}
         is_sum = config.loss.reduction == "sum"

@@ -181,7 +181,7 @@ def test_no_false_alarm(kinds: list[Any], leading: list[int], features: int, dat
         for _ in range(3):
             train_step(checker, optimizer, input, target)
             num_boundaries = len(stack) - 1 - next(i for i, layer in enumerate(stack) if layer.num_parameters)
-            assert checker.compare().record()["tensors"] == len(stack) + 2 + 3 * num_parameters + num_boundaries
+            assert len(checker.compare().tensors) == len(stack) + 2 + 3 * num_parameters + num_boundaries
 
 
 def test_a_model_whose_input_misfits_raises_as_forward_does() -> None:

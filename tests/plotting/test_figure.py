@@ -31,7 +31,7 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.axes import MAXIMUM_POINTS
 from nn_manual.plotting.figure import FORMATS, SETTINGS, draw_runs, plot_runs
 from nn_manual.plotting.panels import smooth, steps_to_draw
-from nn_manual.run_directory.metrics import Ledger
+from nn_manual.run_directory.ledger import Ledger
 
 # Curves over epochs
 

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from nn_manual.arrays import Array
 from nn_manual.plotting.figure import draw_runs
 from nn_manual.plotting.heat_map import BEYOND, EXACT, MAXIMUM_COLUMNS, MAXIMUM_ROWS, pool, rows_to_draw
-from nn_manual.run_directory.metrics import Ledger, Run
+from nn_manual.run_directory.ledger import Ledger
+from nn_manual.run_directory.metrics import Run
 
 
 def run_of(percent: Array, *, every: int = 1, names: tuple[str, ...] = ()) -> Run:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nets import batch, net
 
-from nn_manual import CrossEntropyLoss, Linear, Sequential
+from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, Sequential
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.verdict.report import LARGEST, SMALLEST, StepCheck
+from nn_manual.check.verdict.report import StepCheck
+from nn_manual.run_directory.ledger import LARGEST, SMALLEST, errors_of, record_of
 
 
 def plan_of(dtype: str = "float32") -> Plan:
@@ -26,7 +27,7 @@ def plan_of(dtype: str = "float32") -> Plan:
 
 def ledger(absolute: list[float], scale: list[float], dtype: str = "float32") -> list[list[float]]:
     check = StepCheck(plan_of(dtype), np.array(absolute), np.array(scale), frozenset())
-    result = json.loads(check.ledger())
+    result = json.loads(errors_of(check))
     assert list(result) == [quantity.name for quantity in check.plan.quantities]
     return list(result.values())
 
@@ -66,6 +67,23 @@ def test_a_name_that_json_and_the_template_would_read_otherwise() -> None:
 
     plan = Plan(Sequential(Odd(2, 2)), CrossEntropyLoss(), (4, 2), input_grad=False)
     check = StepCheck(plan, np.zeros(4), np.ones(4), frozenset())
-    assert list(json.loads(check.ledger()))[-1] == '0.grad_100% "weight"'
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(plan.ledger)
+    assert list(json.loads(errors_of(check)))[-1] == '0.grad_100% "weight"'
+
+
+def test_a_record_is_a_line_of_json() -> None:
+    model = net()
+    checker = GradientChecker(model, MSELoss())
+    with checker.recording():
+        checker.run(*batch())
+    check = checker.compare()
+    record = record_of(3, check)
+    assert json.loads(json.dumps(record)) == record
+    severity = check.absolute / (check.scale * check.plan.tolerances)
+    worst = int(severity.argmax())
+    assert (record["step"], record["tensors"]) == (3, 17)
+    assert record["worst"] == check.plan.quantities[worst].name
+    assert record["absolute"] == check.absolute[worst] > 0
+    assert record["relative"] == check.absolute[worst] / check.scale[worst]
+    assert record["tolerance"] == 1e-5
+    assert record["ulps"] == check.absolute[worst] / np.spacing(np.float32(check.scale[worst]))
+    assert "rounding" not in record

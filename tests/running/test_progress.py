@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from nn_manual import Linear, MSELoss, Sequential
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.verdict.report import StepCheck
 from nn_manual.running.progress import GradientTally, describe, epoch_label, epoch_line, with_bar
 from nn_manual.running.trainer import Step
 
 
-def gradients_line(step: int, relative: float, tolerance: float, **others: Any) -> dict[str, Any]:
-    errors = {"relative": relative, "tolerance": tolerance}
-    return {"step": step, "tensors": 15, "worst": "0.grad_weight", **errors, **others}
+def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:
+    """A step with 15 tensors, the worst of which has this part of its tolerance."""
+    plan = Plan(Sequential(*(Linear(2, 2) for _ in range(3))), MSELoss(), (4, 2), input_grad=True)
+    tolerances = plan.tolerances
+    absolute = np.full(len(tolerances), 1e-9)
+    absolute[3] = severity * tolerances[3]
+    return StepCheck(plan, absolute, np.ones(len(tolerances)), frozenset(rounding))
 
 
 def test_a_tally_keeps_the_one_nearest_to_its_tolerance() -> None:
     tally = GradientTally()
-    tally.add(gradients_line(1, 2e-6, 1e-5))
-    tally.add(gradients_line(2, 9e-7, 1e-6))
-    tally.add(gradients_line(3, 3e-6, 1e-5, rounding=["0.grad_bias", "2.grad_bias"]))
+    tally.add(1, checked(0.2))
+    tally.add(2, checked(0.9))
+    tally.add(3, checked(0.3, ["0.grad_bias", "2.grad_bias"]))
     assert (tally.num_steps, tally.num_tensors, tally.num_rounding) == (3, 45, 2)
-    assert tally.worst["step"] == 2
+    assert (tally.worst["step"], tally.worst["worst"]) == (2, "loss")
 
 
 def test_epochs_align() -> None:
@@ -38,7 +47,7 @@ def test_epoch_lines() -> None:
     assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08    accuracy 98.05%"
 
 
-WORST = gradients_line(253, 9.2e-06, 1e-05)
+WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance": 1e-05}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 
 import numpy as np
@@ -77,9 +76,7 @@ class Plan:
         self.clipping = [of_clipping] if clip else []
         self.quantities = [*self.forward, *self.backward, *self.clipping, *self.update]
         self.tolerances = np.array([quantity.tolerance for quantity in self.quantities])
-        names = [json.dumps(quantity.name).replace("%", "%%") for quantity in self.quantities]
-        #: The ledger of a step but for its numbers. Filling them in takes half of json's time, which a small net feels.
-        self.ledger = f"{{{', '.join(f'{name}: [%.3g, %.3g]' for name in names)}}}"
+        self.tensors = tuple(quantity.name for quantity in self.quantities)
 
     def _backward_of(self, i: int) -> list[Quantity]:
         names = self.gradient_names(i)

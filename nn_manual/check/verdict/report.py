@@ -5,20 +5,16 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import Comparison, relative, ulps
+from nn_manual.check.comparison import Comparison, relative
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
 
 #: Columns of a terminal.
 WIDTH = 80
-
-#: What a ledger has for infinity, which JSON does not have, and for less than this, which could pass for 0.
-LARGEST, SMALLEST = 1e99, 1e-99
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,46 +31,34 @@ class StepCheck:
     rounding: frozenset[str]
     not_judged: frozenset[str] = frozenset()
 
-    def record(self) -> dict[str, Any]:
-        """The line of gradients.jsonl, without the step and the ledger: how many tensors, and the errors of the one
-        nearest to its tolerance.
-        """
-        worst = int(self._severity.argmax())
-        quantity, absolute, scale = self.plan.quantities[worst], float(self.absolute[worst]), float(self.scale[worst])
-        record: dict[str, Any] = {
-            "tensors": len(self.absolute),
-            "worst": quantity.name,
-            "absolute": absolute,
-            "relative": float(self._relative[worst]),
-            "tolerance": quantity.tolerance,
-            "ulps": ulps(absolute, scale, self.plan.dtype),
-        }
-        names = {"rounding": sorted(self.rounding), "not_judged": sorted(self.not_judged)}
-        return record | {key: value for key, value in names.items() if value}
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The name of each."""
+        return self.plan.tensors
+
+    @property
+    def tolerances(self) -> Array:
+        """What is allowed of each, relative to its scale."""
+        return self.plan.tolerances
 
     @cached_property
-    def _relative(self) -> Array:
+    def relative(self) -> Array:
+        """The error of each relative to its scale; 0 where both are 0, and infinite where the scale alone is."""
         errors: Array = relative(self.absolute, self.scale)
         return errors
 
     @cached_property
-    def _severity(self) -> Array:
-        errors: Array = severity(self._relative, self.plan.tolerances)
+    def severity(self) -> Array:
+        """How near the error of each is to its tolerance."""
+        errors: Array = severity(self.relative, self.plan.tolerances)
         return errors
 
-    def ledger(self) -> str:
-        """Every tensor's error, in the plan's order, as JSON: {tensor: [percent of the tolerance, ULPs]}.
-
-        [0, 0] says that all elements are equal. Others are rounded to three digits and lie between SMALLEST and
-        LARGEST; the latter is the percent of a tensor that is all zeros in torch and not in ours.
-        """
-        errors = np.empty((len(self.absolute), 2))
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # torch's tensor is all zeros
-            errors[:, 0] = 100 * self._severity
-            errors[:, 1] = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
-        np.clip(errors, SMALLEST, LARGEST, out=errors)
-        errors[self.absolute == 0] = 0
-        return self.plan.ledger % tuple(errors.ravel().tolist())
+    @property
+    def ulps(self) -> Array:
+        """The error of each in units of the last place at its scale."""
+        with np.errstate(over="ignore", invalid="ignore"):  # of a scale that the dtype can't hold
+            errors: Array = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
+        return errors
 
 
 @dataclass(frozen=True)

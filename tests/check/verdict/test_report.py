@@ -11,6 +11,7 @@ from nets import batch, break_gradient, net
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, ReLU, Sequential, check_gradients
 from nn_manual.check.comparison import Comparison
 from nn_manual.check.verdict.report import WIDTH, GradientReport, StepCheck
+from nn_manual.run_directory.ledger import errors_of, record_of
 from nn_manual.running.progress import GradientTally
 
 
@@ -109,12 +110,13 @@ def test_the_worst_is_one_and_the_same_everywhere() -> None:
     errors[[3, 5]], scale[[3, 4]] = (1e-12, 0.5), (0.0, 0.0)
     errors[4] = 0
     check = StepCheck(plan, errors, scale, frozenset({plan.quantities[3].name}))
-    record, name = check.record(), plan.quantities[3].name
-    assert record["worst"] == name
+    name = plan.quantities[3].name
+    assert record_of(1, check)["worst"] == name
     tally = GradientTally()
-    for line in (record | {"worst": "a larger error", "relative": 0.5}, record):
-        tally.add(line)
-    assert tally.worst["worst"] == name
+    larger = StepCheck(plan, np.where(scale > 0, 0.5, 0), scale, frozenset())
+    for step, each in enumerate((larger, check), start=1):
+        tally.add(step, each)
+    assert (tally.worst["step"], tally.worst["worst"]) == (2, name)
     comparisons = [
         Comparison(quantity.name, "", (), float(error), float(largest), quantity.tolerance, 0, (), 0, 0)
         for quantity, error, largest in zip(plan.quantities, errors, scale, strict=True)
@@ -122,25 +124,6 @@ def test_the_worst_is_one_and_the_same_everywhere() -> None:
     worst = GradientReport(tuple(comparisons)).worst
     assert worst is not None
     assert (worst.name, worst.severity) == (name, np.inf)
-    ledger = json.loads(check.ledger())
+    ledger = json.loads(errors_of(check))
     assert ledger[name][0] == 1e99
     assert ledger[plan.quantities[4].name] == [0, 0]
-
-
-def test_a_record_is_a_line_of_json() -> None:
-    model = net()
-    checker = GradientChecker(model, MSELoss())
-    with checker.recording():
-        checker.run(*batch())
-    check = checker.compare()
-    record = check.record()
-    assert json.loads(json.dumps(record)) == record
-    severity = check.absolute / (check.scale * check.plan.tolerances)
-    worst = int(severity.argmax())
-    assert record["tensors"] == 17
-    assert record["worst"] == check.plan.quantities[worst].name
-    assert record["absolute"] == check.absolute[worst] > 0
-    assert record["relative"] == check.absolute[worst] / check.scale[worst]
-    assert record["tolerance"] == 1e-5
-    assert record["ulps"] == check.absolute[worst] / np.spacing(np.float32(check.scale[worst]))
-    assert "rounding" not in record

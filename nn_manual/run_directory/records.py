@@ -1,0 +1,75 @@
+"""Files of one JSON object a line, read: records, and columns of typed values."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.errors import DataError
+from nn_manual.run_directory.files import read_file
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+# Python's decoder takes NaN and Infinity unless told otherwise.
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a .jsonl file, one for each line."""
+    for number, line in enumerate(io.BytesIO(read_file(path)), start=1):
+        try:
+            record = _decoder.decode(line.decode())
+        except (ValueError, RecursionError) as error:  # RecursionError: brackets nested a thousand deep
+            if not line.endswith(b"\n"):  # the last line, and torn
+                return
+            raise DataError(f"{path}:{number}: is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise DataError(f"{path}:{number}: expected a JSON object, not {shown(record)}")
+        yield record
+
+
+#: For each type of column: what JSON may hold there, the array's dtype, and the name in messages. An integer does
+#: for a float (1 for 1.0), and None is the float that was not finite: numpy makes NaN of it.
+_COLUMN_TYPES: dict[type, tuple[set[type], type, str]] = {
+    int: ({int}, np.int64, "a 64-bit integer"),
+    float: ({float, int, type(None)}, np.float64, "a number"),
+    str: ({str}, np.object_, "a string"),
+}
+
+
+def columns(
+    path: Path,
+    records: Sequence[Mapping[str, Any]],
+    types: Mapping[str, type],
+    optional: frozenset[str] = frozenset(),
+) -> dict[str, Array]:
+    """The columns of a .jsonl file's records. A column in `optional` is in every record or in none."""
+    columns: dict[str, Array] = {}
+    for key, kind in types.items():
+        if key in optional and not any(key in record for record in records):
+            continue
+        accepted, dtype, description = _COLUMN_TYPES[kind]
+        for number, record in enumerate(records, start=1):
+            if key not in record:
+                raise DataError(f'{path}:{number}: "{key}" is missing')
+            value = record[key]
+            # type() and not isinstance: true is an instance of int.
+            if type(value) not in accepted or (type(value) is int and abs(value) >= 2**63):
+                raise DataError(f'{path}:{number}: "{key}" is {shown(value)}, expected {description}')
+        columns[key] = np.array([record[key] for record in records], dtype)
+    return columns
+
+
+def shown(value: object) -> str:
+    """`value` in a message: as JSON, and not more of it than a line holds."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
