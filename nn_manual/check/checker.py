@@ -31,6 +31,7 @@ from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.judge import Judge
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.check.verdict.vacuous import not_judged, vacuous, zero_everywhere
+from nn_manual.check.verdict.zeros import Zeros
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -72,6 +73,7 @@ class GradientChecker:
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
         self._plans: dict[Shape, Plan] = {}
         self._memory_checked: set[Plan] = set()
+        self._zeros = Zeros()
         #: The numbers of the quantities that were other than zero in a compared step.
         self._not_zero: set[int] = set()
         #: What differences said of the step that was compared last, and the names of what they ever judged.
@@ -111,9 +113,7 @@ class GradientChecker:
 
     def _compared(self, step: Proof) -> StepCheck:
         plan = step.plan
-        found = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
-        passed = within(*found, plan.tolerances[: len(step.pairs)]).all()
-        parts = [Differences(*found, frozenset() if passed else self.judge.excuse(step))]
+        parts = [self._differences(step)]
         if self.max_norm is not None:
             gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
             parts.append(compare_clipping(plan.clipping, self.model.grad_arena, gradients, self.max_norm))
@@ -132,6 +132,22 @@ class GradientChecker:
         self._judged |= self._findings.keys() - too_coarse
         rounding = frozenset[str]().union(*(part.rounding for part in parts))
         return StepCheck(plan, absolute, scale, rounding, too_coarse)
+
+    def _differences(self, step: Proof) -> Differences:
+        """Of the tensors of forward and backward. Raises GradientMismatch, NotFiniteError and CannotCompare."""
+        absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
+        tolerances = step.plan.tolerances[: len(scale)]
+        widened = self._zeros.widened(step, scale)
+        passed = within(absolute, widened, tolerances)
+        if passed.all():
+            return Differences(absolute, widened)
+        failed = [pair for pair, agrees in zip(step.pairs, passed, strict=True) if not agrees]
+        verdict = self.judge.excuse(step, failed)
+        self._zeros.add(step, verdict.zeros)
+        scale = self._zeros.widened(step, scale)
+        passed = within(absolute, scale, tolerances)
+        beyond = {pair.quantity.name for pair, agrees in zip(step.pairs, passed, strict=True) if not agrees}
+        return Differences(absolute, scale, verdict.rounding & beyond)
 
     def report(self, input: Array | None = None) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which

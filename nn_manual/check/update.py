@@ -118,8 +118,13 @@ class UpdateChecker:
                     np.maximum(total, part, out=total)
         absolute, scale = absolute.ravel(), scale.ravel()
         passed = within(absolute, scale, _tolerances(quantities))
-        rounding = frozenset() if passed.all() else self._rounding(quantities, passed)
-        return Differences(absolute, scale, rounding)
+        if passed.all():
+            return Differences(absolute, scale)
+        # What lands near zero carries the rounding errors of where it came from.
+        before = [np.abs(tensor).max() for tensor in self._tensors(self.start)]
+        scale = np.where(passed, scale, np.maximum(scale, before))
+        passed = within(absolute, scale, _tolerances(quantities))
+        return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
 
     def _torchs(self, block: slice) -> State:
         """Where torch ends in a block of the flat vectors."""

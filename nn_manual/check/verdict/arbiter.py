@@ -84,6 +84,18 @@ class Arbiter:
                 break
         return explained
 
+    def zero_in_theory(self, pairs: list[Pair]) -> dict[str, float]:
+        """The names of the gradients among `pairs` of which nothing is left but the rounding of their terms, in float64
+        too, and the scale of these terms: moving each by one eps has moved the gradient by that times eps.
+        """
+        gradients = {quantity.name for quantity in self._plan.backward} & {pair.quantity.name for pair in pairs}
+        of_rounding = MARGIN * eps_of(np.dtype(np.float64))
+        return {
+            name: self._effect[name]
+            for name in gradients
+            if float(np.abs(self._truth[name]).max()) <= of_rounding * self._effect[name]
+        }
+
     def _is_explained(self, pair: Pair) -> bool:
         name = pair.quantity.name
         allowed = MARGIN * self._effect[name] * eps_of(self._plan.dtype)  # rounding errors are proportional to eps

@@ -1,12 +1,13 @@
 """The judge of a step with tensors beyond their tolerance: is a formula wrong, is it rounding, or is it no number?
 
-    excuse    in training: the names of the tensors that are off by rounding, or an error
+    excuse    in training: the verdict, where rounding explains all of it, or an error
     report    in full: every tensor with its worst place, a diagnosis
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
+from nn_manual.check.verdict import zeros
 from nn_manual.check.verdict.arbiter import Arbiter, in_float64
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
@@ -40,13 +42,14 @@ class Verdict(NamedTuple):
 
     `in_double` are its pairs computed again in float64, `wrong` those of them of which a formula is wrong. `rounding`
     has the names of the tensors in question that are off by rounding. `not_finite` says which of them has no number
-    though its formula is right.
+    though its formula is right. `zeros` are the gradients that are zero in theory, with the scale of their terms.
     """
 
     in_double: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
     wrong: list[Pair] = []  # noqa: RUF012
     rounding: frozenset[str] = frozenset()
     not_finite: str | None = None
+    zeros: Mapping[str, float] = {}
 
 
 class Judge:
@@ -58,19 +61,18 @@ class Judge:
         self._twins: tuple[Twin, Twin] | None = None
         self._plans_in_float64: dict[Shape, Plan] = {}
 
-    def excuse(self, step: Proof) -> frozenset[str]:
-        """The names of the tensors that are beyond the tolerance by rounding only. Raises GradientMismatch where a
+    def excuse(self, step: Proof, failed: list[Pair]) -> Verdict:
+        """The verdict on the tensors that failed, if rounding explains all of them. Raises GradientMismatch where a
         formula is wrong, NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is
         to blame.
         """
-        failed = beyond_tolerance(step.pairs)
         verdict = self.judge(step, failed)
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         if verdict.wrong or len(verdict.rounding) < len(failed):
             check_conduct(step.recorded, step.plan, step.recorded.layers[0].input)
             raise GradientMismatch(self.report(step, verdict))
-        return verdict.rounding
+        return verdict
 
     def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
@@ -84,7 +86,8 @@ class Judge:
             verdict = self.judge(step, [pair for pair in both if pair.quantity.name in names])
         report = replace(report, not_finite=verdict.not_finite)
         if not verdict.wrong:
-            report = replace(report, rounding=verdict.rounding)
+            sources = (*sources, *zeros.sentences(verdict.zeros))
+            report = replace(report, rounding=verdict.rounding, sources=sources)
             if report.agrees:
                 return report
         elif verdict.wrong[0].quantity.name != report.failures[0].name:
@@ -133,7 +136,8 @@ class Judge:
         try:
             if self.model.dtype != np.float64:
                 in_double, wrong = self._judge_in_float64(step, twins)
-            rounding = Arbiter(twins, step).rounding(numbers) if numbers else frozenset()
+            arbiter = Arbiter(twins, step)
+            rounding = arbiter.rounding(numbers) if numbers else frozenset()
         except CannotCompare:
             return Verdict()
         not_finite = None
@@ -143,7 +147,7 @@ class Judge:
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
                 not_finite = _not_finite(pair)
-        return Verdict(in_double, wrong, rounding, not_finite)
+        return Verdict(in_double, wrong, rounding, not_finite, arbiter.zero_in_theory(numbers))
 
     def _made_twins(self) -> tuple[Twin, Twin]:
         if self._twins is None:

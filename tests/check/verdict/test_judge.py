@@ -10,6 +10,7 @@ from nets import batch, break_gradient, net, replace_method
 
 from nn_manual import SGD, GradientMismatch, Linear, MSELoss, NotFiniteError, Sequential, Trainer, check_gradients
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.verdict.report import StepCheck
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -61,20 +62,24 @@ def test_a_value_that_only_float32_can_not_hold_is_no_wrong_formula() -> None:
 
 
 def test_a_state_vector_that_cancels_is_rounding_and_a_wrong_one_is_not() -> None:
-    """momentum * buffer + grad is 0 but for rounding. In float64 a wrong factor has digits to show in."""
+    """grad + weight_decay * param is 0 but for rounding. In float64 a wrong factor has digits to show in."""
     model = Sequential(Linear(1, 1, bias=False))
-    optimizer = SGD(model, lr=0.1, momentum=0.9)
+    optimizer = SGD(model, lr=0.1, momentum=0.9, weight_decay=1.0)
     trainer = Trainer(model, MSELoss(), optimizer)
-    input = target = np.ones((2, 1), np.float32)
+    input = np.ones((3, 1), np.float32)
+
+    def step(param: float, target: float) -> StepCheck | None:
+        optimizer.num_steps, model.param_arena[0] = 1, param
+        optimizer.vectors["momentum_buffer"][0] = 0
+        return trainer.train_step(input, np.full((3, 1), target, np.float32)).check
+
     num_rounding = 0
     for seed in range(20):
-        optimizer.num_steps, model.param_arena[0] = 1, np.random.default_rng(seed).uniform(2, 3)
-        optimizer.vectors["momentum_buffer"][0] = 2 * (model.param_arena[0] - 1) / np.float32(-0.9)
-        check = trainer.train_step(input, target).check
+        param = float(np.random.default_rng(seed).uniform(2, 3))
+        check = step(param, 1.5 * param)
         assert check is not None
         num_rounding += "0.weight.momentum_buffer" in check.rounding
     assert num_rounding >= 3
     replace_method(optimizer, "step", lambda right, self: (right(self), self.vectors["momentum_buffer"].__imul__(2)))
-    optimizer.vectors["momentum_buffer"][0] = 2 * (model.param_arena[0] - 1) / np.float32(-0.9) * np.float32(1.00001)
     with pytest.raises(GradientMismatch, match=r"optimizer: 0\.weight\.momentum_buffer"):
-        trainer.train_step(input, target)
+        step(2.0, 1.5 * 2.0 * 1.00001)

@@ -1,0 +1,60 @@
+"""Gradients that are zero in theory: the terms of a sum cancel, as those of a bias before batch normalization do.
+
+What is computed of such a gradient is rounding alone, ours and torch's. So it is compared on the scale of its terms,
+where a formula whose terms don't cancel shows. No factor of the gradient can show: the report says so. The arbiter
+finds these gradients, once for each tensor and shape of the batch; its reruns cost much more than a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof
+
+#: Steps after which the scale of the terms is measured anew: the net has changed by then.
+MEASURED_EVERY = 1_000
+
+
+class Zeros:
+    """The scales of the terms, each as a multiple of the largest gradient that the layer was handed."""
+
+    def __init__(self) -> None:
+        self._multiples: dict[Plan, dict[int, float]] = {}
+        self._num_steps: dict[Plan, int] = {}
+
+    def widened(self, step: Proof, scale: Array) -> Array:
+        """The scales to compare the tensors of a step on: `scale`, but for gradients that are zero in theory."""
+        multiples = self._multiples.get(step.plan)
+        if not multiples:
+            return scale
+        self._num_steps[step.plan] += 1
+        if self._num_steps[step.plan] > MEASURED_EVERY:
+            del self._multiples[step.plan]
+            return scale
+        scale = scale.copy()
+        for i, multiple in multiples.items():
+            scale[i] = max(scale[i], multiple * _largest_grad_output(step, i))
+        return scale
+
+    def add(self, step: Proof, terms: Mapping[str, float]) -> None:
+        """Remember the scales of the terms, by the names of the gradients, as they are in this step."""
+        multiples = self._multiples.setdefault(step.plan, {})
+        self._num_steps[step.plan] = 0
+        for i, pair in enumerate(step.pairs):
+            if pair.quantity.name in terms and (largest := _largest_grad_output(step, i)) > 0:
+                multiples[i] = terms[pair.quantity.name] / largest
+
+
+def _largest_grad_output(step: Proof, i: int) -> float:
+    """max|grad_output| of the layer whose tensor this is; 0 where it has none."""
+    calls = next((calls for calls in step.recorded.layers if calls.label == step.pairs[i].quantity.layer), None)
+    return 0.0 if calls is None or calls.grad_output is None else float(np.abs(calls.grad_output).max())
+
+
+def sentences(names: Iterable[str]) -> tuple[str, ...]:
+    """What a report says of the gradients of these names."""
+    return tuple(f"{name} is zero in theory, its terms cancel: a wrong factor would not show" for name in sorted(names))

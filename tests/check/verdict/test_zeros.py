@@ -1,0 +1,122 @@
+"""Gradients that are zero in theory: compared on the scale of their terms, and the report says what that proves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import break_gradient
+
+from nn_manual import (
+    SGD,
+    GradientMismatch,
+    Layer,
+    Linear,
+    MSELoss,
+    Sequential,
+    Tanh,
+    Trainer,
+    check_gradients,
+)
+from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.verdict import zeros
+from nn_manual.check.verdict.judge import Judge
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+@dataclass(eq=False)
+class Normalized(Layer):
+    """Batch normalization without parameters: whatever bias comes before it is subtracted again."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        deviation = np.sqrt(input.var(axis=0) + 1e-5)
+        output = (input - input.mean(axis=0)) / deviation
+        return output, (output, deviation)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        output, deviation = saved
+        grad: Array = grad_output - grad_output.mean(axis=0) - output * (grad_output * output).mean(axis=0)
+        grad_input: Array = grad / deviation
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        return (input - input.mean(0)) / (input.var(0, unbiased=False) + 1e-5).sqrt()
+
+
+def trainer_of(dtype: str = "float32") -> Trainer:
+    model = Sequential(Linear(3, 4), Normalized(), Tanh(), Linear(4, 2), seed=1, dtype=dtype)
+    return Trainer(model, MSELoss(), SGD(model, lr=0.1, momentum=0.9))
+
+
+def batch(dtype: str, seed: int) -> tuple[Array, Array]:
+    generator = np.random.default_rng(seed)
+    return generator.standard_normal((16, 3)).astype(dtype), generator.standard_normal((16, 2)).astype(dtype)
+
+
+@pytest.fixture
+def num_judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one with each step that is judged."""
+    calls: list[int] = []
+    right = Judge.judge
+
+    def counted(judge: Judge, *arguments: Any) -> Any:
+        calls.append(1)
+        return right(judge, *arguments)
+
+    monkeypatch.setattr(Judge, "judge", counted)
+    return calls
+
+
+@each_dtype
+def test_it_is_judged_once_and_then_compared_on_the_scale_of_its_terms(dtype: str, num_judged: list[int]) -> None:
+    trainer = trainer_of(dtype)
+    for seed in range(60):
+        check = trainer.train_step(*batch(dtype, seed)).check
+        assert check is not None
+        assert check.rounding == frozenset()
+        bias = check.tensors.index("0.grad_bias")
+        assert check.severity[bias] < 0.1
+        assert trainer.checker is not None
+        grad_output = trainer.checker.recorded.layers[0].grad_output
+        assert grad_output is not None
+        assert check.scale[bias] > 0.1 * np.abs(grad_output).max(), "terms, and not what is left of them"
+    assert len(num_judged) == 1
+
+
+def test_its_scale_is_measured_anew(num_judged: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zeros, "MEASURED_EVERY", 10)
+    trainer = trainer_of()
+    for seed in range(35):
+        trainer.train_step(*batch("float32", seed))
+    assert len(num_judged) == 4
+
+
+@each_dtype
+def test_the_report_says_that_it_proves_nothing(dtype: str) -> None:
+    model = trainer_of(dtype).model
+    for factor in (1, 3):
+        report = check_gradients(model, MSELoss(), *batch(dtype, 0))
+        assert report.passed, str(report)
+        assert "0.grad_bias is zero in theory, its terms cancel: a wrong factor would not show" in report.sources
+        if factor == 1:
+            break_gradient(model.layers[0], "grad_bias", lambda grad: 3 * grad)
+
+
+def test_no_other_gradient_is_said_to_be_zero() -> None:
+    report = check_gradients(Sequential(Linear(3, 4), Tanh(), Linear(4, 2)), MSELoss(), *batch("float32", 0))
+    assert report.passed
+    assert report.sources == ()
+
+
+@each_dtype
+@pytest.mark.parametrize("error", [1e-3, -1e-4])
+def test_terms_that_do_not_cancel_show(error: float, dtype: str) -> None:
+    trainer = trainer_of(dtype)
+    trainer.train_step(*batch(dtype, 0))
+    first = trainer.model.layers[0]
+    break_gradient(first, "grad_bias", lambda grad: grad + grad.dtype.type(error))
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Linear\): 0\.grad_bias"):
+        trainer.train_step(*batch(dtype, 1))
