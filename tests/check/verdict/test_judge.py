@@ -64,7 +64,7 @@ def test_a_value_that_only_float32_can_not_hold_is_no_wrong_formula() -> None:
 def test_a_state_vector_that_cancels_is_rounding_and_a_wrong_one_is_not() -> None:
     """grad + weight_decay * param is 0 but for rounding. In float64 a wrong factor has digits to show in."""
     model = Sequential(Linear(1, 1, bias=False))
-    optimizer = SGD(model, lr=0.1, momentum=0.9, weight_decay=1.0)
+    optimizer = SGD(model, lr=0.1, momentum=0.9, weight_decay=0.3)
     trainer = Trainer(model, MSELoss(), optimizer)
     input = np.ones((3, 1), np.float32)
 
@@ -76,10 +76,10 @@ def test_a_state_vector_that_cancels_is_rounding_and_a_wrong_one_is_not() -> Non
     num_rounding = 0
     for seed in range(20):
         param = float(np.random.default_rng(seed).uniform(2, 3))
-        check = step(param, 1.5 * param)
+        check = step(param, 1.15 * param)
         assert check is not None
         num_rounding += "0.weight.momentum_buffer" in check.rounding
     assert num_rounding >= 3
     replace_method(optimizer, "step", lambda right, self: (right(self), self.vectors["momentum_buffer"].__imul__(2)))
     with pytest.raises(GradientMismatch, match=r"optimizer: 0\.weight\.momentum_buffer"):
-        step(2.0, 1.5 * 2.0 * 1.00001)
+        step(2.0, 1.15 * 2.0 * 1.00001)
