@@ -13,8 +13,8 @@ from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
-#: Where the differences are zero within their error, ours is right if it is no more than this beside the terms that
-#: add up to it: in float64 the rounding of a long sum of them reaches 1e-13.
+#: Differences that are zero within their error say zero, if they are no more than this beside the terms that add up to
+#: them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
 NEGLIGIBLE = 1e-10
 
 
@@ -118,14 +118,12 @@ def judge_by(found: Differences, ours: Array, tolerance: float) -> Finding:
     """What differences say about `ours`, which may be off by `tolerance` of their largest magnitude.
 
     At a kink every slope between those left and right is right. Where the error is beyond the tolerance, nothing that
-    lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero up to rounding, which
-    is another in ours.
+    lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero: whether ours is
+    off by rounding is the arbiter's to say, as of any other zero.
     """
-    negligible = NEGLIGIBLE * found.terms
     largest = float(np.abs(found.value).max())
-    if largest <= min(found.error.max(), negligible):
-        small = np.abs(ours).max() <= negligible
-        return Finding(ours.astype(np.float64) if small else np.zeros(ours.shape), 0, 0.0)
+    if largest <= min(found.error.max(), NEGLIGIBLE * found.terms):
+        return Finding(np.zeros(ours.shape), 0, 0.0)
     reference = _nearest(ours, found.value, found.jump / 2)
     allowed = tolerance * np.abs(reference).max(initial=0)
     num_kinks = int((np.abs(reference - found.value) > allowed).sum())

@@ -125,9 +125,20 @@ def test_a_training_step_says_what_it_could_not_judge() -> None:
 def test_a_sum_that_cancels_is_zero_up_to_rounding() -> None:
     zero, noise = np.zeros(3), np.array([1e-14, -3e-14, 0])
     found = Differences(noise, np.full(3, 1e-13), zero, terms=1.0)
-    assert judge_by(found, -noise, 1e-7).error == 0
-    np.testing.assert_array_equal(judge_by(found, -noise, 1e-7).reference, -noise)
-    np.testing.assert_array_equal(judge_by(found, np.full(3, 1e-9), 1e-7).reference, zero)  # float32, or wrong
+    for ours in (-noise, np.full(3, 1e-9)):
+        assert judge_by(found, ours, 1e-7).error == 0
+        np.testing.assert_array_equal(judge_by(found, ours, 1e-7).reference, zero)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_gradient_that_is_always_zero_is_rounding_and_not_vacuous(dtype: str) -> None:
+    """That of the bias of attention's keys, which the softmax takes away."""
+    generator = np.random.default_rng(0)
+    layer = own_layer("Attention", 4, FORMULAS["Attention"].backward)
+    input, target = draw("random", (5, 3), dtype, generator), draw("random", (5, 2), dtype, generator)
+    report = check_gradients(net(layer, dtype, 0, 4), UpstreamLoss(), input, target)
+    assert report.passed, str(report)
+    assert "3.grad_key_bias" in report.rounding
 
 
 def test_the_error_of_differences_stays_in_their_layer() -> None:
