@@ -74,9 +74,9 @@ class GradientChecker:
         self._plans: dict[Shape, Plan] = {}
         self._memory_checked: set[Plan] = set()
         self._zeros = Zeros()
-        #: The numbers of the quantities that were other than zero in a compared step.
+        #: The positions in the plan of the quantities that were not zero in some compared step.
         self._not_zero: set[int] = set()
-        #: What differences said of the step that was compared last, and the names of what they ever judged.
+        #: What differences found in the last compared step, and the names of what they judged in any step.
         self._findings: Mapping[str, Finding] = {}
         self._judged: set[str] = set()
 
@@ -184,7 +184,7 @@ class GradientChecker:
         """The recorded step beside torch's. Raises CannotCompare."""
         plan = self._plan()
         check_structure(self.recorded, plan)
-        # Once for each shape, torch gets memory of its own throughout: whatever still shares ours, compares itself.
+        # Once for each shape, torch gets memory of its own throughout: what still shares ours is compared with itself.
         first = plan not in self._memory_checked
         both, findings = prove(self.twin, self.recorded, plan, torch.clone if first else None)
         if first:

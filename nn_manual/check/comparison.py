@@ -1,4 +1,4 @@
-"""The comparison of arrays with torch's tensors, many at a time, and what is said about each."""
+"""Arrays compared with torch's tensors: many at once, or one in full."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class CannotCompare(Exception):  # noqa: N818 - says what happened, not that som
 
 @dataclass(frozen=True)
 class Quantity:
-    """A tensor to compare: its name, the layer whose formula made it, how far it may be off, and whose value it is
-    compared with, as a report says it: "torch has" that value.
+    """A tensor to compare: its name, the layer whose formula made it, and how far it may be off. `origin` is the text
+    with which a report introduces the other value: "torch has".
 
     Raises ValueError for a tolerance that proves nothing.
     """
@@ -39,7 +39,7 @@ class Quantity:
 
     def __post_init__(self) -> None:
         if not self.tolerance < tolerances.MEANINGLESS:
-            raise ValueError(f"{self.name}: at a tolerance of {self.tolerance:.1g} of the norm, twice the value passes")
+            raise ValueError(f"{self.name}: at a tolerance of {self.tolerance:.1g} of the norm, half the value passes")
 
 
 class Pair(NamedTuple):
@@ -105,7 +105,7 @@ def as_tensor(array: Array) -> torch.Tensor:
 
 
 def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.bool_]:
-    """Of each, whether `absolute` is within the tolerance of its `scale`; never true for NaN or infinity."""
+    """For each, whether `absolute` is within the tolerance of its `scale`; never true for NaN or infinity."""
     allowed = tolerances * scale
     result: npt.NDArray[np.bool_] = (absolute <= allowed) & (allowed < math.inf)
     return result
@@ -131,7 +131,7 @@ def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor])
 
 
 class Differences(NamedTuple):
-    """Of each tensor, max|ours - torch| and max|torch|; and the names of those that are off by rounding alone."""
+    """For each tensor, max|ours - torch| and max|torch|; and the names of those that are off by rounding alone."""
 
     absolute: Array
     scale: Array

@@ -25,7 +25,7 @@ KINDS: dict[str, Callable[[np.random.Generator, Shape], Array]] = {
 #: Where the constants of layers lie: a clip at 6, a slope that ends at 3, a threshold of 20.
 HALVES = np.arange(-60, 61) / 2
 
-#: So many values divide a domain that has two ends, as HALVES do from -30 to 30.
+#: A domain that has two ends is divided by this many values: as many as HALVES has from -30 to 30.
 NUM_SPREAD = len(HALVES)
 
 

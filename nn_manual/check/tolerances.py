@@ -36,7 +36,7 @@ LEARNING_RATE = 1e-12
 REDUCTION_LENGTH = 1024
 
 
-#: A tolerance of the norm from which on zero would pass for any value, or nearly, and twice the value, too.
+#: From this fraction of the norm on, a tolerance proves nothing: a value of half the size passes.
 MEANINGLESS = 0.5
 
 

@@ -1,7 +1,7 @@
 """The check of clipping and of the optimizer: torch clips our gradients, schedules and steps, and ends where we do.
 
-The gradients themselves have been compared by then. torch takes ours, so that what is left to differ is the formula
-of the clipping or of the step, and it is they that are named.
+The gradients themselves have been compared by then. torch takes ours, so only the formula of the clipping or of the
+step can still differ.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class State(NamedTuple):
 
 
 class UpdateChecker:
-    """Has the torch.optim class of the optimizer's name make each compared step, too.
+    """Lets torch.optim's class of the optimizer's name repeat each compared step.
 
     torch starts each of them from copies of our parameters and state vectors, and afterwards all of them are compared:
     no step depends on what was compared before it. It steps on a block of the flat vectors at a time, which the
@@ -89,7 +89,7 @@ class UpdateChecker:
         self._twins: dict[int, OptimizerTwin] = {}
 
     def start_epoch(self, epoch: int) -> None:
-        """Hold the optimizer's lr in `epoch`, counted from 0, against torch's schedule. Raises GradientMismatch."""
+        """Compare the optimizer's lr in `epoch`, counted from 0, with torch's schedule. Raises GradientMismatch."""
         if self.torch_scheduler is None:
             return
         torch_lr = self.torch_scheduler.lr(epoch)
@@ -140,8 +140,8 @@ class UpdateChecker:
     def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
         """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong.
 
-        As the arbiter of gradients decides: in float64 the formulas must agree, and our values must be as near to
-        torch's float64 ones as its own float32 ones are when all that the step starts from is moved by one eps.
+        The arbiter of gradients decides in the same way: in float64 the formulas must agree, and our values must be as
+        near to torch's float64 ones as its own float32 ones are when all that the step starts from is moved by one eps.
         """
         torchs = self._torchs_in(self.start.param.dtype)
         both = [Pair(*pair) for pair in zip(quantities, self._tensors(_now(self.optimizer)), torchs, strict=True)]
@@ -166,7 +166,7 @@ class UpdateChecker:
         return frozenset(rounding)
 
     def _ours_in_float64(self) -> list[Array]:
-        """Each tensor of where our step ends, made again in float64."""
+        """Each tensor after our step, made again in float64."""
         ours = self.optimizer.model
         model = in_float64(ours, self.start.param)
         model.grad_arena[...] = ours.grad_arena
@@ -177,7 +177,7 @@ class UpdateChecker:
         return self._tensors(_now(optimizer))
 
     def _torchs_in(self, dtype: np.dtype[Any], move: Move | None = None) -> list[torch.Tensor]:
-        """Each tensor of where torch's step ends, made in `dtype` from values that go through `move`."""
+        """Each tensor after torch's step, made in `dtype` from values that go through `move`."""
 
         def converted(vector: Array) -> Array:
             tensor = torch.from_numpy(vector.astype(dtype))
@@ -220,7 +220,7 @@ def _tolerances(quantities: list[Quantity]) -> Array:
 
 
 def _check_finite(failed: list[Pair]) -> None:
-    """Raise NotFiniteError where torch's value isn't finite either: then it is the step that is too large."""
+    """Raise NotFiniteError where torch's value isn't finite either: then no formula is wrong, the step is too large."""
     for pair in failed:
         if not pair.reference.isfinite().all():
             raise NotFiniteError(f"{pair.quantity.name} holds a value that is not finite after {pair.quantity.layer}")

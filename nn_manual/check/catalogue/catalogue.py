@@ -41,7 +41,7 @@ SGD_SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(eq=False)
 class UpstreamLoss(Loss):
-    """The inner product of prediction and target, which hands a layer any upstream gradient: the target.
+    """The inner product of prediction and target, which gives a layer any upstream gradient: the target.
 
         loss            = sum(prediction * target)
         grad_prediction = target
@@ -55,7 +55,7 @@ class UpstreamLoss(Loss):
         return (prediction * target).sum(), (prediction, target)
 
     def backward(self, saved: tuple[Array, Array]) -> Array:
-        """grad_prediction, a copy: a layer must not be handed the target itself."""
+        """grad_prediction, a copy: a layer must not get the target itself."""
         return saved[1].copy()
 
     def backward_target(self, saved: tuple[Array, Array]) -> Array:
@@ -123,8 +123,8 @@ def catalogue(seed: int = 0) -> CatalogueReport:
 
 
 class Case(NamedTuple):
-    """One input of a component: how many tensors it compared, the worst as a fraction of its tolerance (but for those
-    that are beyond it by rounding), a failure, and the comparisons that this input proves nothing by.
+    """One input of a component: how many tensors were compared, the worst as a fraction of its tolerance (without those
+    that are beyond it by rounding), a failure, and the comparisons that prove nothing with this input.
     """
 
     description: str
@@ -153,7 +153,7 @@ def layer_cases(
         for upstream in upstreams:
             if upstream == "scattered" and len(input) > input_shape[0]:
                 continue
-            model.reset_parameters(generator)  # or parameters of before would pass for today's
+            model.reset_parameters(generator)  # or parameters kept from the last case would pass
             grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
             report = check_gradients(model, UpstreamLoss(), input, grad_output)
             yield _case(f"{description}, {upstream} upstream gradient", report)
@@ -189,7 +189,7 @@ def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_clas
         checker = GradientChecker(model, loss, optimizer)
         for step in range(1, 11):
             input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)
-            optimizer.lr = 0.1 / step  # or an lr of before would pass for today's
+            optimizer.lr = 0.1 / step  # or an lr kept from the last step would pass
             with checker.recording():
                 checker.run(input, target)
                 optimizer.step()
@@ -209,7 +209,7 @@ def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
         if case.failure is not None:
             break
     failure = done[-1].failure
-    # A zero input proves nothing about a weight's gradient, and is no failure. To prove it by no input at all is one.
+    # A zero input proves nothing about a weight's gradient, and is no failure. A tensor that no input proves is one.
     unproven = set(done[0].vacuous).intersection(*(case.vacuous for case in done))
     if failure is None and unproven:
         failure = GradientReport((), vacuous=tuple(sorted(unproven)))

@@ -18,7 +18,7 @@ def layer_inputs(
 ) -> Iterator[tuple[str, Array]]:
     """Inputs of a bound layer, each with its description, all inside the layer's domain.
 
-    Of the shape given, each of KINDS. With a batch of 1, random ones: a stray squeeze shows. With a larger batch,
+    In the shape given, each of KINDS. With a batch of 1, random ones: a stray squeeze shows. With a larger batch,
     values that are spread over the domain, and those where the layer's output or derivative jumps.
     """
     for kind in KINDS:

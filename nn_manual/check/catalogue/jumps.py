@@ -8,7 +8,7 @@ from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.kinds import inside, spread
 from nn_manual.layers import Layer
 
-#: Half a unit is halved so often: down to neighbouring numbers of float64, except near 0.
+#: How often an interval of half a unit is halved: down to neighbouring numbers of float64, except near 0.
 NUM_BISECTIONS = 56
 
 #: Nearer to 0 only 0 itself is tried: the neighbours of 0 are as small as 5e-324, where 1 / input overflows.
@@ -18,7 +18,7 @@ SMALLEST = 1e-9
 #: it is smaller: a derivative that vanishes is all rounding. More than this many are a jump.
 SMOOTH = 64
 
-#: So many jumps are taken, the largest first: noise that looks like jumps must not make an input large.
+#: At most this many jumps are taken, the largest first: noise that looks like jumps must not make an input large.
 MAX_JUMPS = 16
 
 
@@ -37,7 +37,7 @@ def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
         with np.errstate(all="ignore"):
             below, above = _jumps(layer, rows[:-1], rows[1:])
             kinks = _stated_kinks(layer, column)
-    except Exception:  # whatever a layer raises: it raises it again where it is checked
+    except Exception:  # a layer may raise anything; it raises it again where it is checked
         return edges[:0]
     up = edges.dtype.type(np.inf)
     further = np.nextafter(np.concatenate([below, kinks]), -up), np.nextafter(np.concatenate([above, kinks]), up)

@@ -17,9 +17,9 @@ from nn_manual.check.comparison import relative
 from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 from nn_manual.check.verdict.diagnosis import describe_difference
 
-#: What a central difference may be off by, of the gradient's largest magnitude. It is accurate to about 1e-10 of the
-#: answer (see `numerical_gradient`); an answer may be a hundred times its gradient. A complex step is held to
-#: SUM_OF_PRODUCTS, as torch is.
+#: How far a central difference may be off, as a fraction of the gradient's largest magnitude. It is accurate to about
+#: 1e-10 of the answer (see `numerical_gradient`); an answer may be a hundred times its gradient. For a complex step,
+#: and for torch, the tolerance is SUM_OF_PRODUCTS.
 CENTRAL_DIFFERENCE = 1e-8
 
 

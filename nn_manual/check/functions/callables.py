@@ -88,7 +88,7 @@ def _saved_in_graph(outputs: Sequence[Any]) -> dict[Any, Any]:
 
 @contextmanager
 def naming(label: str, doing: str) -> Iterator[None]:
-    """A context in which whatever the function raises becomes CannotCompare, with its label."""
+    """A context in which everything that the function raises becomes CannotCompare, with its label."""
     try:
         yield
     except CannotCompare:

@@ -207,5 +207,5 @@ def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, to
 
 
 def _longest(arrays: Sequence[Any]) -> int:
-    """The longest dimension in sight, several leading ones counting together: few sums are taken over more."""
+    """The longest dimension, where leading dimensions count together: few sums run over more."""
     return max((max(*array.shape, size_of(array.shape[:-1])) for array in arrays if array.ndim), default=1)

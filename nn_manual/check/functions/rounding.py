@@ -20,9 +20,9 @@ from nn_manual.check.verdict.arbiter import MARGIN, NUM_PERTURBATIONS, distance,
 def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     """The names of those of `failed` that are beyond the tolerance by rounding; none where a formula is wrong.
 
-    As the arbiter of a training step decides: the formulas must agree in float64, and our values must be as near to
-    the reference's float64 ones as its own float32 ones are, with every input and upstream gradient moved by one
-    eps. What can't do float64 is not excused.
+    The arbiter of a training step decides in the same way: the formulas must agree in float64, and our values must be
+    as near to the reference's float64 ones as its own float32 ones are, with every input and upstream gradient moved by
+    one eps. A function that can't compute in float64 is not excused.
     """
     generator = torch.Generator().manual_seed(case.seed)
 
@@ -33,7 +33,7 @@ def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     try:
         in_double = {pair.quantity.name: pair for pair in pairs(replace(case, change=_double))}
         rounded = [{pair.quantity.name: pair.reference for pair in pairs(moved)} for _ in range(NUM_PERTURBATIONS)]
-    except Exception:  # whatever a function or a reference raises that can't do another dtype
+    except Exception:  # a function or a reference may raise anything where it can't compute in another dtype
         return frozenset()
     truth = {name: pair.reference.numpy() for name, pair in in_double.items()}
     effect = dict.fromkeys(truth, 0.0)

@@ -22,10 +22,9 @@ PACKAGE = __name__.partition(".")[0]
 class Plan:
     """The quantities of one checked step, in the order in which a mistake would spread.
 
-    outputs of the layers, first to last; the loss; grad_prediction; then from the last layer to the first its
-    parameters' gradients and its grad_input; the clipped gradient; the optimizer's state vectors and
-    the updated parameters. The first that fails was
-    computed from values that passed, so its layer is the wrong one.
+    That order is: the outputs of the layers, first to last; the loss; grad_prediction; from the last layer to the first
+    its parameters' gradients and its grad_input; the clipped gradient; the optimizer's state vectors; the updated
+    parameters. The first that fails was computed from values that passed, so its layer is the wrong one.
 
     `input_grad` says whether the gradients of the model's own input, and of the target where the loss has one, are
     asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clip` says
@@ -103,8 +102,8 @@ class Plan:
         return max(self._tolerances[i], tolerances.CENTRAL_DIFFERENCES)
 
     def reported_sources(self) -> tuple[str, ...]:
-        """A sentence for each layer of which a reader would not know what it is compared with: all but the package's
-        own that are compared with torch's of the same name.
+        """A sentence that says what a layer is compared with, for each layer but those of the package that are compared
+        with torch's class of the same name.
         """
         return tuple(
             f"{label} is compared with {counterpart.sentence}"
@@ -113,8 +112,8 @@ class Plan:
         )
 
     def _tolerance_of_each_layer(self, model: Sequential, input_shape: Shape) -> list[float]:
-        """By the longest dimension in sight, of input, output and parameters: no sum in the layer is longer, but for
-        those over several leading dimensions, which count together.
+        """By the longest dimension of input, output and parameters: no sum in the layer is longer. Leading dimensions
+        count together, because a sum may run over all of them.
         """
         result = []
         for layer in self.layers:

@@ -18,8 +18,10 @@ from nn_manual.check.twin.model import Twin
 
 
 class Proof(NamedTuple):
-    """A step and all that its verdict needs: what was to be computed, what was, from which parameters, and the pairs
-    of tensors to compare, in the plan's order; and what differences say of gradients, by name.
+    """A step and all that its verdict needs.
+
+    `plan` says what had to be computed, `recorded` what was, from the parameters `param`. `pairs` are the tensors to
+    compare, in the plan's order. `findings` says what differences found about gradients, by name.
     """
 
     plan: Plan
@@ -32,9 +34,9 @@ class Proof(NamedTuple):
 def prove(
     twin: Twin, recorded: Recording, plan: Plan, move: Move | None = None, move_grad: Move | None = None
 ) -> tuple[list[Pair], dict[str, Finding]]:
-    """Every tensor of forward and backward, exactly once, in the plan's order, with torch's: computed in the dtype of
-    the twin, of values that go through `move`, and gradients through `move_grad`. And what differences say
-    of gradients, by name.
+    """Every tensor of forward and backward, exactly once, in the plan's order, with torch's. torch computes in the
+    dtype of the twin. Values go through `move` before, gradients through `move_grad`. The second result says what
+    differences found about gradients, by name.
 
     Raises CannotCompare where a tensor is empty, which would agree with anything, and where shapes differ.
     """
@@ -53,7 +55,7 @@ def prove(
 
 
 def check_memory(both: list[Pair]) -> None:
-    """Raise CannotCompare for a tensor that lies where its reference lies: compared with itself."""
+    """Raise CannotCompare for a tensor that shares its reference's memory: it would be compared with itself."""
     for quantity, ours, reference in both:
         if np.may_share_memory(ours, reference.numpy()):
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")

@@ -93,8 +93,8 @@ class LayerCalls:
         return result
 
     def _run(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
-        """Run one of the layer's methods. Where it calls another of them, or itself, that is the layer's own affair:
-        what it hands on is not what the layer was given.
+        """Run one of the layer's methods. A method may call another one, or itself. Such inner calls are not noted:
+        they get what the layer passes on, not what the layer was given.
         """
         self._running = True
         try:
@@ -106,7 +106,7 @@ class LayerCalls:
             self._running = False
 
     def replaced(self) -> str:
-        """Which of the layer's parameters and gradients doesn't lie in the model's memory any more, as a sentence."""
+        """Which of the layer's parameters and gradients no longer lies in the model's memory, as a sentence."""
         for kind, views in (("param", self.param_views), ("grad", self.grad_views)):
             own = vars(getattr(self.layer, kind))
             for name, view in views.items():

@@ -3,8 +3,8 @@
 A torch model that runs freely drifts away by rounding until one ReLU whose input is near zero flips, and then the
 gradients differ by percents. Anchored, torch runs each layer on *our* output of the layer before. Each output is
 compared before ours takes its place, which proves forward; autograd then differentiates the true composition, at our
-activations, which gives every gradient that backward must reproduce. A layer of which there are only differences is
-anchored on the way back, too: where its grad_input is right, it is ours that travels on.
+activations, which gives every gradient that backward must reproduce. A layer that is compared with central differences
+is anchored on the way back, too: where our grad_input is right, it travels on in place of theirs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def differentiate(
         # Both replace the value and keep the graph; `outputs` keeps torch's value.
         if hasattr(node.grad_fn, "_saved_result"):
             # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
-            # of a saturated tanh, 1 - output**2 hangs on the last bit.
+            # for a saturated tanh, 1 - output**2 depends on the last bit.
             outputs.append(node.detach().clone())
             node.data.copy_(ours)
         else:
@@ -94,7 +94,7 @@ def differentiate(
     gradients_at_boundaries = list(grads[num_parameters : num_parameters + len(boundaries)])
     for i in range(plan.first_grad_input, len(plan.names)):
         finding = findings.get(f"{plan.names[i]}.grad_input")
-        if finding is not None:  # what travelled on is ours: compare with what the differences gave
+        if finding is not None:  # ours travelled on: compare it with what the differences gave
             gradients_at_boundaries[i - plan.first_grad_input] = torch.from_numpy(finding.reference.astype(dtype))
     return Reference(
         outputs,

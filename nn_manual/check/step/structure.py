@@ -1,4 +1,4 @@
-"""Whether a recorded step is a Sequential's: each layer run once, each handed what its neighbour made."""
+"""Whether a recorded step is a Sequential's: each layer ran once, on what its neighbour made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_structure(recording: Recording, plan: Plan) -> None:
     given another array than its neighbour made (then the Sequential is wrong, not the layer), and for what is no
     array or has the wrong shape or dtype.
 
-    The calls are looked at in the order in which they were made and the first problem is reported, so a step that ended
+    The calls are checked in the order in which they were made, and the first problem is reported. So a step that ended
     early is not blamed for what it never reached.
     """
     _check_forward(recording.layers, recording.loss, plan)

@@ -13,8 +13,8 @@ from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
-#: Differences that are zero within their error say zero, if they are no more than this beside the terms that add up to
-#: them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
+#: Differences that are zero within their error count as zero if they are at most this fraction of the terms that add up
+#: to them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
 NEGLIGIBLE = 1e-10
 
 
@@ -63,8 +63,8 @@ class ByDifferences:
         """The function of tensors that compares its gradients with `ours`, those of the parameters and then of the
         input, by name, on its way back, up to `tolerance` of their largest magnitude, and fills `findings`.
 
-        What travels back to the layers before is our grad_input where it agrees: so the errors of the differences stay
-        here. With `move`, nothing is compared, and the terms of each gradient are moved, as rounding does.
+        Where our grad_input agrees, it travels back to the layers before: so the errors of the differences stay here.
+        With `move`, nothing is compared, and the terms of each gradient are moved, as rounding does.
         """
         names = list(ours)
         input = len(names) - 1
@@ -93,7 +93,7 @@ class ByDifferences:
 def differences(
     function: Callable[..., Array], operands: list[Array], positions: list[int], grad_output: Array
 ) -> dict[int, Differences]:
-    """Of sum(grad_output * function(*operands)), the gradients of the operands at these positions."""
+    """The gradients of sum(grad_output * function(*operands)) with respect to the operands at these positions."""
 
     def gradient(position: int) -> Array:
         def along(moved: Array) -> Array:
@@ -118,8 +118,8 @@ def judge_by(found: Differences, ours: Array, tolerance: float) -> Finding:
     """What differences say about `ours`, which may be off by `tolerance` of their largest magnitude.
 
     At a kink every slope between those left and right is right. Where the error is beyond the tolerance, nothing that
-    lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero: whether ours is
-    off by rounding is the arbiter's to say, as of any other zero.
+    lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero: the arbiter decides
+    whether ours is off by rounding, as it does for any other zero.
     """
     largest = float(np.abs(found.value).max())
     if largest <= min(found.error.max(), NEGLIGIBLE * found.terms):

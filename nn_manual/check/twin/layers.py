@@ -1,7 +1,7 @@
 """What a layer is compared with: a reference of its own, torch's layer, or differences of its own forward.
 
-Differences need no derivation and no torch, so they serve any layer; but they take some eight evaluations for each
-element of the input and of the parameters. A layer that is large should bring a `reference`.
+Differences need no derivation and no torch, so they serve any layer. But they take some eight evaluations for each
+element of the input and of the parameters. So a large layer should have a `reference`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def layer_function(
         owner, _, own_name = name.rpartition(".")
         setattr(module.get_submodule(owner), own_name, parameter)
     module.to(dtype)  # the buffers: the parameters have this dtype
-    return module.forward  # nobody hooks into these modules: what calling them would look for costs more than they do
+    return module.forward  # a call of the module looks for hooks, which takes longer than forward; there are none
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:

@@ -8,12 +8,12 @@ step anew in float32, with every parameter, activation and gradient on its way m
 does to each, and its distance from the float64 values is what rounding amounts to in this step; that of a float64 step
 is less, by the ratio of the two eps.
 
-In float32, because of ties: moved, they break, which changes a gradient by as much as a wrong formula for ties does. By
-that ratio it comes to nothing. Only values that float32 can't hold are moved in float64.
+The values are moved in float32 because of ties. A tie that is moved breaks, which changes a gradient by as much as a
+wrong formula for ties does. The ratio makes this negligible. Only values that float32 can't hold are moved in float64.
 
-Of a prediction that leaves nothing to be desired, torch's loss and its gradient are differences of which no digit is
-left, or zero. What rounding amounts to doesn't show there. So it is measured at predictions of a quarter, a sixteenth,
-... of it, too: a probability of 1 - 1e-20 becomes one of 1 - 1e-5, of which float32 keeps some digits.
+Where a prediction is almost perfect, torch's loss and its gradient are differences that have no digit left, or zero.
+Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of
+1 - 1e-20 becomes one of 1 - 1e-5, of which float32 keeps some digits.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
 
 
 def move_by_eps(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Floating values one eps up or down, at random: zeros and signs stay. None is left where it is: on a single value
-    may hang all the rounding of a step.
+    """Floating values one eps up or down, at random: zeros and signs stay. Every value is moved: all the rounding of a
+    step may come from a single one.
     """
     if not tensor.is_floating_point():
         return tensor

@@ -1,8 +1,8 @@
 """How a layer behaves, beside the values that it returns: it writes into nothing that it was given, keeps nothing
-from one run to the next, and gives the same for the same.
+from one run to the next, and gives the same output for the same input.
 
-A layer that doesn't makes other layers look wrong, or is right only at times. It takes copies and several runs to find
-out, so it is asked in `check_gradients`, and in training where a step has gone wrong already.
+A layer that breaks these rules makes other layers look wrong, or is right only sometimes. It takes copies and several
+runs to find out. So `check_gradients` does it, and training only after a step has gone wrong.
 """
 
 from __future__ import annotations

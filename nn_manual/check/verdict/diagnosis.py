@@ -19,12 +19,15 @@ from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 #: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
 EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}
 
-#: Nor does it hold where it leaves more than this of the worst difference: by the bound above anything would explain a
-#: difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
+#: It doesn't hold either where it leaves more than this of the worst difference: by the bound above, anything would
+#: explain a difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
 UNEXPLAINED = 0.1
 
-#: So many positions, rows or columns are listed at most: enough to see a pattern in one line.
+#: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4
+
+#: Whether two arrays of one shape are so near to each other that nothing is left to explain.
+Near: TypeAlias = Callable[[Array, Array], bool]
 
 
 def diagnose(ours: Array, reference: Array, index: tuple[int, ...], calls: LayerCalls | None, batch_size: int) -> str:
@@ -38,9 +41,6 @@ def diagnose(ours: Array, reference: Array, index: tuple[int, ...], calls: Layer
     words = describe_difference(ours, reference, kinks=distance == 0, batch_size=batch_size)
     return f"{words}\n{describe_kinks(distance, index)}"
 
-#: Whether two arrays of one shape are so near to each other that nothing is left to explain.
-Near: TypeAlias = Callable[[Array, Array], bool]
-
 
 @np.errstate(all="ignore")  # what overflows explains nothing
 def describe_difference(
@@ -53,8 +53,8 @@ def describe_difference(
     is 2, a size of the array, `batch_size` or an inverse of these; a transpose; a term constant along an axis, as a
     missing mean or bias leaves it; a sum in place of a product, or an axis lost. Otherwise which positions differ:
     those marked in `kinks` (bool, shaped as both: where the input is tied or at a kink), those of a few rows or
-    columns, with what is wrong there, or how many and the first of them. Of a single number only a factor that has a
-    name is reported: any other number is some factor of it.
+    columns, with what is wrong there, or how many and the first of them. For a single number, only a factor that has
+    a name is reported: any other number is some factor of it.
     """
     if ours.shape != reference.shape:
         return _shape(ours, reference)

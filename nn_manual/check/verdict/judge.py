@@ -97,9 +97,9 @@ class Judge:
         return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
 
     def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
-        """The report on a step whose tensors agree, each at its own scale, after a look at their small parts: those
-        that are wrong are listed, too. Where float64 can't tell, nothing is; nor of a layer that is compared with
-        central differences, which are good to a fraction of a tensor's scale, and don't round as the step's dtype does.
+        """The report on a step whose tensors agree, each at its own scale. Small parts of tensors that are wrong are
+        listed, too. Nothing is listed where float64 can't decide, and nothing of a layer that is compared with central
+        differences: they are good to a fraction of a tensor's scale, and don't round as the step's dtype does.
         """
         counterparts = dict(zip(step.plan.labels, step.plan.counterparts, strict=True))
         by_differences = {label for label, counterpart in counterparts.items() if counterpart.source is Source.FORWARD}
@@ -142,7 +142,7 @@ class Judge:
             return Verdict()
         not_finite = None
         if len(rounding) == len(numbers) < len(failed):
-            # Where torch has a number and we have none, float64 tells why: if we have one there, float32 doesn't reach
+            # Where torch has a number and we have none, float64 shows why: if we have one there, float32 doesn't reach
             # as far in our order of operations; else it is the formula that gives none.
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
@@ -160,7 +160,7 @@ class Judge:
         """
         try:
             again = self._in_float64(step, twins[0])
-        except Exception as error:  # whatever it is that a layer, a loss or a reference raises
+        except Exception as error:  # a layer, a loss or a reference may raise anything
             raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
         doubtful = beyond_tolerance(again.pairs)
         if not doubtful:

@@ -1,4 +1,4 @@
-"""What a check found, and how it is told."""
+"""What a check found, and how it is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StepCheck:
 
     @property
     def tolerances(self) -> Array:
-        """What is allowed of each, relative to its scale."""
+        """The tolerance of each, relative to its scale."""
         return self.plan.tolerances
 
     @cached_property
@@ -65,7 +65,7 @@ class StepCheck:
 class GradientReport:
     """Every tensor that was compared, in the order in which a mistake would spread, or why nothing could be.
 
-    A part of a tensor that is wrong at its own scale is listed after the tensors. `problem` tells of a step that can't
+    A part of a tensor that is wrong at its own scale is listed after the tensors. `problem` says why a step can't
     be compared at all (a layer that was never run, a shape that doesn't fit): its first line begins with the layer or
     part that is to blame. `rounding` holds the names of tensors beyond the tolerance in float32 of which the arbiter
     found that the formula is right. `vacuous` has a sentence for each comparison that agrees and proves nothing;

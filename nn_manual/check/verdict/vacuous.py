@@ -3,7 +3,7 @@
 One rule for all: a tensor that is zero in all that was compared, though it need not be, is not proven, and what is not
 proven doesn't pass. `nn-manual check` compares one batch, the catalogue and the pytest plugin many kinds of input, and
 training each checked step. So a net whose last layer starts with zeros fails the check of its first batch, and passes
-in training, where the second step has other weights. Nor is a gradient proven that differences never could judge.
+in training, where the second step has other weights. A gradient that differences could never judge isn't proven either.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
 
 def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: list[Quantity]) -> Iterator[str]:
     """A sentence for each of the quantities in `zero`, which were zero in all that was compared. A formula that gives
-    zero for random inputs, parameters and targets, too, is left alone: zero is what it must give.
+    zero for random inputs, parameters and targets, too, is left out: zero is what it must give.
     """
     if zero:
         not_always = _not_always_zero(model, recorded, plan)

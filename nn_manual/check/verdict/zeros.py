@@ -1,8 +1,8 @@
 """Gradients that are zero in theory: the terms of a sum cancel, as those of a bias before batch normalization do.
 
-What is computed of such a gradient is rounding alone, ours and torch's. So it is compared on the scale of its terms,
-where a formula whose terms don't cancel shows. No factor of the gradient can show: the report says so. The arbiter
-finds these gradients, once for each tensor and shape of the batch; its reruns cost much more than a step.
+What is computed of such a gradient is rounding alone, ours and torch's. So it is compared on the scale of its terms.
+There, a formula whose terms don't cancel shows. A wrong factor of the gradient can't show: the report says so. The
+arbiter finds these gradients, once for each tensor and shape of the batch; its reruns cost much more than a step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MEASURED_EVERY = 1_000
 
 
 class Zeros:
-    """The scales of the terms, each as a multiple of the largest gradient that the layer was handed."""
+    """The scales of the terms, each as a multiple of max|grad_output| of the layer."""
 
     def __init__(self) -> None:
         self._multiples: dict[Plan, dict[int, float]] = {}

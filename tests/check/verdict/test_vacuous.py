@@ -197,7 +197,7 @@ def test_an_empty_batch_is_an_error() -> None:
 
 @pytest.mark.parametrize("tolerance", [MEANINGLESS, 1.0, float("inf"), float("nan")])
 def test_a_tolerance_at_which_twice_the_value_passes_is_refused(tolerance: float) -> None:
-    with pytest.raises(ValueError, match=r"0\.grad_weight: at a tolerance of .* of the norm, twice the value passes"):
+    with pytest.raises(ValueError, match=r"0\.grad_weight: at a tolerance of .* of the norm, half the value passes"):
         Quantity("0.grad_weight", "0 (Linear)", tolerance)
 
 
