@@ -123,7 +123,8 @@ class GradientChecker:
             except GradientMismatch:
                 self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
                 raise
-        absolute, scale = (np.concatenate(vectors) for vectors in list(zip(*parts, strict=True))[:2])
+        absolute = np.concatenate([part.absolute for part in parts])
+        scale = np.concatenate([part.scale for part in parts])
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
         if len(self._not_zero) < len(scale):
             self._not_zero.update(scale.nonzero()[0].tolist())

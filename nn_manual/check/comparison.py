@@ -144,22 +144,23 @@ class Arena:
     def __init__(self, sizes: Sequence[int]) -> None:
         self._starts = _starts(sizes)
         self._parts = [slice(start, start + size) for start, size in zip(self._starts, sizes, strict=True)]
-        self._is_small = all(size < LARGE for size in sizes)
+        #: Whether the tensors are compared best packed together, as they lie.
+        self.is_small = sum(sizes) < BLOCK_SIZE and all(size < LARGE for size in sizes)
 
     def worst_differences(self, ours: Array, reference: Array) -> tuple[Array, Array]:
         """`worst_differences` of the tensors in two flat vectors."""
-        if self._is_small:
+        if self.is_small:
             return _packed_differences(ours, reference, self._starts)
         references = [torch.from_numpy(reference[part]) for part in self._parts]
         return worst_differences([ours[part] for part in self._parts], references)
 
 
-def _starts(sizes: Iterable[int]) -> list[int]:
+def _starts(sizes: Iterable[int]) -> Array:
     """Where each of the arrays of these sizes starts, laid end to end."""
-    return list(accumulate(sizes, initial=0))[:-1]
+    return np.array(list(accumulate(sizes, initial=0))[:-1], np.intp)
 
 
-def _packed_differences(ours: Array, reference: Array, starts: list[int]) -> tuple[Array, Array]:
+def _packed_differences(ours: Array, reference: Array, starts: Array) -> tuple[Array, Array]:
     """worst_differences of many small pairs at once, packed end to end."""
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
         difference = ours - reference

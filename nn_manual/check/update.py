@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,10 @@ class State(NamedTuple):
         """Every vector changed."""
         return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
 
+    def part(self, elements: slice) -> State:
+        """The views of a part of every vector."""
+        return self.map(lambda vector: vector[elements])
+
     @property
     def all(self) -> list[Array]:
         """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
@@ -84,9 +88,10 @@ class UpdateChecker:
         #: What a step starts from, and how many were made before it.
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
-        shapes = optimizer.model.parameter_shapes().values()
-        self._num_tensors, self._blocks = len(shapes), list(_blocks_of([size_of(shape) for shape in shapes]))
-        self._twins: dict[int, OptimizerTwin] = {}
+        sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
+        self._num_tensors = len(sizes)
+        self._arena = Arena(sizes * len(self.start.all))
+        self._blocks = list(_blocks_of(self.start, optimizer))
 
     def start_epoch(self, epoch: int) -> None:
         """Compare the optimizer's lr in `epoch`, counted from 0, with torch's schedule. Raises GradientMismatch."""
@@ -108,15 +113,7 @@ class UpdateChecker:
         """Let torch step on our gradients, and compare each tensor of the state vectors and of the parameters. Raises
         GradientMismatch, or NotFiniteError.
         """
-        ours = _now(self.optimizer).all
-        absolute, scale = np.zeros((2, len(ours), self._num_tensors))
-        for block, tensors, arena in self._blocks:
-            reference = self._torchs(block).all
-            for i in range(len(ours)):
-                differences = arena.worst_differences(ours[i][block], reference[i])
-                for total, part in zip((absolute[i, tensors], scale[i, tensors]), differences, strict=True):
-                    np.maximum(total, part, out=total)
-        absolute, scale = absolute.ravel(), scale.ravel()
+        absolute, scale = self._worst_differences()
         passed = within(absolute, scale, _tolerances(quantities))
         if passed.all():
             return Differences(absolute, scale)
@@ -126,12 +123,20 @@ class UpdateChecker:
         passed = within(absolute, scale, _tolerances(quantities))
         return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
 
-    def _torchs(self, block: slice) -> State:
-        """Where torch ends in a block of the flat vectors."""
-        start = self.start.map(lambda vector: vector[block])
-        if start.param.size not in self._twins:
-            self._twins[start.param.size] = OptimizerTwin(self.optimizer, start.param.size, start.param.dtype)
-        return self._stepped(self._twins[start.param.size], start, self.optimizer.model.grad_arena[block])
+    def _worst_differences(self) -> tuple[Array, Array]:
+        """max|ours - torch| and max|torch| of each tensor of the state vectors, then of the parameters."""
+        ours, grad = _now(self.optimizer).all, self.optimizer.model.grad_arena
+        if self._arena.is_small:  # one comparison of all: each call costs more than what there is to compare
+            torchs = self._stepped(self._blocks[0].twin, self.start, grad).all
+            return self._arena.worst_differences(np.concatenate(ours), np.concatenate(torchs))
+        absolute, scale = np.zeros((2, len(ours), self._num_tensors))
+        for block in self._blocks:
+            torchs = self._stepped(block.twin, block.start, grad[block.elements]).all
+            for i in range(len(ours)):
+                worst, largest = block.arena.worst_differences(ours[i][block.elements], torchs[i])
+                for total, part in ((absolute[i, block.tensors], worst), (scale[i, block.tensors], largest)):
+                    np.maximum(total, part, out=total)
+        return absolute.ravel(), scale.ravel()
 
     def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
         twin.step(start.param, start.vectors, grad, lr=self.optimizer.lr, num_steps=self.num_steps)
@@ -198,21 +203,31 @@ def _now(optimizer: Optimizer) -> State:
 
 
 class _Block(NamedTuple):
-    """A block of the flat vectors, the tensors that have elements in it, and these elements."""
+    """A block of the flat vectors: its elements, the numbers of the tensors that have some of them, where these lie in
+    it, what the step starts from, and torch's version of the optimizer.
+    """
 
-    block: slice
+    elements: slice
     tensors: slice
     arena: Arena
+    start: State
+    twin: OptimizerTwin
 
 
-def _blocks_of(sizes: Sequence[int]) -> Iterator[_Block]:
-    """The blocks of a flat vector that holds tensors of these sizes."""
+def _blocks_of(start: State, optimizer: Optimizer) -> Iterator[_Block]:
+    sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
     ends = np.cumsum(sizes)
     starts = ends - sizes
-    for block in blocks(sum(sizes)):
-        first, last = np.searchsorted(ends, block.start, "right"), np.searchsorted(starts, block.stop, "left")
-        inside = np.minimum(ends[first:last], block.stop) - np.maximum(starts[first:last], block.start)
-        yield _Block(block, slice(int(first), int(last)), Arena(inside.tolist()))
+    twins: dict[int, OptimizerTwin] = {}  # all blocks but the last have one size
+    for elements in blocks(sum(sizes)):
+        first = int(np.searchsorted(ends, elements.start, "right"))
+        last = int(np.searchsorted(starts, elements.stop, "left"))
+        inside = np.minimum(ends[first:last], elements.stop) - np.maximum(starts[first:last], elements.start)
+        of_block = start.part(elements)
+        size = of_block.param.size
+        if size not in twins:
+            twins[size] = OptimizerTwin(optimizer, size, of_block.param.dtype)
+        yield _Block(elements, slice(first, last), Arena(inside.tolist()), of_block, twins[size])
 
 
 def _tolerances(quantities: list[Quantity]) -> Array:

@@ -116,7 +116,7 @@ def _run(
     except Exception as error:  # a user's own reference may raise anything
         words = f"{_words(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
         raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
-    if isinstance(output, torch.Tensor) and (output.shape, output.dtype) == (ours.shape, ours.dtype):
+    if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
         if input._version != version:
             raise CannotCompare(f"{label}: {counterpart.name} writes into its input")
         return output

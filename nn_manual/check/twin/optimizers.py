@@ -33,6 +33,7 @@ class OptimizerTwin:
         self._parameter = torch.zeros(size, dtype=TORCH_DTYPES[dtype.name])
         self._optimizer: torch.optim.Optimizer = torch_class([self._parameter], **options)
         self._vectors = {name: torch.zeros_like(self._parameter) for name in optimizer.vectors}
+        self._num_steps = torch.tensor(0.0)
         self.param: Array = self._parameter.numpy()
         self.vectors: dict[str, Array] = {}
 
@@ -44,14 +45,16 @@ class OptimizerTwin:
         self._parameter.copy_(torch.from_numpy(param))
         self._parameter.grad = torch.from_numpy(grad)
         self._optimizer.param_groups[0]["lr"] = lr
-        self._optimizer.state.clear()
         if num_steps:
             for name, vector in vectors.items():
                 self._vectors[name].copy_(torch.from_numpy(vector))
-            self._optimizer.state[self._parameter] = {"step": torch.tensor(float(num_steps)), **self._vectors}
+            self._num_steps.fill_(num_steps)
+            self._optimizer.state[self._parameter] = {**self._vectors, "step": self._num_steps}
+        else:
+            self._optimizer.state.clear()
         self._optimizer.step()
         state = self._optimizer.state[self._parameter]
-        self.vectors = {name: state[name].numpy() for name in vectors}
+        self.vectors = {name: state[name].numpy() for name in self._vectors}
 
 
 class SchedulerTwin:
