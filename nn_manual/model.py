@@ -13,7 +13,7 @@ from nn_manual.initializers import Initializer
 from nn_manual.layers.base import Layer
 
 #: The Sequential that each layer is in, by the layer's id. A Sequential that nobody holds any more sets its layers
-#: free; as long as it lives it keeps them alive, so that no other object can have the id.
+#: free. As long as it lives, it keeps them alive, so no other object can have the id.
 _OWNERS: WeakValueDictionary[int, Sequential] = WeakValueDictionary()
 
 
@@ -80,7 +80,7 @@ class Sequential(Layer):
         return grad_output
 
     def backward_parameters(self, saved: list[Any], grad_output: Array) -> None:
-        """Overwrite every gradient, and compute no more than that takes: the gradient travels back to the first
+        """Overwrite every gradient, and compute no more than that needs: the gradient travels back to the first
         layer that has parameters, and not through it.
         """
         first = next((i for i, layer in enumerate(self.layers) if layer.num_parameters), len(self.layers))
@@ -108,7 +108,7 @@ class Sequential(Layer):
         return input_shape
 
     def bind(self, param: Array, grad: Array) -> None:
-        """Take two flat vectors as the arenas and hand each layer its part."""
+        """Take two flat vectors as the arenas and give each layer its part."""
         super().bind(param, grad)
         self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
         start = 0

@@ -22,7 +22,7 @@ def main() -> int:
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
     against.set_defaults(run=_against)
-    check = commands.add_parser("check", help="what the gradient check catches, and whether it ever cries wolf")
+    check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
     check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random; by default all")
     check.set_defaults(run=_check)
     options = parser.parse_args()

@@ -48,7 +48,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
 
 
 def _layer_folder(tree: Node, folder: Path) -> Path:
-    """Where the user's own layers lie: asked first, whatever the order of the keys. Its type is checked with theirs."""
+    """Where the user's own layers lie. It is read first, in any order of the keys; its type is checked with theirs."""
     node = tree.value.get("layer_folder") if isinstance(tree.value, dict) else None
     return folder / node.value if node is not None and isinstance(node.value, str) else folder
 

@@ -34,8 +34,8 @@ _ALMOST_A_BOOL = re.compile(r"yes|no|on|off|y|n|true|false", re.IGNORECASE)
 def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) -> Any:
     """The value of `node`, which the key `name` has, as the type `hint` asks; MISSING with its errors recorded.
 
-    As pydantic understands types, strictly: only an int may stand for a float. That a float is finite is the tree's
-    doing. A path counts from `folder`.
+    pydantic checks the types strictly: only an int may stand for a float. The tree has made sure that floats are
+    finite. A relative path counts from `folder`.
     """
     value = plain(node)
     if Path in (hint, *get_args(hint)) and isinstance(value, str):
@@ -43,8 +43,8 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
     try:
         return adapter(hint).validate_python(value)
     except ValidationError as error:
-        # Of a union each member has its errors. Those that got furthest into a list are of the member that was meant;
-        # at one place they are one error with several expectations.
+        # Each member of a union has its errors. Those that got furthest into a list belong to the member that was
+        # meant; at one place they are one error with several expectations.
         depth = max(len(_indices(fault)) for fault in error.errors())
         faults: dict[Place, tuple[Any, list[str]]] = {}
         for fault in error.errors():

@@ -15,10 +15,10 @@ NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")
 def apply_override(root: Node, override: str, place: Place, errors: Errors) -> None:
     """Set one value, such as `optimizer.SGD.lr=0.05`, `model.0.Linear.out_features=32` or `loss=MSELoss`.
 
-    The key is a path of keys, component names and list indices; the value is YAML. What is not there yet comes into
-    being: a key, and a component's keyword arguments where only its name stands. Whether the keys and values are
-    valid is for the validation to say; here go to `errors` a path that leads nowhere and a value that isn't YAML.
-    What is set stands at `place`.
+    The key is a path of keys, component names and list indices; the value is YAML. A key that isn't there yet is added,
+    and so are a component's keyword arguments where only its name is given. A path that leads nowhere and a value that
+    isn't YAML are recorded in `errors`; the validation checks keys and values later. The place of the new value is
+    `place`.
     """
     path, equals, text = override.partition("=")
     if not equals:

@@ -22,7 +22,7 @@ from nn_manual.errors import ConfigError, NNManualError, last_line
 from nn_manual.layers import Layer
 
 
-class CannotImport(Exception):  # noqa: N818 - says what happened; the builder makes an error with a place of it
+class CannotImport(Exception):  # noqa: N818 - says what happened; the builder adds the place and makes it an error
     """There is no such layer, and the text says why."""
 
 
@@ -111,7 +111,7 @@ def reported(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
     """Raise what goes wrong in a model whose layers, some of them the user's own, are `model` as a ConfigError, which
     begins file:line.
 
-    Where the error isn't theirs, but raised by what had to go on with what they returned, it names them.
+    Where the error isn't raised in their code, but by code that used what they returned, it names them.
     """
     try:
         yield

@@ -24,18 +24,18 @@ class Layer(ABC):
     can run twice before either is taken back.
 
     A layer whose derivative jumps somewhere says how far its input is from there, elementwise, in a method
-    `kink_distance(input)`: a report on a wrong gradient then tells whether it is wrong at the kinks.
+    `kink_distance(input)`: a report on a wrong gradient then says whether it is wrong at the kinks.
 
     A layer that does not take every real number, or overflows for large ones, states its `domain`: a logarithm's is
-    "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It has no
-    say in anything else: in a training step every input counts. Raises ValueError for a domain that is none.
+    "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It changes
+    nothing else: in a training step every input counts. A domain of any other form raises ValueError.
 
     A layer that torch.nn has under another name says that name in `torch_class`; None says that torch.nn has none.
     Where torch.nn's class of that name isn't what the layer computes, its own `reference(input, **parameters)`, its
     definition on torch tensors, takes that class's place in the check.
 
     `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
-    Sequential that the layer is in; `bind` hands the views out.
+    Sequential that the layer is in; `bind` makes the views.
     """
 
     domain: Domain = "real"
@@ -86,7 +86,7 @@ class Layer(ABC):
 
     def check_gradient(self, grad_output: Array, output_shape: Shape) -> None:
         """Raise ValueError, stating both shapes, for a gradient that is not shaped as the output: one of a shape
-        that broadcasts would be multiplied out and summed without a sign of it.
+        that broadcasts would be multiplied out and summed without an error.
         """
         if grad_output.shape != output_shape:
             raise ValueError(

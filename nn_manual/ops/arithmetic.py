@@ -2,7 +2,7 @@
 
 Each answer[j] depends on one entry of a and one of b: those that broadcasting put at j. The product of grad_answer
 and the partial derivative is the gradient at j; `unbroadcast` adds up the positions that an entry was copied to.
-A ValueError says so where the shapes don't broadcast.
+Shapes that don't broadcast raise ValueError.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ RATIO = 4.0
 NUM_STEPS = 20
 #: The error is this many times what the extrapolations differ by: two of them may agree by chance.
 SAFETY = 10.0
-#: So many times nearer to each other must smaller steps be than to the limit of larger ones, to overrule it: where
+#: Smaller steps overrule the limit of larger ones if they are this many times nearer to each other than to it: where
 #: rounding is all that is left, two of them agree so well once in 10**8 times.
 OVERRULE = 1e4
 EPSILON = float(np.finfo(np.float64).eps)
@@ -74,7 +74,7 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
         if not (np.isfinite(rise).all() and np.isfinite(fall).all()):
             continue  # f is not defined so far away
         changes = np.abs(rise) + np.abs(fall)
-        # Of the values, and of what the function makes of its operand first.
+        # The rounding of the values, and of what the function makes of its operand first.
         rounding = EPSILON * float((magnitude + changes * (1 + abs(at) / step))[changes > 0].sum()) / step
         central.add(float((rise + fall).sum()) / (above - below), rounding)
         right.add(float(rise.sum()) / (above - at), rounding)

@@ -11,7 +11,7 @@ from nn_manual.arrays import Array
 from nn_manual.ops.differences import slopes_of
 from nn_manual.ops.operation import Operation, Tensor, check_upstream, is_constant
 
-#: The complex step subtracts nothing, so it can't cancel: so small that its square is 0 beside any number.
+#: The complex step subtracts nothing, so it can't cancel. It may be so small that its square is 0 beside any number.
 COMPLEX_STEP = 1e-100
 
 

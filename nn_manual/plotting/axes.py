@@ -79,6 +79,6 @@ def finish(axes: Axes, title: str, unit: str, positions: Sequence[Array], key: K
 
 
 def shorten(name: str, length: int) -> str:
-    """A name that is longer than `length` loses its middle: what tells names apart is mostly at the ends."""
+    """A name that is longer than `length` loses its middle: names mostly differ at their ends."""
     half = length // 2
     return name if len(name) <= length else f"{name[:half]}…{name[-half:]}"

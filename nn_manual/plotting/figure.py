@@ -1,7 +1,7 @@
 """Run directories to one figure: loss, accuracy, and how far the gradients of each step were from torch's.
 
 The axes stand above each other: epochs for the first two, steps for the others, each from 0 to the longest run's end,
-so that for one finished run they are one time. No pyplot: the figure is an object, and nothing of it stays behind.
+so for one finished run they cover the same time. pyplot isn't used: it would keep each figure in memory.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log
 
 
 def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:
-    """The figure of `plot_runs`: axes for whatever at least one run has recorded, and the heat map of a single run.
+    """The figure of `plot_runs`: axes for all that at least one run has recorded, and the heat map of a single run.
 
     A run has one colour in all axes; a line's label is the column that it shows. Raises DataError if no run has
     recorded anything.

@@ -26,7 +26,7 @@ MAXIMUM_NAME = 24
 #: of the lowest. The ledger has three digits: of those that it has, 99.9 is the last that is surely within.
 LOWEST, HIGHEST = 1e-2, 99.9
 TICKS = (0.01, 0.1, 1, 10, HIGHEST)
-#: Light, dark and red: no two of them are alike to anyone.
+#: Light, dark and red: readers who are colour-blind can tell them apart, too.
 EXACT, WITHIN, BEYOND = "0.9", "viridis_r", "red"
 
 

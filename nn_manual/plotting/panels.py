@@ -33,7 +33,6 @@ TRAINING: Style = {"linestyle": "-", "marker": "o", "markersize": 3}
 VALIDATION: Style = {"linestyle": "--", "marker": "o", "markersize": 4, "markerfacecolor": "white"}
 
 
-
 def draw_losses(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoothing: float, log_y: bool) -> None:
     """Training and validation loss over epochs; `log_y` makes the axis logarithmic.
 

@@ -49,7 +49,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Write `data` to the file `path`, so that whoever opens `path` finds all of it or what was there before.
 
     The bytes go to a temporary file in the same directory (a rename is atomic only within one file system), reach
-    the disk, and then take the name. Whatever stops this, KeyboardInterrupt included, the temporary file is
+    the disk, and then take the name. If anything stops this, KeyboardInterrupt included, the temporary file is
     removed. Raises DataError, naming `path`, where the system refuses.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -124,8 +124,8 @@ class JsonLines:
             return _encode({key: _finite_or_none(value) for key, value in record.items()})
 
     def flush(self) -> None:
-        """Hand the lines that wait in memory to the system."""
-        # Taken out first: whatever happens below, no line is written twice.
+        """Write the lines that wait in memory."""
+        # Taken out first, so that no line is written twice if something below fails.
         lines, self._lines = self._lines, []
         text = "".join(f"{line if isinstance(line, str) else line()}\n" for line in lines)
         remaining = memoryview(text.encode())
@@ -168,7 +168,7 @@ def write_weights(path: Path, weights: Mapping[str, Array]) -> str:
 
     The names are torch's (`0.weight`), so `safetensors.torch.load_file` gives a state dict. The format has no
     checksum and a flipped bit mostly loads as another number: keep the digest (summary.json's `model_sha256`)
-    and hand it to `read_weights`. Raises DataError where the file can't be written.
+    and pass it to `read_weights`. Raises DataError where the file can't be written.
     """
     import safetensors.numpy
 

@@ -4,8 +4,8 @@
      "rounding": [names], "not_judged": [names], "errors": {tensor: [percent of the tolerance, ULPs], ...}}
 
 `rounding` names the tensors beyond their tolerance by rounding alone, `not_judged` those that differences are too
-coarse for; each is there only where there are such. The errors are the ledger: every tensor in the order in which a
-mistake would spread.
+coarse for; both are left out where they would be empty. The errors are the ledger: every tensor, in the order in which
+a mistake would spread.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@
     gradients.jsonl     one JSON object a line for each checked step; empty where the check is off
     model.safetensors   the weights under torch's names
 
-A reader can meet these files while the run still writes them, or after it was killed:
-nn_manual.run_directory.files writes them.
-Reading executes and imports nothing that lies in a run.
+A reader can meet these files while the run still writes them, or after it was killed: nn_manual.run_directory.files
+writes them so that this is safe. Reading executes and imports nothing that lies in a run.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation
 #: The columns that only some runs have: those of validation where there is a validation part, the accuracy where there
 #: are classes, the counts where the loss is a sum.
 OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy", *COUNTS.values()})
+
 
 @dataclass(frozen=True, eq=False)
 class Run:

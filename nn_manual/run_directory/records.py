@@ -19,7 +19,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-# Python's decoder takes NaN and Infinity unless told otherwise.
+# By default, Python's decoder takes NaN and Infinity.
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
@@ -37,8 +37,8 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         yield record
 
 
-#: For each type of column: what JSON may hold there, the array's dtype, and the name in messages. An integer does
-#: for a float (1 for 1.0), and None is the float that was not finite: numpy makes NaN of it.
+#: For each type of column: what JSON may hold there, the array's dtype, and the name in messages. An integer may
+#: stand for a float (1 for 1.0), and None is the float that was not finite: numpy makes NaN of it.
 _COLUMN_TYPES: dict[type, tuple[set[type], type, str]] = {
     int: ({int}, np.int64, "a 64-bit integer"),
     float: ({float, int, type(None)}, np.float64, "a number"),

@@ -4,10 +4,10 @@
         config.yaml           the run's, resolved
         bundle.yaml           the step, its lr, what was found, the versions it ran with, the SHA-256 of the tensors and
                               of the files that the formulas stood in
-        tensors.safetensors   what the step began with, and the gradients that its layers handed on
+        tensors.safetensors   what the step began with, and the gradients that its layers passed on
 
-A step is its tensors and its formulas. What a layer keeps from step to step is not in a bundle: a fault that comes from
-there is not reproduced, and a replay says so instead of calling it gone.
+A step is its tensors and its formulas. What a layer keeps from step to step is not in a bundle. A mistake that comes
+from there is not reproduced, and a replay says so.
 
 Nothing in a bundle is code. A layer of the user's own is imported from where config.yaml says, or an override:
 `nn-manual check --replay mismatch-step-17 layer_folder=/home/me/layers`.
@@ -46,10 +46,10 @@ INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_ou
 
 @dataclass(frozen=True)
 class Replay:
-    """A step that was run again. str() tells what it was and what it is.
+    """A step that was run again. str() reports what it was and what it is.
 
-    `report` is None where it equals torch's now. `deviations` say how far the gradients that the layers were handed are
-    from the recorded ones, as fractions of their norm: 0 where another machine computes the very same. `changed` names
+    `report` is None where it equals torch's now. `deviations` say how far the gradients that the layers received are
+    from the recorded ones, as fractions of their norm: 0 where they are exactly the same. `changed` names
     the modules whose file is another one now. `moved` names a gradient that was computed before the wrong tensor and
     deviates by more than rounding.
     """
@@ -159,7 +159,7 @@ def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, 
 
 
 def _grad_outputs(checker: GradientChecker) -> dict[str, Array]:
-    """The gradient that each layer of the recorded step was handed, as far as the step came."""
+    """The gradient that each layer of the recorded step received, as far as the step came."""
     grads = {calls.label: calls.grad_output for calls in checker.recorded.layers}
     return {GRAD_OUTPUT + label: grad for label, grad in grads.items() if isinstance(grad, np.ndarray)}
 
@@ -194,8 +194,8 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
 
 
 def _computed_before(bundle: Bundle, labels: list[str]) -> list[str]:
-    """The names of the gradients that were handed on before the wrong tensor was computed, the last layer's first:
-    where that is a gradient of a layer, those that this layer and all after it were handed.
+    """The names of the gradients that were passed on before the wrong tensor was computed, the last layer's first. If
+    that tensor is a gradient of a layer, these are what this layer and all after it received.
     """
     if bundle.layer not in labels or bundle.tensor.endswith(".output"):
         return []

@@ -105,7 +105,7 @@ class EarlyStop:
 def run(config: RunConfig, directory: Path) -> dict[str, Any]:
     """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
 
-    `directory` must not exist or be empty. Raises the errors of nn_manual.errors. Whatever ends a run early,
+    `directory` must not exist or be empty. Raises the errors of nn_manual.errors. An error that ends a run early,
     KeyboardInterrupt too, gets a note that says where it stopped; the files in `directory` are whole.
     """
     files.check_run_directory(directory)
@@ -119,7 +119,7 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
         check_every=config.gradient_check.every,
     )
     files.create_run_directory(directory)
-    sources = sources_of(config)  # now: who sees a run go wrong may change a file while it still runs
+    sources = sources_of(config)  # now: a user who sees the run go wrong may change a file before it ends
     try:
         return _train(config, trainer, split, directory)
     except BaseException as end:

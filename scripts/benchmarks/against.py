@@ -23,13 +23,13 @@ from tqdm import tqdm
 
 from benchmarks.processes import ROOT, run_module
 
-#: What is wanted of each kind of step: time on this tree over time on the commit, at most.
+#: The bound that is wanted for each kind of step: time on this tree over time on the commit, at most.
 WANTED = {"plain": 1.03, "checked": 1.12}
 
 #: Fewer values than this have no 95% interval of their median: even the whole range holds it less often.
 LEAST_ROUNDS = 6
 
-#: One process's times: of each kind of step, the microseconds of each net, by its name.
+#: One process's times: for each kind of step, the microseconds of each net, by its name.
 Times = dict[str, dict[str, float]]
 
 
@@ -119,13 +119,13 @@ def table(commit: str, rounds: Sequence[Round]) -> list[str]:
             missed = "  missed" if ratio.low > wanted else ""
             lines.append(f"{net:24} {kind:8} {ratio!s:24} {noise!s:24} <= {wanted}{missed}")
     lines += ["", f"The median of the ratios of {len(rounds)} rounds, and its 95% interval."]
-    return [*lines, "missed: the whole interval lies above what is wanted."]
+    return [*lines, "missed: the whole interval lies above the bound that is wanted."]
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
     """The median of the first over the second, and its interval from one order statistic to another.
 
-    Each value lies below the true median with probability 1/2, so the number that do is binomial, whatever the
+    Each value lies below the true median with probability 1/2, so the number that do is binomial, for any
     distribution. The `rank`-th smallest and the `rank`-th largest are the narrowest that miss it at most one time in
     20, one time in 40 on each side.
     """

@@ -33,13 +33,13 @@ SMALLEST = {"float32": 1e-4, "float64": 1e-10}
 
 #: The runs that are searched for false alarms.
 CONFIGS = sorted((ROOT / "config").glob("*.yaml"))
-#: So many elements must be compared in the training of each config, in each dtype, with no false alarm.
+#: How many elements must be compared in the training of each config, in each dtype, with no false alarm.
 NUM_ELEMENTS = 10_000_000
 SEEDS = (0, 1, 2)
 #: Beside the config's own batch size. An odd one leaves a smaller last batch.
 BATCH_SIZES = (1, 7)
 
-#: And so many random nets, each trained for so many steps.
+#: How many random nets are trained, and for how many steps each.
 NUM_NETS, STEPS_OF_A_NET = 1_000, 400
 
 WIDTH = 80
@@ -51,7 +51,7 @@ def main(parts: Sequence[str] = ()) -> int:
     if unknown:
         print(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
         return 2
-    torch.set_num_threads(1)  # a dozen elements are done before another thread has heard of them
+    torch.set_num_threads(1)  # with a dozen elements, a second thread takes longer to start than the work
     passed = [PARTS[part]() for part in parts or PARTS]
     return 0 if all(passed) else 1
 
@@ -170,8 +170,9 @@ def _train(path: Path, dtype: str, tally: Tally) -> None:
 
 
 def _checked_steps(config: RunConfig) -> Iterator[tuple[int, int]]:
-    """Train without end, long past where the loss has settled and gradients are small differences of large numbers: of
-    each step how many elements were compared, and how many tensors were put down to rounding.
+    """For each step of a training without end, how many elements were compared, and how many tensors were beyond the
+    tolerance by rounding. It runs long after the loss has settled, where gradients are small differences of large
+    numbers.
     """
     split, model = load(config)
     trainer = Trainer(model, config.loss, config.optimizer(model), config.clip_grad_norm, config.lr_scheduler)

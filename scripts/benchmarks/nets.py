@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle, pairwise
 from typing import Any, NamedTuple
 
-import nn_manual  # noqa: F401 - before numpy, whose threads it tells to make room for torch's
+import nn_manual  # noqa: F401 - before numpy: it makes numpy's threads leave room for torch's
 
 # isort: split
 import numpy as np

@@ -1,4 +1,4 @@
-"""Training runs drawn at random, in which nothing is wrong: whatever the check says against one is a false alarm."""
+"""Training runs drawn at random, in which nothing is wrong: every mismatch that the check reports is a false alarm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nn_manual.running.trainer import Step
 #: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
 WIDTHS = (1, 2, 3, 5, 8, 16, 20)
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
-#: Few batches are learned by heart, until a loss of which no digit is left.
+#: A net learns few batches by heart, until the loss has no digit left.
 NUM_BATCHES = (1, 4, 16)
 LOSSES: tuple[Loss, ...] = tuple(examples(components(Loss)))
 #: The layers that fit behind any Linear, because they need no sizes.

@@ -18,10 +18,10 @@ import numpy as np
 
 ROUNDS = 15
 
-#: What is wanted: torch's time over ours, at least; and that of a checked step over (ours + torch), at most.
+#: The bounds that are wanted: torch's time over ours, at least; a checked step's over (ours + torch), at most.
 SPEEDUP = 1.3
 CHECKED_SMALL, CHECKED_LARGE = 2.0, 1.15
-#: A net of so many parameters is large: the check's own work is little beside the products'.
+#: A net of this many parameters is large: the check's own work is little beside the products'.
 LARGE = 500_000
 
 

@@ -93,7 +93,7 @@ def _computed(
 ) -> frozenset[str]:
     """The names of what a statement computes, or what is computed of what it stores; none where nothing is known.
 
-    Of the elements that a `return` returns, those count that are `touched`.
+    For a `return`, only the elements that are `touched` count.
     """
     if isinstance(statement, ast.If):
         return frozenset().union(*(_computed(tree, inner, returns, lambda _: True) for inner in statements(statement)))

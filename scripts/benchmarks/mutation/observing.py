@@ -91,7 +91,7 @@ def observe(tree: ast.Module, install: Callable[[ast.Module, dict[str, Any]], ob
 
 
 class _Watched(ast.NodeTransformer):
-    """Hands each of `nodes` through `observed(its index, its value)`."""
+    """Passes each of `nodes` through `observed(its index, its value)`."""
 
     def __init__(self, nodes: list[ast.expr]) -> None:
         self._indices = {id(node): index for index, node in enumerate(nodes)}

@@ -19,8 +19,8 @@ ERRORS = {"float32": (1e-2, 1e-4, 2e-5, 1e-5), "float64": (1e-2, 1e-10, 2e-12, 1
 
 
 class Smallest(NamedTuple):
-    """Of one tensor of one class: the smallest error of ERRORS that is caught wherever it can be made, and so is every
-    larger one; infinite where none is. `num_errors` were made.
+    """For one tensor of one class: the smallest of ERRORS that is always caught, as are all larger ones; infinite where
+    none is. `num_errors` were made.
     """
 
     owner: str

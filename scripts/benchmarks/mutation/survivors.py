@@ -20,7 +20,7 @@ MEAN_OF_MEANS = "only the sum over the batch is used, and the mean of all is the
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
-#: The proof, by the method, the line, and what became of the line. Of an `if` the line is its condition.
+#: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
     ("ReLU.forward", "output = np.maximum(input, 0)", "output = np.maximum(0, input)"): COMMUTES,
     ("ReLU.forward", "return (output, output)", "return (output, output * 1.001)"): SAME_SIGN,
