@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import Sequential, check_gradients
+from nn_manual import Sequential, check_gradients, cli, errors
 from nn_manual.check.catalogue.catalogue import UpstreamLoss
 
-BLOCKS = re.findall(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), re.DOTALL)
+README = Path("README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def run(block: str) -> dict[str, Any]:
@@ -48,3 +49,9 @@ def test_the_layer_shown_is_right_and_its_mistake_is_found() -> None:
     wrong = Sequential(run(without_square)["Squash"](), dtype="float64")
     report = check_gradients(wrong, UpstreamLoss(), input, grad_output)
     assert [failure.name for failure in report.failures] == ["0.grad_input"]
+
+
+def test_the_exit_statuses_are_those_of_the_errors_and_signals() -> None:
+    stated = {int(number) for number in re.findall(r"\b\d+\b", README.partition("Exit status:")[2].partition("\n\n")[0])}
+    of_errors = {error.exit_status for error in errors.NNManualError.__subclasses__()}
+    assert stated == {0, *of_errors, cli.INTERRUPTED, cli.TERMINATED}

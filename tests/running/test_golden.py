@@ -1,6 +1,6 @@
 """The loss curves of the files in config/, as they were when somebody last looked at them.
 
-After a change that is meant to move a curve: python tests/test_golden.py
+After a change that is meant to move a curve: python tests/running/test_golden.py
 """
 
 from __future__ import annotations
@@ -72,11 +72,14 @@ def test_curve(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_main_job(dtype: str, tmp_path: Path) -> None:
-    """config/digits.yaml to its end, every gradient of every step equal to torch's, and 97% right."""
+    """config/digits.yaml to its end, every gradient of every step equal to torch's, and 97% right. README says how many
+    tensors a step that is.
+    """
     summary = run(load_config(ROOT / "config" / "digits.yaml", [f"dtype={dtype}"]), tmp_path / "run")
     assert summary["validation_accuracy"] >= 0.97
     check = summary["gradient_check"]
     assert (check["steps"], check["tensors"], check["mismatches"]) == (460, 460 * 19, 0)
+    assert "19 tensors a step" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def record() -> None:
