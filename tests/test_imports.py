@@ -14,7 +14,7 @@ import nn_manual
 
 PACKAGE = Path(nn_manual.__file__).parent
 
-#: What each room of the package may import, itself apart: those before it, as far as they concern it. A room is a file
+#: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
 ARRAYS = {"errors", "arrays"}
 FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}

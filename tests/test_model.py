@@ -393,7 +393,7 @@ class Scale(Layer):
 
 
 def test_an_initializer_leaves_other_parameters_to_their_layer() -> None:
-    """It has no say about what isn't a bias and has fewer than two dimensions."""
+    """It leaves alone what isn't a bias and has fewer than two dimensions."""
     model = Sequential(Scale(), Linear(3, 2), Scale(), seed=1, initializer=Constant(0.5))
     for scale in (model.layers[0].param, model.layers[2].param):
         assert np.all((scale.weight >= 1) & (scale.weight < 2))

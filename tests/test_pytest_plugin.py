@@ -12,15 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import Linear, Sequential
 
 pytest_plugins = ["pytester"]
-
-# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
-torch.set_num_threads(1)
 
 PAGE = Path(__file__).parent.parent / "docs" / "pytest_plugin.md"
 LAYER, MARKED, DOMAIN, UNMARKED = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -39,14 +35,14 @@ def run(pytester: pytest.Pytester, layer: str, test: str, *arguments: str) -> py
 
 def without_rounding(line: str) -> str:
     """A line of a report without what another processor rounds differently: the errors of the tensors that agree and
-    the last digits of a value. Nor is the length of pytest's rules kept.
+    the last digits of a value. The length of pytest's rules is left out, too.
     """
     line = re.sub(r"^(\S+ +\S+) +\S+ +\S+ +(1\.0e-12) +\S+$", r"\1 \2", line.strip(" _"))
     return re.sub(r"\d+\.\d{9,}", lambda value: f"{float(value[0]):.9g}", line)
 
 
 def test_a_layer_of_a_model_stays_as_it_is(gradient_check: Callable[..., None]) -> None:
-    """It is a copy of it that is drawn anew and checked."""
+    """A copy of it is drawn anew and checked."""
     model = Sequential(Linear(3, 2), dtype="float64")
     before = model.param_arena.copy()
     for part in (model.layers[0], model):

@@ -52,6 +52,7 @@ def test_the_layer_shown_is_right_and_its_mistake_is_found() -> None:
 
 
 def test_the_exit_statuses_are_those_of_the_errors_and_signals() -> None:
-    stated = {int(number) for number in re.findall(r"\b\d+\b", README.partition("Exit status:")[2].partition("\n\n")[0])}
+    (sentence,) = re.findall(r"Exit status:.*?\n\n", README, re.DOTALL)
+    stated = {int(number) for number in re.findall(r"\d+", sentence)}
     of_errors = {error.exit_status for error in errors.NNManualError.__subclasses__()}
     assert stated == {0, *of_errors, cli.INTERRUPTED, cli.TERMINATED}

@@ -25,7 +25,7 @@ from nn_manual.registry import components
 
 SUBJECTS = {subject.owner: subject for subject in subjects()}
 
-#: So many mutants of each class are put on trial here, spread over all of them; `scripts/benchmark.py check mutants`
+#: How many mutants of each class are tried here, spread over all of them; `scripts/benchmark.py check mutants`
 #: takes all.
 NUM_SAMPLED = 12
 

@@ -171,7 +171,7 @@ def test_a_step_does_not_depend_on_what_was_compared_before() -> None:
 
 
 def test_a_parameter_that_lands_near_zero_has_the_rounding_of_where_it_came_from() -> None:
-    """param - lr * grad is 0 but for rounding, which torch, who rounds once, makes another than we, who round twice."""
+    """param - lr * grad is 0 up to rounding. torch rounds once and we round twice, so the two differ."""
     model = Sequential(Linear(1, 1, bias=False))
     optimizer = SGD(model)
     checker = GradientChecker(model, MSELoss(), optimizer)

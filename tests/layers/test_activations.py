@@ -13,7 +13,7 @@ def test_relu_at_its_kink_passes_nothing() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_relu_stops_what_is_not_finite(dtype: str) -> None:
-    """As torch does: where the output is 0 the gradient is 0, whatever comes from upstream."""
+    """As torch does: where the output is 0 the gradient is 0, for any upstream gradient."""
     _, saved = ReLU().forward(np.array([-1, 0, -0.0, 2, -2, 2, 3], dtype))
     grad_input = ReLU().backward(saved, np.array([np.inf, -np.inf, np.inf, np.inf, np.nan, np.nan, -5], dtype))
     assert grad_input.dtype == dtype

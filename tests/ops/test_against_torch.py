@@ -15,7 +15,7 @@ from nn_manual import ops
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.operations import torch_gradients, torch_reference
 
-#: Of the largest magnitude; what correct formulas meet with a hundredfold margin.
+#: A fraction of the largest magnitude; correct formulas meet it with a hundredfold margin.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
 
 Drawn = tuple[tuple[Shape, ...], dict[str, Any]]

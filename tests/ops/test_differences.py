@@ -61,7 +61,7 @@ def test_a_kink_has_a_slope_on_each_side(function: Callable[[float], float], val
 
 
 def test_values_that_jump_in_opposite_directions_leave_their_choice() -> None:
-    """Of abs(x) - abs(x): each may have any slope from -1 to 1, whatever the other has."""
+    """Of abs(x) - abs(x): each may have any slope from -1 to 1, independent of the other."""
     found = slope(lambda x: np.array([abs(x), abs(x), x]), 0.0, np.array([2.0, -1.0, 1.0]))
     assert found.value == pytest.approx(1.0)
     assert found.jump == pytest.approx(6.0)

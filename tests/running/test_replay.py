@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from problems import problem_and_place
 from runs import CONFIG, names, write_config
 
@@ -27,9 +26,6 @@ from nn_manual.running.bundle import read_bundle, versions
 from nn_manual.running.replay import replay
 from nn_manual.running.run import run
 from nn_manual.running.sources import sources_of
-
-# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
-torch.set_num_threads(1)
 
 EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
 

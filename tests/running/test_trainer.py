@@ -178,7 +178,7 @@ class TestNotFinite:
 
     @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
     def test_the_last_step_of_an_epoch(self) -> None:
-        # The loss and the gradient are finite: only the step overflows, and no later loss could tell.
+        # The loss and the gradient are finite: only the step overflows, and no later loss could show it.
         model = Sequential(Linear(2, 1))
         trainer = Trainer(model, MSELoss(), SGD(model, lr=1e38), check_every=0)
         data = Examples(np.full((2, 2), 1e3, np.float32), np.ones((2, 1), np.float32))

@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.kinds import KINDS
 
-# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
-torch.set_num_threads(1)
-
-#: Of the largest magnitude, by dtype: what correct formulas meet with a hundredfold margin on the small shapes here.
+#: Fractions of the largest magnitude, by dtype: correct formulas meet them with a hundredfold margin on small shapes.
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
 
 def frozen(array: Array) -> Array:

@@ -161,7 +161,7 @@ KERNELS = {
 
 
 def as_autograd(kernel: Kernel) -> type[torch.autograd.Function]:
-    """The kernel as its author would hand it to torch."""
+    """The kernel as its author would pass it to torch."""
 
     class Wrapped(torch.autograd.Function):
         @staticmethod

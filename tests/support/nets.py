@@ -6,14 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from benchmarks.mutation import replacing
 
 from nn_manual import Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
-
-# Handing a dozen elements to other threads takes torch a hundred times as long as working on them.
-torch.set_num_threads(1)
 
 Change = Callable[[Array], Array]
 
@@ -35,7 +31,7 @@ def break_gradient(part: Any, name: str, change: Change) -> None:
 
 
 def replace_method(part: Any, method: str, replacement: Callable[..., Any]) -> None:
-    """Replace a method of one object: `replacement` is handed the right one first."""
+    """Replace a method of one object: `replacement` gets the right one as its first argument."""
     right = getattr(type(part), method)
 
     def replaced(self: Any, *arguments: Any) -> Any:

@@ -193,7 +193,7 @@ FORMULAS: dict[str, Formulas] = {
         largest,
         largest_backward,
         [lambda input, grad: {"input": grad * np.full_like(input, 1 / input.shape[-1])}],
-        num_outputs=lambda features: 1,  # noqa: ARG005 - whatever there are
+        num_outputs=lambda features: 1,  # noqa: ARG005 - one output for any features
     ),
     "Elu": elementwise(
         lambda input: np.where(input > 0, input, np.expm1(np.minimum(input, 0))),

@@ -1,4 +1,4 @@
-"""Our layers inside torch's models, held against torch's own gradcheck and torch.nn."""
+"""Our layers inside torch's models, compared with torch's own gradcheck and torch.nn."""
 
 from __future__ import annotations
 

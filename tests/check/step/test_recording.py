@@ -1,4 +1,4 @@
-"""The recording sees the very arrays, whatever stands for a method, and leaves no trace."""
+"""The recording sees the very arrays, also where something else takes a method's place, and leaves no trace."""
 
 from __future__ import annotations
 

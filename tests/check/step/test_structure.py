@@ -1,4 +1,4 @@
-"""A Sequential that is broken is caught and named; so is a layer that returns what it must not, or raises."""
+"""A broken Sequential is caught and named, and a layer that raises or returns what it must not."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from nn_manual.optim import CosineAnnealingLR, StepLR
 
 
 def test_a_step_starts_from_what_it_is_given() -> None:
-    """The same step again gives the same, whatever was stepped in between."""
+    """The same step again gives the same, after any other steps in between."""
     model = Sequential(Linear(2, 3), dtype="float64")
     optimizer = SGD(model, lr=0.5, momentum=0.9, dampening=0.5)
     twin = OptimizerTwin(optimizer, 3, model.dtype)

@@ -192,7 +192,7 @@ class Largest(Layer):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
-    """Whatever rounding moves breaks the ties, and changes the gradient by as much as a wrong formula does."""
+    """A tie that rounding moves breaks, and changes the gradient by as much as a wrong formula does."""
     for shares in (True, False):
         model = Sequential(Linear(3, 4), Largest(shares), Linear(1, 2), dtype=dtype)
         model.layers[0].param.weight[1] = model.layers[0].param.weight[0]

@@ -205,7 +205,7 @@ class Centered(Layer):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_what_is_compared_with_central_differences_is_compared_as_a_whole(seed: int) -> None:
-    """They don't round as float32 does, so nothing tells what rounding amounts to in a part that cancels."""
+    """They don't round as float32 does, so nothing shows what rounding amounts to in a part that cancels."""
     generator = np.random.default_rng(seed)
     input, grad_output = (draw("scattered", (4, 3), "float32", generator) for _ in range(2))
     report = check_gradients(Sequential(Centered()), UpstreamLoss(), input, grad_output)

@@ -84,7 +84,7 @@ def test_80_columns_with_long_names_and_shapes() -> None:
     assert max(map(len, str(report).splitlines())) <= WIDTH
 
 
-def test_a_passing_report_counts_and_tells_the_worst() -> None:
+def test_a_passing_report_counts_and_names_the_worst() -> None:
     report = check_gradients(net(), CrossEntropyLoss(), batch()[0], np.array([0, 3, 1, 1]))
     assert report.worst is not None
     assert str(report).startswith(

@@ -127,7 +127,7 @@ def test_an_upstream_gradient_of_ones_proves_nothing(value: float) -> None:
 
 @dataclass(eq=False)
 class SharesItsOutput(Tanh):
-    """Its reference hands out our own array."""
+    """Its reference returns our own array."""
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         self.output, saved = super().forward(input)
