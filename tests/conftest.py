@@ -1,8 +1,20 @@
-"""Before numpy and torch are imported, here and in the processes that tests start."""
+"""What every test needs: one thread, set before numpy and torch are imported, and no modules of another test."""
 
 import os
+import sys
+from collections.abc import Iterator
+
+import pytest
 
 # A step alternates between numpy's threads and torch's. With a test on every core they only wait for one another:
 # twenty times as long as one thread takes, measured with two workers on two cores. For torch, giving a dozen elements
 # to other threads takes a hundred times as long as the work on them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True)
+def _forget_modules_of_users() -> Iterator[None]:
+    """Each test writes its own my_layers.py: the next one must not find what this one imported."""
+    yield
+    for name in [name for name in sys.modules if name.startswith(("my_", "mine"))]:
+        del sys.modules[name]

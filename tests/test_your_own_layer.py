@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +16,11 @@ SENTENCE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The two files, in the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("my_layers.py").write_text(LAYER)
     Path("swish.yaml").write_text(CONFIG)
-    yield
-    sys.modules.pop("my_layers", None)
 
 
 def test_the_layer_trains_checked() -> None:

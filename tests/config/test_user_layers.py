@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -111,13 +110,10 @@ def with_layer(layer: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def modules(tmp_path: Path) -> Iterator[None]:
-    """my_layers.py and what it imports; what a test imports is forgotten after it."""
+def modules(tmp_path: Path) -> None:
+    """my_layers.py and what it imports."""
     (tmp_path / "my_layers.py").write_text(MY_LAYERS)
     (tmp_path / "my_formulas.py").write_text(MY_FORMULAS)
-    yield
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("my_layers", "my_formulas", "mine")]:
-        del sys.modules[name]
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ class Forgetful(Layer):
 
 @pytest.mark.parametrize("wrong_in", ["forward", "backward"])
 def test_a_fault_that_depends_on_what_a_layer_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong_in: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong_in: str
 ) -> None:
     """The fifth call is wrong, and in the replay it is the first."""
     text = STATEFUL
@@ -273,7 +273,6 @@ def test_a_fault_that_depends_on_what_a_layer_keeps(
     (bundle,) = (tmp_path / "run").glob("mismatch-step-*")
     assert main(["check", "--replay", str(bundle)]) == 6
     assert "does a layer keep a state of its own between steps?" in capsys.readouterr().err
-    monkeypatch.delitem(sys.modules, "my_layers")
 
 
 def test_another_step_than_the_recorded_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

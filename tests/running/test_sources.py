@@ -64,5 +64,3 @@ def test_the_users_own_and_all_that_they_import_from_their_folder(tmp_path: Path
     (folder / changed).write_text((folder / changed).read_text() + "# corrected\n")
     after = sources_of(load_config(write_config(tmp_path, config)))
     assert {name for name in before if after[name] != before[name]} == {changed.removesuffix(".py").replace("/", ".")}
-    for name in [name for name in sys.modules if name.startswith("my_")]:
-        del sys.modules[name]
