@@ -101,6 +101,11 @@ class Sequential(Layer):
             for name, shape in layer.parameter_shapes().items()
         }
 
+    @property
+    def num_parameters(self) -> int:
+        """Number of scalars in the parameters of all layers. Raises TypeError for a layer's shapes that are none."""
+        return sum(layer.num_parameters for layer in self.layers)
+
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape after the last layer; ValueError where one doesn't fit the one before it."""
         for layer in self.layers:

@@ -102,8 +102,15 @@ class Layer(ABC):
 
     @property
     def num_parameters(self) -> int:
-        """Number of scalars in all parameters together."""
-        return sum(size_of(shape) for shape in self.parameter_shapes().values())
+        """Number of scalars in all parameters together. Raises TypeError for shapes that are none, as (3) for (3,)."""
+        shapes = self.parameter_shapes()
+        try:
+            return sum(size_of(shape) for shape in shapes.values())
+        except (TypeError, AttributeError) as error:
+            raise TypeError(
+                f"{type(self).__name__}.parameter_shapes must return a dict of tuples such as {{'weight': (3,)}}, "
+                f"not {shapes!r}"
+            ) from error
 
     def bind(self, param: Array, grad: Array) -> None:
         """Carve `self.param` and `self.grad` out of two flat vectors of `num_parameters` elements."""

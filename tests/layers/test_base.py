@@ -62,3 +62,13 @@ def test_no_domain(domain: Any) -> None:
     with pytest.raises(ValueError, match=r"^Log\.domain is \"real\", .* or a pair \(low, high\) .*, not ") as caught:
         type("Log", (Scale,), {"domain": domain})
     assert str(caught.value).endswith(f"not {domain!r}")
+
+
+@pytest.mark.parametrize("shapes", [{"weight": 3}, [("weight", (3,))], None])
+def test_parameter_shapes_that_are_none(shapes: Any) -> None:
+    class Scale3(Scale):
+        def parameter_shapes(self) -> dict[str, Shape]:
+            return shapes  # type: ignore[no-any-return]
+
+    with pytest.raises(TypeError, match=r"^Scale3\.parameter_shapes must return a dict of tuples such as .*, not "):
+        Sequential(Scale3())

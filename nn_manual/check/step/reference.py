@@ -119,6 +119,11 @@ def _run(
     if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
         if input._version != version:
             raise CannotCompare(f"{label}: {counterpart.name} writes into its input")
+        if input.requires_grad and not output.requires_grad:
+            raise CannotCompare(
+                f"{label}: {counterpart.name} returned a tensor that autograd can't follow back to the input: "
+                "it was detached, or made without torch"
+            )
         return output
     raise CannotCompare(
         f"{label}: {counterpart.name} returned {_described(output)}, forward {_described(ours)}{counterpart.advice}"

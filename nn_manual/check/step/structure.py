@@ -105,7 +105,10 @@ def _wrong(what: str, array: object, shape: Shape, dtype: np.dtype[Any]) -> str:
 
 def _check_output(calls: LayerCalls, dtype: np.dtype[Any]) -> None:
     assert calls.input is not None
-    shape = calls.layer.output_shape(calls.input.shape)
+    try:
+        shape = calls.layer.output_shape(calls.input.shape)
+    except Exception as error:  # a user's own may raise anything; the package's own fit, or forward had raised
+        raise calls.fault("output_shape", f"output_shape raised {type(error).__name__}: {error}") from error
     if wrong := _wrong("the output", calls.output, shape, dtype):
         if replaced := calls.replaced():  # by an array of another dtype or shape
             raise calls.fault("reset_parameters", replaced)

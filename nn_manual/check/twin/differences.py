@@ -162,7 +162,8 @@ class _Function(torch.autograd.Function):
     def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         needed = [i for i, needs in enumerate(context.needs_input_grad[3:]) if needs]
         found = differences(_quietly(context.function), context.operands, needed, grad_output.double().numpy())
-        grads = {i: torch.from_numpy(context.judge(i, found[i])).to(grad_output.dtype) for i in needed}
+        # Ours may be a view that torch can't take: reversed, or broadcast and read-only.
+        grads = {i: torch.from_numpy(np.array(context.judge(i, found[i]))).to(grad_output.dtype) for i in needed}
         return None, None, None, *(grads.get(i) for i in range(len(context.operands)))
 
 

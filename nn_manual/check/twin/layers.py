@@ -74,6 +74,8 @@ def counterpart_of(layer: Layer) -> Counterpart:
         return Counterpart(Source.REFERENCE, Source.REFERENCE.value)
     named = hasattr(layer, "torch_class")
     name = getattr(layer, "torch_class", type(layer).__name__)
+    if name is not None and not isinstance(name, str):
+        raise Misfit(f"its torch_class is {name!r}, it must be the name of a class of torch.nn, or None")
     if name is None or not (named or hasattr(torch.nn, name)):
         return Counterpart(Source.FORWARD, Source.FORWARD.value)
     try:
@@ -90,10 +92,10 @@ def layer_function(
     """torch's version of a layer, using `parameters`, in `dtype`."""
     try:
         counterpart = counterpart_of(layer)
+        if counterpart.source is Source.FORWARD:
+            return ByDifferences(_forward_in_float64(layer), parameters.values(), dtype)
     except Misfit as misfit:
         return _raising(misfit)
-    if counterpart.source is Source.FORWARD:
-        return ByDifferences(_forward_in_float64(layer), parameters.values(), dtype)
     if counterpart.module is None:
         return _own_reference(layer, parameters)
     module = counterpart.module
@@ -157,8 +159,13 @@ def _own_reference(layer: Any, parameters: Mapping[str, torch.Tensor]) -> Functi
 
 
 def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
-    """The layer's forward as a function of its parameters and its input, all float64."""
-    double = copy.deepcopy(layer)
+    """The layer's forward as a function of its parameters and its input, all float64. Raises Misfit for a layer that
+    can't be copied.
+    """
+    try:
+        double = copy.deepcopy(layer)
+    except Exception as error:  # a layer may hold anything
+        raise Misfit(f"it can't be copied, which the check needs: {type(error).__name__}: {error}") from error
     param = np.empty(layer.num_parameters)
     double.bind(param, np.empty_like(param))
 

@@ -32,7 +32,8 @@ def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None
       grad_output or what it saved;
     - differs from one run to the next;
     - returns what it overwrites when it runs again, or keeps on itself what must travel in `saved`;
-    - writes other gradients in backward_parameters than in backward.
+    - writes other gradients in backward_parameters than in backward;
+    - has a kink_distance that isn't an array of the input's shape.
     """
     assert input is not None  # check_structure has seen it
     for calls, quantity in zip(recording.layers, plan.forward, strict=False):  # the last is the loss
@@ -100,6 +101,9 @@ class _LayerRuns:
         if type(self.layer).backward_parameters is not Layer.backward_parameters:
             self._check_backward_parameters(grads, saved)
             self._check_kept(kept, "backward_parameters", "backward_parameters wrote into")
+        if hasattr(self.layer, "kink_distance"):  # the diagnosis of a wrong gradient relies on it
+            self._check_kink_distance(example.input)
+            self._check_kept(kept, "kink_distance", "kink_distance wrote into")
         return output
 
     def _run(self, method: str, *arguments: Any) -> Any:
@@ -162,6 +166,13 @@ class _LayerRuns:
         if different := self._different({name: grads[name] for name in written}, written):
             text = f"backward_parameters and backward write different values into {different.replace('_', '.', 1)}"
             raise self.calls.fault("backward_parameters", text)
+
+    def _check_kink_distance(self, input: Array) -> None:
+        distance = self._run("kink_distance", input)
+        if not (isinstance(distance, np.ndarray) and distance.shape == input.shape):
+            described = f"shape {distance.shape}" if isinstance(distance, np.ndarray) else type(distance).__name__
+            text = f"kink_distance returned {described}, it must return an array of the input's shape {input.shape}"
+            raise self.calls.fault("kink_distance", text)
 
     def _different(self, first: dict[str, Array], again: dict[str, Array]) -> str:
         """The name of the first array that differs, or nothing."""

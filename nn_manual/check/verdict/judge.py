@@ -176,6 +176,7 @@ class Judge:
             self._plans_in_float64[input.shape] = Plan(model, self.loss, input.shape, input_grad=self.input_grad)
         plan = self._plans_in_float64[input.shape]
         np.copyto(twin.param, model.param_arena)
+        model.grad_arena.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
         with Recording(model, self.loss) as recorded:
             run_step(model, self.loss, input, target, input_grad=self.input_grad)
         check_structure(recorded, plan)

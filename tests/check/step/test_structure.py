@@ -12,7 +12,7 @@ from nets import batch, net, replace_method
 from problems import problem_and_place
 
 from nn_manual import SGD, GradientChecker, GradientMismatch, Layer, Linear, MSELoss, Sequential, check_gradients
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 
 
 def forward(model: Sequential, input: Array, order: list[int]) -> tuple[Array, list[Any]]:
@@ -254,3 +254,16 @@ def test_a_forgotten_output_shape_is_named(after: list[Layer]) -> None:
         "1 (Halve): forward made (4, 2) of (4, 4), and Halve has the default output_shape, which says that the shape "
         "stays as it is: override output_shape"
     )
+
+
+class RaisesInOutputShape(Halve):
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return (input_shape[0], input_shape[2] // 2)
+
+
+def test_an_output_shape_that_raises_is_named() -> None:
+    model = Sequential(Linear(3, 4), RaisesInOutputShape())
+    report = check_gradients(model, MSELoss(), batch()[0], np.zeros((4, 2), np.float32))
+    problem, file, line = problem_and_place(report)
+    assert (file, line) == (Path(__file__), RaisesInOutputShape.output_shape.__code__.co_firstlineno)
+    assert problem == "1 (RaisesInOutputShape): output_shape raised IndexError: tuple index out of range"

@@ -54,6 +54,7 @@ REFERENCES: dict[str, tuple[Any, str]] = {
     "dtype": (lambda input: 2 * input.float(), "a float32 tensor of shape (5, 4), forward a float64 tensor"),
     "nothing": (lambda input: None, "its own reference returned NoneType"),  # noqa: ARG005 - a reference's signature
     "writes": (writes, "its own reference writes into its input"),
+    "detached": (lambda input: 2 * input.detach(), "a tensor that autograd can't follow back to the input"),
 }
 
 
@@ -191,6 +192,14 @@ def test_a_torch_class_that_does_not_fit_is_an_error(torch_class: str, words: st
     problem = report_of(renamed("Mine", torch_class=torch_class)(4)).problem
     assert problem is not None
     assert problem.startswith(f"2 (Mine): its torch_class doesn't fit: {words}")
+
+
+@pytest.mark.parametrize("torch_class", [3, torch.nn.Identity])
+def test_a_torch_class_that_is_no_name_is_an_error(torch_class: Any) -> None:
+    problem = report_of(renamed("Mine", torch_class=torch_class)(4)).problem
+    assert problem == (
+        f"2 (Mine): its torch_class is {torch_class!r}, it must be the name of a class of torch.nn, or None"
+    )
 
 
 @pytest.mark.parametrize("name", ["LSTMCell", "SyncBatchNorm", "Dropout", "RReLU", "Softmax2d"])

@@ -370,11 +370,55 @@ class Locked(Cube):
         return input**3
 
 
-def test_a_layer_that_cannot_be_copied_is_named() -> None:
-    report = check_gradients(Sequential(Linear(3, 4), Locked()), MSELoss(), *batch())
+class LockedWithoutReference(Cube):
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+@pytest.mark.parametrize("layer_class", [Locked, LockedWithoutReference])
+def test_a_layer_that_cannot_be_copied_is_named(layer_class: type[Layer]) -> None:
+    report = check_gradients(Sequential(Linear(3, 4), layer_class()), MSELoss(), *batch())
     assert report.problem == (
-        "1 (Locked) can't be copied, which the check needs: TypeError: cannot pickle '_thread.lock' object"
+        f"1 ({layer_class.__name__}) can't be copied, which the check needs: "
+        "TypeError: cannot pickle '_thread.lock' object"
     )
+
+
+class KinkDistanceRaises(Cube):
+    def kink_distance(self, input: Array) -> Any:
+        return input.nothing  # type: ignore[attr-defined]
+
+
+class KinkDistanceIsANumber(KinkDistanceRaises):
+    def kink_distance(self, input: Array) -> Any:  # noqa: ARG002
+        return 1
+
+
+class KinkDistanceOfRows(KinkDistanceRaises):
+    def kink_distance(self, input: Array) -> Any:
+        return np.abs(input).min(axis=1)
+
+
+class KinkDistanceWrites(KinkDistanceRaises):
+    def kink_distance(self, input: Array) -> Any:
+        return np.abs(input, out=input)
+
+
+@pytest.mark.parametrize(
+    ("layer_class", "words"),
+    [
+        (KinkDistanceRaises, "on a copy of the layer, kink_distance raised AttributeError: "),
+        (KinkDistanceIsANumber, "kink_distance returned int, it must return an array of the input's shape (4, 4)"),
+        (KinkDistanceOfRows, "kink_distance returned shape (4,), it must return an array of the input's shape (4, 4)"),
+        (KinkDistanceWrites, "kink_distance wrote into its input"),
+    ],
+)
+def test_a_wrong_kink_distance_is_named(layer_class: type[Layer], words: str) -> None:
+    report = check_gradients(Sequential(Linear(3, 4), layer_class(), Linear(4, 4)), MSELoss(), *batch())
+    problem, file, _ = problem_and_place(report)
+    assert problem is not None
+    assert problem.startswith(f"1 ({layer_class.__name__}): {words}")
+    assert file == Path(__file__)
 
 
 class Flip(Layer):
@@ -448,7 +492,24 @@ class RunsForwardAgain(ReadOnly):
         return grad_input
 
 
-@pytest.mark.parametrize("layer_class", [Flip, ReadOnly, ColumnMajor, Spread, PassesOn, RunsForwardAgain])
+UNUSUAL = (Flip, ReadOnly, ColumnMajor, Spread, PassesOn, RunsForwardAgain)
+
+
+@pytest.mark.parametrize("layer_class", UNUSUAL)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_without_a_reference_it_passes_too(layer_class: type[Layer], dtype: str) -> None:
+    class WithoutReference(layer_class):  # type: ignore[misc, valid-type]
+        @property
+        def reference(self) -> Any:
+            raise AttributeError("reference")
+
+    model = Sequential(Linear(3, 4), WithoutReference(), Linear(4, 4), dtype=dtype)
+    report = check_gradients(model, MSELoss(), *batch(dtype))
+    assert report.passed, str(report)
+    assert "WithoutReference) is compared with its own forward" in str(report)
+
+
+@pytest.mark.parametrize("layer_class", UNUSUAL)
 @pytest.mark.parametrize("batch_size", [4, LARGE // 4])
 def test_a_layer_that_is_right_but_unusual_passes(layer_class: type[Layer], batch_size: int) -> None:
     generator = np.random.default_rng(0)

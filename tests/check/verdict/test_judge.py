@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from nets import batch, break_gradient, net, replace_method
 
-from nn_manual import SGD, GradientMismatch, Linear, MSELoss, NotFiniteError, Sequential, Trainer, check_gradients
-from nn_manual.arrays import DTYPES, Array
+from nn_manual import SGD, GradientMismatch, Linear, MSELoss, NotFiniteError, Sequential, Tanh, Trainer, check_gradients
+from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.verdict.report import StepCheck
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -41,6 +42,23 @@ def test_a_loss_that_gives_nan_where_torch_has_a_number_is_wrong() -> None:
     replace_method(loss, "forward", lambda right, *a: (np.float32(np.nan), right(*a)[1]))
     with pytest.raises(GradientMismatch, match="wrong first in loss: loss"):
         Trainer(model, loss, SGD(model)).train_step(*batch())
+
+
+@each_dtype
+def test_a_gradient_that_is_zero_and_never_written_is_wrong(dtype: str) -> None:
+    """Of a parameter that forward doesn't use: the arena of the model in float64 must not lend it its zeros."""
+
+    class HasASpare(Tanh):
+        def parameter_shapes(self) -> dict[str, Shape]:
+            return {"spare": (3,)}
+
+        def reference(self, input: torch.Tensor, spare: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(input) + 0 * spare.sum()
+
+    report = check_gradients(Sequential(Linear(3, 4), HasASpare(), dtype=dtype), MSELoss(), *batch(dtype))
+    assert report.failures[0].name == "1.grad_spare"
+    assert report.not_finite is None
+    assert report.diagnosis.endswith("it was never written, or added to what was there")
 
 
 def test_a_value_that_only_float32_can_not_hold_is_no_wrong_formula() -> None:
