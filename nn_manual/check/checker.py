@@ -47,8 +47,8 @@ class GradientChecker:
 
     torch then repeats the step, anchored at what we computed: each layer forward and backward at the recorded
     activations, clipping and the optimizer on our gradients. `input_grad` says that the step computes the gradient
-    of the model's input (`model.backward`), and not only its parameters' (`model.backward_parameters`); `max_norm`,
-    that it clips by it. Raises ValueError where there is nothing to check.
+    of the model's input (`model.backward`), and not only its parameters' (`model.backward_parameters`). `max_norm` is
+    the norm that the step clips to, or None. Raises ValueError where there is nothing to check.
     """
 
     def __init__(

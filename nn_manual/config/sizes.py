@@ -1,4 +1,4 @@
-"""Do the layers, the loss and the data fit each other? Asked of the layers and the loss themselves."""
+"""Whether the layers, the loss and the data fit each other, by what the layers and the loss themselves say."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Fit:
     def loss(
         self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None
     ) -> None:
-        """Is the loss one for `target`, that of one example, and does the model put out one value a class?"""
+        """Check that the loss takes `target`, that of one example, and that the model puts out one value a class."""
         if num_classes is None:
             data, shape, dtype = f"targets of shape {target.shape[1:]}", (1, *output_shape[1:]), target.dtype
         else:

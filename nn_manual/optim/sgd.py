@@ -19,7 +19,7 @@ class SGD(Optimizer):
         direction       = direction + momentum * momentum_buffer  if nesterov  else  momentum_buffer
         param           = param - lr * direction
 
-    (the lines of the momentum_buffer only where momentum is not 0). Source: the algorithm in torch.optim.SGD's
+    (the lines of the momentum_buffer apply where momentum is not 0). Source: the algorithm in torch.optim.SGD's
     documentation; nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
     """
 

@@ -93,7 +93,7 @@ class Trainer:
         return float(value)
 
     def train_step(self, input: Array, target: Array) -> Step:
-        """`step`, checked when its turn has come."""
+        """`step`, checked if it is a `check_every`-th one."""
         self.num_steps += 1
         checker = self.checker if self.check_every and self.num_steps % self.check_every == 0 else None
         try:

@@ -119,7 +119,7 @@ def residual(input: Array, weight: Array, bias: Array) -> tuple[Array, Any]:
     return input + np.maximum(hidden, 0), (input, hidden)
 
 
-def residual_backward(saved: Any, grad: Array, weight: Array, bias: Array, skip: float = 1) -> dict[str, Array]:  # noqa: ARG001 - all are handed over
+def residual_backward(saved: Any, grad: Array, weight: Array, bias: Array, skip: float = 1) -> dict[str, Array]:  # noqa: ARG001 - it gets all parameters
     input, hidden = saved
     grad_hidden = grad * (hidden > 0)
     grad_input = skip * grad + grad_hidden @ weight.T
