@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.tolerances": ARRAYS,
     "check.comparison": ARRAYS | {"check.tolerances"},
     "check.kinds": ARRAYS | {"layers"},
-    "check.twin": TRAINING | {"check.comparison"},
+    "check.twin": COMPARING,
     "check.step": COMPARING | {"check.twin"},
     "check.verdict": COMPARING | {"check.twin", "check.step"},
     "check.update": JUDGING,

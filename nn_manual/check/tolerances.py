@@ -28,6 +28,15 @@ OWN_FORWARD = 1e-3
 #: half an eps (6e-8 and 1.1e-16), and a momentum that carries the roundings of the steps before it along.
 UPDATE = {"float32": 1e-6, "float64": 1e-13}
 
+#: How far a central difference may be off, as a fraction of the gradient's largest magnitude. It is accurate to about
+#: 1e-10 of the answer (see `numerical_gradient`); an answer may be a hundred times its gradient. For a complex step,
+#: and for torch, the tolerance is SUM_OF_PRODUCTS.
+OPERATION_DIFFERENCES = 1e-8
+
+#: Differences that are zero within their error count as zero if they are at most this fraction of the terms that add up
+#: to them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
+NEGLIGIBLE = 1e-10
+
 #: The learning rate: closed form against torch's recursion, Python floats both; rounding grows with the epochs.
 LEARNING_RATE = 1e-12
 
@@ -35,6 +44,18 @@ LEARNING_RATE = 1e-12
 #: the nets in config/; longer sums get proportionally more.
 REDUCTION_LENGTH = 1024
 
+#: A correct value may be this many times the measured effect away: of the few random moves none may have been as
+#: unlucky as the roundings that the step made. In a quarter of a million steps of random nets 10 were too few for one
+#: gradient of 20 elements. A wrong formula is off by many orders of magnitude more in float64.
+MARGIN = 30
+
+#: An explanation holds where it leaves less than this of the largest magnitude. Ten times the tolerance that a correct
+#: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
+EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}
+
+#: It doesn't hold either where it leaves more than this of the worst difference: by the bound above, anything would
+#: explain a difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
+UNEXPLAINED = 0.1
 
 #: From this fraction of the norm on, a tolerance proves nothing: a value of half the size passes.
 MEANINGLESS = 0.5

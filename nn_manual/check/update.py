@@ -18,11 +18,10 @@ import torch
 from nn_manual.arrays import Array, blocks, carve, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import LEARNING_RATE
+from nn_manual.check.tolerances import LEARNING_RATE, MARGIN
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin, SchedulerTwin
 from nn_manual.check.verdict.arbiter import (
-    MARGIN,
     NUM_PERTURBATIONS,
     distance,
     eps_of,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,13 @@ class Optimizer(ABC):
     lr: float
     num_steps: int
     vectors: dict[str, Array]
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Keyword arguments, each with which the catalogue checks the class: together they use each line of its
+        formula, and each pair of lines that could interfere.
+        """
+        return [{}]
 
     def remember(self, *names: str) -> None:
         """Start at step 0 with a vector of zeros for each name. A constructor calls this."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from nn_manual.model import Sequential
 from nn_manual.optim.base import Optimizer
@@ -38,6 +39,20 @@ class SGD(Optimizer):
         if self.nesterov and (self.momentum == 0 or self.dampening != 0):
             raise ValueError("nesterov needs a momentum above 0 and a dampening of 0")
         self.remember(*(["momentum_buffer"] if self.momentum else []))
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Momentum with and without each of what changes it, weight decay, and everything at once."""
+        return [
+            {},
+            {"momentum": 0.9},
+            {"momentum": 0.9, "dampening": 0.5},
+            {"dampening": 0.5},
+            {"momentum": 0.9, "nesterov": True},
+            {"weight_decay": 0.1},
+            {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
+            {"momentum": 0.5, "dampening": 0.1, "weight_decay": 0.01, "maximize": True},
+        ]
 
     def move(self, block: slice) -> None:
         """The formulas, on one block."""

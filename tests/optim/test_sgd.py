@@ -180,3 +180,12 @@ def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], messa
         optimizer.load_state({name: value for name, value in state.items() if value is not None})
     assert optimizer.num_steps == 0
     assert not optimizer.vectors["momentum_buffer"].any()
+
+
+def test_the_examples_use_every_setting_with_and_without_momentum() -> None:
+    examples = SGD.examples()
+    fields = {"momentum", "dampening", "weight_decay", "nesterov", "maximize"}
+    assert set().union(*examples) == fields
+    assert {} in examples
+    for example in examples:
+        SGD(Sequential(), **example)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
@@ -23,20 +24,11 @@ from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD
+from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
 
-#: Hyperparameters that together use each line of SGD's formula, and each pair of lines that could interfere.
-SGD_SETTINGS: dict[str, dict[str, Any]] = {
-    "SGD": {},
-    "SGD, momentum": {"momentum": 0.9},
-    "SGD, momentum, dampening": {"momentum": 0.9, "dampening": 0.5},
-    "SGD, dampening without momentum": {"dampening": 0.5},
-    "SGD, nesterov": {"momentum": 0.9, "nesterov": True},
-    "SGD, weight_decay": {"weight_decay": 0.1},
-    "SGD, nesterov, weight_decay": {"momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
-    "SGD, maximize and all others": {"maximize": True, "momentum": 0.5, "dampening": 0.1, "weight_decay": 0.01},
-}
+#: Characters of an optimizer's settings, for which a row of 80 columns has room.
+WIDEST = 38
 
 
 @dataclass(eq=False)
@@ -117,8 +109,11 @@ def catalogue(seed: int = 0) -> CatalogueReport:
             entries.append(entry(label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
         for loss in examples(components(Loss)):
             entries.append(entry(label(loss), dtype, loss_cases(loss, dtype, seed)))
-        for name, settings in SGD_SETTINGS.items():
-            entries.append(entry(name, dtype, sgd_cases(settings, dtype, seed)))
+        for optimizer_class in components(Optimizer).values():
+            for settings in optimizer_class.examples():
+                name = f"{optimizer_class.__name__}({', '.join(settings)})"
+                name = textwrap.shorten(name, WIDEST, placeholder=" ...)")
+                entries.append(entry(name, dtype, optimizer_cases(optimizer_class, settings, dtype, seed)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
 
 
@@ -177,7 +172,9 @@ def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
         yield _case(description, check_gradients(model, loss, prediction, target))
 
 
-def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_class: type[SGD] = SGD) -> Iterator[Case]:
+def optimizer_cases(
+    optimizer_class: type[Optimizer], settings: Mapping[str, Any], dtype: str, seed: int
+) -> Iterator[Case]:
     """Ten steps of a small net for each kind of input: every tensor of each, the updated parameters among them.
 
     Scattered inputs are left out: they make the net diverge, and add nothing to what an optimizer can get wrong.
@@ -185,7 +182,7 @@ def sgd_cases(settings: Mapping[str, Any], dtype: str, seed: int, optimizer_clas
     generator = np.random.default_rng(seed)
     for kind in (kind for kind in KINDS if kind != "scattered"):
         model, loss = Sequential(Linear(3, 4), Tanh(), Linear(4, 2), seed=seed, dtype=dtype), MSELoss()
-        optimizer = optimizer_class(model, lr=0.1, **settings)
+        optimizer = optimizer_class(model, lr=0.1, **settings)  # type: ignore[call-arg]  # a dataclass with these fields
         checker = GradientChecker(model, loss, optimizer)
         for step in range(1, 11):
             input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)

@@ -14,13 +14,8 @@ import torch
 from nn_manual import ops
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.comparison import relative
-from nn_manual.check.tolerances import SUM_OF_PRODUCTS
+from nn_manual.check.tolerances import OPERATION_DIFFERENCES, SUM_OF_PRODUCTS
 from nn_manual.check.verdict.diagnosis import describe_difference
-
-#: How far a central difference may be off, as a fraction of the gradient's largest magnitude. It is accurate to about
-#: 1e-10 of the answer (see `numerical_gradient`); an answer may be a hundred times its gradient. For a complex step,
-#: and for torch, the tolerance is SUM_OF_PRODUCTS.
-CENTRAL_DIFFERENCE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,7 @@ class Derivative:
     def complaint(self) -> str:
         """What differs beyond the tolerance, and how; empty where nothing does."""
         tolerance = SUM_OF_PRODUCTS[self.dtype]
-        numerical_tolerance = tolerance if self.operation.analytic else max(tolerance, CENTRAL_DIFFERENCE)
+        numerical_tolerance = tolerance if self.operation.analytic else max(tolerance, OPERATION_DIFFERENCES)
         if not _error(self.ours, self.reference) <= tolerance:
             return f"torch disagrees: {describe_difference(self.ours, self.reference)}"
         if not _error(self.ours, self.numerical) <= numerical_tolerance:

@@ -14,7 +14,8 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import Pair, compare
 from nn_manual.check.functions.callables import as_tensor
 from nn_manual.check.functions.pairs import Case, pairs
-from nn_manual.check.verdict.arbiter import MARGIN, NUM_PERTURBATIONS, distance, eps_of, larger_effect, move_by_eps
+from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.verdict.arbiter import NUM_PERTURBATIONS, distance, eps_of, larger_effect, move_by_eps
 
 
 def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:

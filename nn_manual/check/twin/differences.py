@@ -9,14 +9,10 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
+from nn_manual.check.tolerances import NEGLIGIBLE
 from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
 Function = Callable[[torch.Tensor], torch.Tensor]
-
-#: Differences that are zero within their error count as zero if they are at most this fraction of the terms that add up
-#: to them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
-NEGLIGIBLE = 1e-10
-
 
 class Differences(NamedTuple):
     """The gradient of one operand: it lies in value +- (jump / 2 + error), as in `Slope`.

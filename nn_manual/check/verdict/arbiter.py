@@ -32,6 +32,7 @@ from nn_manual.check.comparison import Pair
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
+from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict.parts import Part
 from nn_manual.model import Sequential
@@ -43,10 +44,6 @@ NUM_PERTURBATIONS = 4
 #: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
 SMALLER = 0.25
 
-#: A correct value may be this many times the measured effect away: of the few random moves none may have been as
-#: unlucky as the roundings that the step made. In a quarter of a million steps of random nets 10 were too few for one
-#: gradient of 20 elements. A wrong formula is off by many orders of magnitude more in float64.
-MARGIN = 30
 
 
 def in_float64(model: Sequential, param: Array) -> Sequential:

@@ -13,15 +13,7 @@ import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.step.recording import LayerCalls
-from nn_manual.check.tolerances import SUM_OF_PRODUCTS
-
-#: An explanation holds where it leaves less than this of the largest magnitude. Ten times the tolerance that a correct
-#: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
-EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}
-
-#: It doesn't hold either where it leaves more than this of the worst difference: by the bound above, anything would
-#: explain a difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
-UNEXPLAINED = 0.1
+from nn_manual.check.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4

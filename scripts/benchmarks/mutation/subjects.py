@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
 from nn_manual.arrays import BLOCK_SIZE, Shape
-from nn_manual.check.catalogue.catalogue import SGD_SETTINGS, Case, layer_cases, loss_cases, sgd_cases
+from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases, optimizer_cases
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.verdict.report import GradientReport
@@ -20,10 +21,13 @@ from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD
+from nn_manual.optim import SGD, Optimizer
 from nn_manual.registry import components
 
 SEED = 0
+
+#: What trains a net in which something else than the optimizer is mutated.
+MOMENTUM = functools.partial(SGD, momentum=0.9)
 
 
 class Trial(NamedTuple):
@@ -60,7 +64,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """Every layer and loss that a config can name, Sequential and SGD."""
+    """Every layer, loss and optimizer that a config can name, and Sequential."""
     whole = frozenset({"Sequential"})
     update = frozenset({""})  # whatever the optimizer changes
     return [
@@ -71,7 +75,7 @@ def subjects() -> list[Subject]:
             {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "backward_parameters": ((), whole)},
             _sequential_trials,
         ),
-        Subject(SGD, {"move": ((), update)}, _sgd_trials),
+        *(Subject(owner, {"move": ((), update)}, _optimizer_trials) for owner in components(Optimizer).values()),
     ]
 
 
@@ -124,12 +128,14 @@ def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
         yield Trial(net_cases(net, MSELoss(), (3, 3), dtype), "Sequential", "")
 
 
-def _sgd_trials(owner: type[SGD], dtype: str) -> Iterator[Trial]:
+def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
     """Each setting, and a net whose parameters fill two of the blocks that a step goes through."""
-    for settings in SGD_SETTINGS.values():
-        yield Trial(sgd_cases(settings, dtype, SEED, owner), "optimizer", "")
-    net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
-    yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), owner), "optimizer", "")
+    for settings in owner.examples():
+        yield Trial(optimizer_cases(owner, settings, dtype, SEED), "optimizer", "")
+    for settings in owner.examples()[:2]:
+        net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
+        optimizer = functools.partial(owner, **settings)
+        yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), optimizer), "optimizer", "")
 
 
 def net_cases(
@@ -138,11 +144,11 @@ def net_cases(
     input_shape: Shape,
     dtype: str,
     kinds: Iterable[str] = tuple(KINDS),
-    optimizer_class: type[SGD] = SGD,
+    make_optimizer: Callable[..., Optimizer] = MOMENTUM,
 ) -> Iterator[Case]:
     """A net checked on each kind of input, then trained on it for three steps, of which the second is not checked."""
     generator = np.random.default_rng(SEED)
-    optimizer = optimizer_class(net, lr=0.1, momentum=0.9)
+    optimizer = make_optimizer(net, lr=0.1)
     checker = GradientChecker(net, loss, optimizer)
     output_shape = net.output_shape(input_shape)
     for kind, step in itertools.product(kinds, range(4)):
@@ -163,7 +169,7 @@ def net_cases(
         yield Case(description, len(report.comparisons), 0.0, None if report.agrees else report)
 
 
-def _step_report(checker: GradientChecker, optimizer: SGD, batch: tuple[Any, Any]) -> GradientReport:
+def _step_report(checker: GradientChecker, optimizer: Optimizer, batch: tuple[Any, Any]) -> GradientReport:
     """A training step, checked as the trainer does: a report of its failure, or an empty one."""
     try:
         with checker.recording():
