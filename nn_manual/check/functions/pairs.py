@@ -173,8 +173,14 @@ def _other_values(input: Any) -> torch.Tensor | Array:
 
 
 def _run_reference(reference: Function, inputs: Sequence[Any]) -> Forward:
-    """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated."""
-    ran = by_autograd(reference, inputs)
+    """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated, and whatever
+    the reference raises, with a note that it was the reference.
+    """
+    try:
+        ran = by_autograd(reference, inputs)
+    except Exception as error:  # a user's own may raise anything
+        error.add_note("raised by the reference")
+        raise
     for i, output in enumerate(ran.outputs):
         if not isinstance(output, torch.Tensor):
             raise TypeError(f"output {i} of the reference is {type(output).__name__}, not an array or tensor")
