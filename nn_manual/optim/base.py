@@ -30,8 +30,8 @@ class Optimizer(ABC):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Keyword arguments, each with which the catalogue checks the class: together they use each line of its
-        formula, and each pair of lines that could interfere.
+        """The settings, as keyword arguments, with which the catalogue checks the class. Together they use each line
+        of its formula, and each pair of lines that could interfere.
         """
         return [{}]
 

@@ -198,7 +198,11 @@ def test_a_resolved_config_finds_the_layer_from_any_folder(tmp_path: Path) -> No
         ("my_layers:Unfinished", "my_layers:Unfinished lacks backward, which every layer has"),
         ("my_layers:Weighted", "my_layers:Weighted: a config can't hold its field weight, of type numpy.ndarray"),
         ("my_layers:Refusing", "my_layers:Refusing raised RuntimeError: out of order"),
-        ("my_layers:Shapeless", "my_layers:Shapeless raised TypeError: 'int' object is not iterable"),
+        (
+            "my_layers:Shapeless",
+            "my_layers:Shapeless raised TypeError: Shapeless.parameter_shapes must return a dict of tuples such as "
+            "{{'weight': (3,)}}, not {{'weight': 3}}",
+        ),
         ("my_layers:Lost", "output_shape returned None, not a tuple"),
         ("my_layers:Stumbling", "output_shape raised AttributeError: 'Stumbling' object has no attribute "
                                 "'no_such_field'"),
