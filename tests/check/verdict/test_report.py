@@ -42,6 +42,9 @@ def test_a_failing_report_is_told_in_full() -> None:
 
 
 def test_rounding_is_no_failure() -> None:
+    within = comparison("0.grad_bias", 1e-9)
+    report = GradientReport((comparison(), within), rounding=frozenset({"0.grad_weight"}))
+    assert str(report).startswith("2 tensors equal torch's; worst 5.0e-10 of the norm in 0.grad_bias\n")
     report = GradientReport((comparison(),), rounding=frozenset({"0.grad_weight"}))
     assert report.passed
     assert str(report).splitlines()[-1].endswith(" rounding")

@@ -105,6 +105,15 @@ def test_the_report_says_that_it_proves_nothing(dtype: str) -> None:
             break_gradient(model.layers[0], "grad_bias", lambda grad: 3 * grad)
 
 
+@each_dtype
+@pytest.mark.parametrize("seed", range(10))
+def test_one_that_comes_out_as_zero_is_not_vacuous(seed: int, dtype: str) -> None:
+    """Of a batch of 2 the normalized outputs are 1 and -1, whatever the bias: often not even rounding is left of it."""
+    model = Sequential(Linear(3, 2), Normalized(), Tanh(), Linear(2, 2), seed=seed, dtype=dtype)
+    input, target = (array[:2] for array in batch(dtype, seed))
+    assert not [line for line in check_gradients(model, MSELoss(), input, target).vacuous if "0.grad_bias" in line]
+
+
 def test_no_other_gradient_is_said_to_be_zero() -> None:
     report = check_gradients(Sequential(Linear(3, 4), Tanh(), Linear(4, 2)), MSELoss(), *batch("float32", 0))
     assert report.passed
