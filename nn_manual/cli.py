@@ -151,6 +151,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help="a YAML file, as in config/")
-    parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="instead of the config's, as in optimizer.SGD.lr=0.05"
+    parser.add_argument(  # without a default, argparse calls it required
+        "overrides",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="instead of the config's, as in optimizer.SGD.lr=0.05",
     )

@@ -91,9 +91,10 @@ class Importer:
                 return importlib.import_module(name)
         except (Exception, SystemExit) as error:  # a module's code may raise anything
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-                modules = sorted(path.stem for path in self.folder.glob("*.py"))
+                modules = sorted(path.stem for path in self.folder.glob("*.py") if path.is_file())
+                hint = nearest(name, modules) if modules else ""
                 raise CannotImport(
-                    f"no module {name!r} in {self.folder}, and none of that name is installed{nearest(name, modules)}"
+                    f"no module {name!r} in {self.folder}, and none of that name is installed{hint}"
                 ) from None
             raise CannotImport(_describe(error, self.folder)) from None
 

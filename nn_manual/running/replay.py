@@ -86,7 +86,7 @@ class Replay:
         worst = max(self.deviations, key=self.deviations.__getitem__, default="")
         if worst and self.deviations[worst] > 0:
             lines.append(f"{worst} differs by {self.deviations[worst]:.1e} of its norm from the recorded one")
-        else:
+        elif worst:
             lines.append("the gradients between the layers are the recorded ones, bit for bit")
         return "\n".join([*lines, "", self._verdict()])
 
@@ -175,6 +175,8 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     bundle = read_bundle(directory / BUNDLE_FILE)
     tensors = read_weights(directory / TENSORS_FILE, bundle.sha256)
     config = _config(directory / CONFIG_FILE, overrides)
+    if config.dtype not in bundle.tolerances:
+        raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
     trainer = _trainer(config, directory, bundle.step, tensors)
     trainer.num_steps, trainer.optimizer.lr = bundle.step - 1, bundle.lr
     report = None
@@ -226,7 +228,10 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
         missing = {INPUT, TARGET} - tensors.keys()
         if missing:
             raise ValueError(f"there is no {' and no '.join(sorted(missing))}")
-        model.output_shape(tensors[INPUT].shape)
+        if tensors[INPUT].dtype != model.dtype:
+            raise TypeError(f"the model is {model.dtype}, the input {tensors[INPUT].dtype}")
+        # The loss refuses a target that doesn't fit, whatever the prediction's values.
+        config.loss.forward(np.zeros(model.output_shape(tensors[INPUT].shape), model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
     return Trainer(model, config.loss, optimizer, clip_grad_norm=config.clip_grad_norm)

@@ -185,6 +185,13 @@ def test_a_resolved_config_finds_the_layer_from_any_folder(tmp_path: Path) -> No
     assert dump_config(again) == dumped
 
 
+def test_a_folder_is_no_module(tmp_path: Path, errors_of: ErrorsOf) -> None:
+    """It isn't suggested either; and of no module there is, none is the nearest."""
+    message = f"run.yaml:8:5: no module 'other' in {tmp_path / 'empty'}, and none of that name is installed"
+    (tmp_path / "empty" / "other.py").mkdir(parents=True)
+    assert errors_of(with_layer("other:Softplus") + "layer_folder: empty\n") == [message]
+
+
 @pytest.mark.parametrize(
     ("layer", "error"),
     [

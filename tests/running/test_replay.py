@@ -179,6 +179,8 @@ def test_a_layer_that_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, me
     again = replay(bundle)
     assert again.report is not None
     assert again.report.problem == found.report.problem
+    # A forward that raises leaves no gradient to compare.
+    assert ("bit for bit" in str(again)) == (method == "backward")
 
 
 def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,6 +351,8 @@ def replace(old: str, new: str) -> Callable[[Path], None]:
         ("bundle.yaml", lambda path: path.write_text("step: ["), DataError, "is no whole description of a bundle: "),
         ("bundle.yaml", replace("step: 2", "step: two"), DataError, "is no whole description of a bundle: step: "),
         ("bundle.yaml", replace("lr:", "rate:"), DataError, "is no whole description of a bundle: lr: Field required"),
+        ("bundle.yaml", replace("float32: ", "float16: "), DataError, "bundle.yaml: has no tolerance for float32"),
+        ("config.yaml", replace("dtype: float32", "dtype: float64"), DataError, "is float64, the input float32"),
         ("config.yaml", replace("out_features: 8", "out_features: 9"), ConfigError, "in_features=8"),
         ("config.yaml", replace("s: 8", "s: 9"), DataError, "tensors.safetensors: doesn't fit config.yaml: parameter"),
         ("config.yaml", replace("seed: 0", "seed: -1"), ConfigError, "config.yaml:1:1: seed must be at least 0"),
@@ -380,6 +384,28 @@ def test_tensors_of_a_bundle_that_lacks_some(bundle: Path, tmp_path: Path) -> No
     assert without("target") == "there is no target"
     assert without("parameter 0.bias") == "missing parameter '0.bias' in the state dict"
     assert without("momentum_buffer 2.bias") == "missing parameter '2.bias' in the state dict"
+
+
+def test_tensors_of_a_bundle_that_fit_no_step(bundle: Path, tmp_path: Path) -> None:
+    """Whole by its checksum, and the loss or the model refuses them."""
+    spoilt = shutil.copytree(bundle, tmp_path / "spoilt")
+    tensors = read_weights(bundle / "tensors.safetensors")
+
+    def with_other(name: str, tensor: Any) -> str:
+        rewrite(spoilt, {**tensors, name: tensor})
+        with pytest.raises(DataError) as caught:
+            replay(spoilt)
+        return str(caught.value).partition("config.yaml: ")[2]
+
+    input, target = tensors["input"], tensors["target"]
+    assert with_other("input", input.astype(np.float64)) == "the model is float32, the input float64"
+    assert with_other("input", input[:3]) == (
+        "CrossEntropyLoss takes a prediction (batch, classes) and a target (batch,), not (3, 2) and (16,)"
+    )
+    assert with_other("target", target * 0 + 2) == "CrossEntropyLoss: label 2 at index 0 is outside 0 ... 1"
+    assert with_other("target", target.astype(np.float32)) == (
+        "CrossEntropyLoss takes int64 class indices as target, not float32"
+    )
 
 
 def test_the_parameters_are_those_before_the_step(bundle: Path) -> None:
