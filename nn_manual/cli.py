@@ -143,7 +143,9 @@ def _parser() -> argparse.ArgumentParser:
     plot = commands.add_parser("plot", help="draw the curves of one or more runs")
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")
     plot.add_argument("-o", "--output", type=Path, default=Path("loss.png"), metavar="FILE", help="PNG, SVG or PDF")
-    plot.add_argument("--smoothing", type=float, default=0.0, metavar="WEIGHT", help="0 (none) to 1, as in TensorBoard")
+    plot.add_argument(
+        "--smoothing", type=float, default=0.0, metavar="WEIGHT", help="from 0 (none) to below 1, as in TensorBoard"
+    )
     plot.add_argument("--log-y", action="store_true", help="logarithmic losses")
     plot.set_defaults(command=_plot)
     return parser

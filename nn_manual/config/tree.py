@@ -63,7 +63,7 @@ class Errors:
         """Raise ConfigError, one line an error: the file's from top to bottom, then the overrides' in their order."""
         if self.found:
             ordered = sorted(self.found, key=lambda error: (error[0].line == 0, *error[0][1:]))
-            raise ConfigError("\n".join(_one_line(f"{place}: {message}") for place, message in ordered))
+            raise ConfigError("\n".join(one_line(f"{place}: {message}") for place, message in ordered))
 
 
 @dataclass
@@ -133,7 +133,7 @@ def parse_scalar(text: str) -> Any:
     return text
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """What can't be printed escaped: line ends, and what might move a terminal's cursor."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 

@@ -28,6 +28,7 @@ import numpy as np
 from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.config.files import dump_yaml
+from nn_manual.config.tree import one_line
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory.files import read_weights, write_atomically, write_weights
 from nn_manual.running.bundle import Bundle, read_bundle, versions
@@ -132,10 +133,11 @@ def _write(
 
     report: GradientReport = mismatch.report
     layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)
+    found = report.problem or f"wrong first in {layer}: {tensor}"
     bundle = Bundle(
         step=trainer.num_steps,
         lr=trainer.optimizer.lr,
-        found=report.problem or f"wrong first in {layer}: {tensor}",
+        found=one_line(" ".join(found.split())),  # what a layer raises may be any text
         layer=layer,
         tensor=tensor,
         tolerances=SUM_OF_PRODUCTS,

@@ -183,6 +183,16 @@ def test_a_layer_that_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, me
     assert ("bit for bit" in str(again)) == (method == "backward")
 
 
+def test_what_a_layer_raises_may_be_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(*_: Any) -> Any:
+        raise ValueError("two\nlines, \x1b[1mbold")
+
+    monkeypatch.setattr(Tanh, "forward", raising)
+    mismatch(tmp_path / "run")
+    found = replay(tmp_path / "run" / "mismatch-step-1").bundle.found
+    assert found.startswith("1 (Tanh): forward raised ValueError: two lines, \\x1b[1mbold (")
+
+
 def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepLR, "lr", lambda self, initial_lr, epoch: initial_lr * 0.9**epoch)  # noqa: ARG005
     found = mismatch(tmp_path / "run", EVERYTHING)
