@@ -62,14 +62,17 @@ def blocks(size: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK_SIZE, size))
 
 
+#: Integers by their size in bytes.
+_INTEGERS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
+
+
 def masked(array: Array, mask: Array) -> Array:
     """`np.where(mask, array, 0)` of floats, any shape: each number's bits, as an integer, times 0 or 1.
 
     `np.where` branches at each element, and the processor can't foresee the way: on (128, 512) float32 values with a
     random mask it takes 290 us, this 23. A product of floats isn't the same: 0 times infinity is not a number.
     """
-    bits = array.view(f"i{array.itemsize}")
-    selected: Array = (bits * mask).view(array.dtype)
+    selected: Array = (array.view(_INTEGERS[array.itemsize]) * mask).view(array.dtype)
     return selected
 
 
