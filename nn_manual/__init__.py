@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.errors import GradientMismatch as GradientMismatch
     from nn_manual.errors import NotFiniteError as NotFiniteError
     from nn_manual.layers import *  # noqa: F403 - what a room of components exports is public, without a list here
-    from nn_manual.losses import *  # noqa: F403
+    from nn_manual.losses import *  # noqa: F403 - as above
     from nn_manual.model import Sequential as Sequential
-    from nn_manual.optim import *  # noqa: F403
+    from nn_manual.optim import *  # noqa: F403 - as above
     from nn_manual.running.trainer import Trainer as Trainer
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms

@@ -51,21 +51,21 @@ class CheckedStep(Protocol):
     """
 
     @property
-    def tensors(self) -> tuple[str, ...]: ...  # noqa: D102
+    def tensors(self) -> tuple[str, ...]: ...  # noqa: D102 - the docstring above
     @property
-    def tolerances(self) -> Array: ...  # noqa: D102
+    def tolerances(self) -> Array: ...  # noqa: D102 - the docstring above
     @property
-    def absolute(self) -> Array: ...  # noqa: D102
+    def absolute(self) -> Array: ...  # noqa: D102 - the docstring above
     @property
-    def relative(self) -> Array: ...  # noqa: D102
+    def relative(self) -> Array: ...  # noqa: D102 - the docstring above
     @property
-    def severity(self) -> Array: ...  # noqa: D102
+    def severity(self) -> Array: ...  # noqa: D102 - the docstring above
     @property
-    def ulps(self) -> Array: ...  # noqa: D102
+    def ulps(self) -> Array: ...  # noqa: D102 - the docstring above
     @property
-    def rounding(self) -> frozenset[str]: ...  # noqa: D102
+    def rounding(self) -> frozenset[str]: ...  # noqa: D102 - the docstring above
     @property
-    def not_judged(self) -> frozenset[str]: ...  # noqa: D102
+    def not_judged(self) -> frozenset[str]: ...  # noqa: D102 - the docstring above
 
 
 class LedgerLines(JsonLines):

@@ -14,7 +14,7 @@ from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
-class Differences(NamedTuple):
+class OperandDifferences(NamedTuple):
     """The gradient of one operand: it lies in value +- (jump / 2 + error), as in `Slope`.
 
     `terms` is how large the terms may be that add up to it: the values of the function over those of the operand, or
@@ -65,7 +65,7 @@ class ByDifferences:
         names = list(ours)
         input = len(names) - 1
 
-        def judge(i: int, found: Differences) -> Array:
+        def judge(i: int, found: OperandDifferences) -> Array:
             if move is not None:
                 terms = torch.full(found.value.shape, found.terms, dtype=self._dtype)
                 moved: Array = found.value + (move(terms) - terms).numpy()
@@ -88,7 +88,7 @@ class ByDifferences:
 
 def differences(
     function: Callable[..., Array], operands: list[Array], positions: list[int], grad_output: Array
-) -> dict[int, Differences]:
+) -> dict[int, OperandDifferences]:
     """The gradients of sum(grad_output * function(*operands)) with respect to the operands at these positions."""
 
     def gradient(position: int) -> Array:
@@ -106,11 +106,11 @@ def differences(
     for position, (value, error, jump) in gradients.items():
         scale = float(np.abs(operands[position]).max()) or 1.0
         terms = max(largest * num_examples, values / scale)
-        found[position] = Differences(value, error + SAFETY * EPSILON * terms, jump, terms)
+        found[position] = OperandDifferences(value, error + SAFETY * EPSILON * terms, jump, terms)
     return found
 
 
-def judge_by(found: Differences, ours: Array, tolerance: float) -> Finding:
+def judge_by(found: OperandDifferences, ours: Array, tolerance: float) -> Finding:
     """What differences say about `ours`, which may be off by `tolerance` of their largest magnitude.
 
     At a kink every slope between those left and right is right. Where the error is beyond the tolerance, nothing that
@@ -145,7 +145,7 @@ class _Function(torch.autograd.Function):
     def forward(
         context: Any,
         function: Callable[..., Array],
-        judge: Callable[[int, Differences], Array],
+        judge: Callable[[int, OperandDifferences], Array],
         dtype: torch.dtype,
         *operands: torch.Tensor,
     ) -> torch.Tensor:

@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
     """
 
     in_double: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
-    wrong: list[Pair] = []  # noqa: RUF012
+    wrong: list[Pair] = []  # noqa: RUF012 - nor to this one
     rounding: frozenset[str] = frozenset()
     not_finite: str | None = None
     zeros: Mapping[str, float] = {}

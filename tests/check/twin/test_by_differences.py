@@ -13,7 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.catalogue.catalogue import UpstreamLoss
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import draw
-from nn_manual.check.twin.differences import Differences, judge_by
+from nn_manual.check.twin.differences import OperandDifferences, judge_by
 
 DTYPES = ("float32", "float64")
 #: Kinds of input at which a value of some layers is zero everywhere are left out.
@@ -124,7 +124,7 @@ def test_a_training_step_says_what_it_could_not_judge() -> None:
 
 def test_a_sum_that_cancels_is_zero_up_to_rounding() -> None:
     zero, noise = np.zeros(3), np.array([1e-14, -3e-14, 0])
-    found = Differences(noise, np.full(3, 1e-13), zero, terms=1.0)
+    found = OperandDifferences(noise, np.full(3, 1e-13), zero, terms=1.0)
     for ours in (-noise, np.full(3, 1e-9)):
         assert judge_by(found, ours, 1e-7).error == 0
         np.testing.assert_array_equal(judge_by(found, ours, 1e-7).reference, zero)
