@@ -139,20 +139,19 @@ class Differences(NamedTuple):
 
 
 class Arena:
-    """Tensors that lie end to end in a flat vector, of these sizes. Each must have at least one element."""
+    """Tensors that lie end to end in flat vectors, in each of them of these sizes. Each must have at least one element."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self._starts = _starts(sizes)
-        self._parts = [slice(start, start + size) for start, size in zip(self._starts, sizes, strict=True)]
-        #: Whether the tensors are compared best packed together, as they lie.
-        self.is_small = sum(sizes) < BLOCK_SIZE and all(size < LARGE for size in sizes)
+    def __init__(self, sizes: Sequence[int], num_vectors: int) -> None:
+        self._starts = _starts(sizes * num_vectors)
+        self._parts = [slice(start, start + size) for start, size in zip(_starts(sizes), sizes, strict=True)]
+        self._is_small = max(sizes, default=0) < LARGE
 
-    def worst_differences(self, ours: Array, reference: Array) -> tuple[Array, Array]:
-        """`worst_differences` of the tensors in two flat vectors."""
-        if self.is_small:
-            return _packed_differences(ours, reference, self._starts)
-        references = [torch.from_numpy(reference[part]) for part in self._parts]
-        return worst_differences([ours[part] for part in self._parts], references)
+    def worst_differences(self, ours: Sequence[Array], references: Sequence[Array]) -> tuple[Array, Array]:
+        """`worst_differences` of the tensors in the first vectors of both, then in the second ones, ..."""
+        if self._is_small:  # one comparison of all: each call costs more than what there is to compare
+            return _packed_differences(np.concatenate(ours), np.concatenate(references), self._starts)
+        tensors = [torch.from_numpy(vector[part]) for vector in references for part in self._parts]
+        return worst_differences([vector[part] for vector in ours for part in self._parts], tensors)
 
 
 def _starts(sizes: Iterable[int]) -> Array:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, blocks, carve, size_of
+from nn_manual.arrays import Array, carve, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import LEARNING_RATE, MARGIN
@@ -61,10 +61,6 @@ class State(NamedTuple):
         """Every vector changed."""
         return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
 
-    def part(self, elements: slice) -> State:
-        """The views of a part of every vector."""
-        return self.map(lambda vector: vector[elements])
-
     @property
     def all(self) -> list[Array]:
         """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
@@ -75,8 +71,7 @@ class UpdateChecker:
     """Lets torch.optim's class of the optimizer's name repeat each compared step.
 
     torch starts each of them from copies of our parameters and state vectors, and afterwards all of them are compared:
-    no step depends on what was compared before it. It steps on a block of the flat vectors at a time, which the
-    comparison then finds in the processor's cache.
+    no step depends on what was compared before it.
     """
 
     def __init__(self, optimizer: Optimizer, start: Array, scheduler: Scheduler | None = None) -> None:
@@ -87,10 +82,9 @@ class UpdateChecker:
         #: What a step starts from, and how many were made before it.
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
+        self._twin = OptimizerTwin(optimizer, start.size, start.dtype)
         sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
-        self._num_tensors = len(sizes)
-        self._arena = Arena(sizes * len(self.start.all))
-        self._blocks = list(_blocks_of(self.start, optimizer))
+        self._arena = Arena(sizes, len(self.start.all))
 
     def start_epoch(self, epoch: int) -> None:
         """Compare the optimizer's lr in `epoch`, counted from 0, with torch's schedule. Raises GradientMismatch."""
@@ -112,7 +106,8 @@ class UpdateChecker:
         """Let torch step on our gradients, and compare each tensor of the state vectors and of the parameters. Raises
         GradientMismatch, or NotFiniteError.
         """
-        absolute, scale = self._worst_differences()
+        torchs = self._stepped(self._twin, self.start, self.optimizer.model.grad_arena)
+        absolute, scale = self._arena.worst_differences(_now(self.optimizer).all, torchs.all)
         passed = within(absolute, scale, _tolerances(quantities))
         if passed.all():
             return Differences(absolute, scale)
@@ -121,21 +116,6 @@ class UpdateChecker:
         scale = np.where(passed, scale, np.maximum(scale, before))
         passed = within(absolute, scale, _tolerances(quantities))
         return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
-
-    def _worst_differences(self) -> tuple[Array, Array]:
-        """max|ours - torch| and max|torch| of each tensor of the state vectors, then of the parameters."""
-        ours, grad = _now(self.optimizer).all, self.optimizer.model.grad_arena
-        if self._arena.is_small:  # one comparison of all: each call costs more than what there is to compare
-            torchs = self._stepped(self._blocks[0].twin, self.start, grad).all
-            return self._arena.worst_differences(np.concatenate(ours), np.concatenate(torchs))
-        absolute, scale = np.zeros((2, len(ours), self._num_tensors))
-        for block in self._blocks:
-            torchs = self._stepped(block.twin, block.start, grad[block.elements]).all
-            for i in range(len(ours)):
-                worst, largest = block.arena.worst_differences(ours[i][block.elements], torchs[i])
-                for total, part in ((absolute[i, block.tensors], worst), (scale[i, block.tensors], largest)):
-                    np.maximum(total, part, out=total)
-        return absolute.ravel(), scale.ravel()
 
     def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
         twin.step(start.param, start.vectors, grad, lr=self.optimizer.lr, num_steps=self.num_steps)
@@ -199,34 +179,6 @@ class UpdateChecker:
 
 def _now(optimizer: Optimizer) -> State:
     return State(optimizer.model.param_arena, optimizer.vectors)
-
-
-class _Block(NamedTuple):
-    """A block of the flat vectors: its elements, the numbers of the tensors that have some of them, where these lie in
-    it, what the step starts from, and torch's version of the optimizer.
-    """
-
-    elements: slice
-    tensors: slice
-    arena: Arena
-    start: State
-    twin: OptimizerTwin
-
-
-def _blocks_of(start: State, optimizer: Optimizer) -> Iterator[_Block]:
-    sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    twins: dict[int, OptimizerTwin] = {}  # all blocks but the last have one size
-    for elements in blocks(sum(sizes)):
-        first = int(np.searchsorted(ends, elements.start, "right"))
-        last = int(np.searchsorted(starts, elements.stop, "left"))
-        inside = np.minimum(ends[first:last], elements.stop) - np.maximum(starts[first:last], elements.start)
-        of_block = start.part(elements)
-        size = of_block.param.size
-        if size not in twins:
-            twins[size] = OptimizerTwin(optimizer, size, of_block.param.dtype)
-        yield _Block(elements, slice(first, last), Arena(inside.tolist()), of_block, twins[size])
 
 
 def _tolerances(quantities: list[Quantity]) -> Array:

@@ -39,11 +39,12 @@ def test_all_at_once_is_what_each_gives_alone(shapes: list[tuple[int, ...]], dty
     ours = [np.asarray(generator.standard_normal(shape), dtype) for shape in shapes]
     references = [torch.from_numpy(np.asarray(generator.standard_normal(shape), dtype)) for shape in shapes]
     absolute, scale = worst_differences(ours, references)
-    arena = Arena([array.size for array in ours])
+    arena = Arena([array.size for array in ours], 2)
     flat_ours, flat_references = (
         np.concatenate(list(arrays), axis=None) for arrays in (ours, map(np.asarray, references))
     )
-    assert np.array_equal(arena.worst_differences(flat_ours, flat_references), [absolute, scale])
+    of_arena = arena.worst_differences([flat_ours, 2 * flat_ours], [flat_references, 2 * flat_references])
+    assert np.array_equal(of_arena, [[*absolute, *(2 * absolute)], [*scale, *(2 * scale)]])
     for i, (array, reference) in enumerate(zip(ours, references, strict=True)):
         full = compare(QUANTITY, array, reference)
         assert full.absolute == absolute[i] == np.abs(array - reference.numpy()).max()
@@ -87,7 +88,7 @@ def test_the_worst_difference_is_found_wherever_it_is(size: int) -> None:
         ours[place], reference[place] = 5, -3
         expected = [[8], [3]]
         assert np.array_equal(worst_differences([ours], [torch.from_numpy(reference)]), expected)
-        assert np.array_equal(Arena([ours.size]).worst_differences(ours, reference), expected)
+        assert np.array_equal(Arena([ours.size], 1).worst_differences([ours], [reference]), expected)
 
 
 def test_passed_is_within_the_tolerance_of_the_largest_magnitude() -> None:
