@@ -15,15 +15,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare, Differences, within, worst_differences
+from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.proof import Proof, check_memory, prove
+from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import CallFailed, Recording, run_step
 from nn_manual.check.step.structure import check_output_shapes, check_structure
-from nn_manual.check.step.threads import threads_for
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
@@ -31,7 +29,6 @@ from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.judge import Judge
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.check.verdict.vacuous import not_judged, vacuous, zero_everywhere
-from nn_manual.check.verdict.zeros import Zeros
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -73,7 +70,6 @@ class GradientChecker:
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
         self._plans: dict[Shape, Plan] = {}
         self._memory_checked: set[Plan] = set()
-        self._zeros = Zeros()
         #: The positions in the plan of the quantities that were not zero in some compared step.
         self._not_zero: set[int] = set()
         #: What differences found in the last compared step, and the names of what they judged in any step.
@@ -106,14 +102,13 @@ class GradientChecker:
         either.
         """
         try:
-            with threads_for(self._plan().num_products):
-                return self._compared(self._proof())
+            return self._compared(self._proof())
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
 
     def _compared(self, step: Proof) -> StepCheck:
         plan = step.plan
-        parts = [self._differences(step)]
+        parts = [self.judge.differences(step)]
         if self.max_norm is not None:
             gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
             parts.append(compare_clipping(plan.clipping, self.model.grad_arena, gradients, self.max_norm))
@@ -133,22 +128,6 @@ class GradientChecker:
         self._judged |= self._findings.keys() - too_coarse
         rounding = frozenset[str]().union(*(part.rounding for part in parts))
         return StepCheck(plan, absolute, scale, rounding, too_coarse)
-
-    def _differences(self, step: Proof) -> Differences:
-        """Of the tensors of forward and backward. Raises GradientMismatch, NotFiniteError and CannotCompare."""
-        absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
-        tolerances = step.plan.tolerances[: len(scale)]
-        widened = self._zeros.widened(step, scale)
-        passed = within(absolute, widened, tolerances)
-        if passed.all():
-            return Differences(absolute, widened)
-        failed = [pair for pair, agrees in zip(step.pairs, passed, strict=True) if not agrees]
-        verdict = self.judge.excuse(step, failed)
-        self._zeros.add(step, verdict.zeros)
-        scale = self._zeros.widened(step, scale)
-        passed = within(absolute, scale, tolerances)
-        beyond = {pair.quantity.name for pair, agrees in zip(step.pairs, passed, strict=True) if not agrees}
-        return Differences(absolute, scale, verdict.rounding & beyond)
 
     def report(self, input: Array | None = None) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
@@ -184,14 +163,9 @@ class GradientChecker:
     def _proof(self) -> Proof:
         """The recorded step beside torch's. Raises CannotCompare."""
         plan = self._plan()
-        check_structure(self.recorded, plan)
-        # Once for each shape, torch gets memory of its own throughout: what still shares ours is compared with itself.
-        first = plan not in self._memory_checked
-        both, findings = prove(self.twin, self.recorded, plan, torch.clone if first else None)
-        if first:
-            check_memory(both)
-            self._memory_checked.add(plan)
-        return Proof(plan, self.recorded, self.twin.param, both, findings)
+        step = prove(self.twin, self.recorded, plan, own_memory=plan not in self._memory_checked)
+        self._memory_checked.add(plan)  # once for each shape of the input
+        return step
 
     def _plan(self) -> Plan:
         calls = self.recorded.layers[0]

@@ -139,9 +139,9 @@ class Differences(NamedTuple):
 
 
 class Arena:
-    """Tensors that lie end to end in flat vectors, in each of them of these sizes. Each must have at least one element."""
+    """Tensors that lie end to end in each of several flat vectors. Each must have at least one element."""
 
-    def __init__(self, sizes: Sequence[int], num_vectors: int) -> None:
+    def __init__(self, sizes: list[int], num_vectors: int) -> None:
         self._starts = _starts(sizes * num_vectors)
         self._parts = [slice(start, start + size) for start, size in zip(_starts(sizes), sizes, strict=True)]
         self._is_small = max(sizes, default=0) < LARGE

@@ -13,6 +13,7 @@ from nn_manual.check.comparison import CannotCompare, Pair
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move, Reference, differentiate
+from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 
@@ -31,14 +32,26 @@ class Proof(NamedTuple):
     findings: Mapping[str, Finding]
 
 
-def prove(
+def prove(twin: Twin, recorded: Recording, plan: Plan, *, own_memory: bool = False) -> Proof:
+    """The recorded step beside torch's, which starts at the twin's parameters. `own_memory` says that torch computes in
+    memory of its own throughout, which takes longer: what still shares ours would be compared with itself.
+
+    Raises CannotCompare where the step isn't whole, where a tensor is empty, which would agree with anything, where
+    shapes differ, and for a tensor that shares its reference's memory.
+    """
+    check_structure(recorded, plan)
+    pairs, findings = beside_torch(twin, recorded, plan, torch.clone if own_memory else None)
+    if own_memory:
+        _check_memory(pairs)
+    return Proof(plan, recorded, twin.param, pairs, findings)
+
+
+def beside_torch(
     twin: Twin, recorded: Recording, plan: Plan, move: Move | None = None, move_grad: Move | None = None
 ) -> tuple[list[Pair], dict[str, Finding]]:
     """Every tensor of forward and backward, exactly once, in the plan's order, with torch's. torch computes in the
     dtype of the twin. Values go through `move` before, gradients through `move_grad`. The second result says what
-    differences found about gradients, by name.
-
-    Raises CannotCompare where a tensor is empty, which would agree with anything, and where shapes differ.
+    differences found about gradients, by name. Raises CannotCompare, as `prove` does for a step that is whole.
     """
     reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad)
     both = [*_forward(recorded, reference), *_backward(plan, recorded, reference)]
@@ -54,9 +67,8 @@ def prove(
     return result, reference.findings
 
 
-def check_memory(both: list[Pair]) -> None:
-    """Raise CannotCompare for a tensor that shares its reference's memory: it would be compared with itself."""
-    for quantity, ours, reference in both:
+def _check_memory(pairs: list[Pair]) -> None:
+    for quantity, ours, reference in pairs:
         if np.may_share_memory(ours, reference.numpy()):
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
 

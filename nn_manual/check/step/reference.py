@@ -9,7 +9,8 @@ is anchored on the way back, too: where our grad_input is right, it travels on i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,10 @@ from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
 
 Move = Callable[[torch.Tensor], torch.Tensor]
+
+#: A forward of fewer multiplications than this is faster on one thread: a second one takes longer to start. On one
+#: thread the step of the 64-64-10 net takes 0.85 times as long, that of the 784-128-10 net, at 6.5 million, 1.1 times.
+FEW_PRODUCTS = 1 << 20
 
 
 class Reference(NamedTuple):
@@ -51,13 +56,20 @@ def differentiate(
     move: Move | None = None,
     move_grad: Move | None = None,
 ) -> Reference:
-    """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
+    """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`, on
+    one thread where there is little to multiply.
 
     What the loss doesn't depend on has gradient zero. Input, target and activations go through `move`, if given,
     and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises, or
     that isn't a tensor like the layer's output.
     """
-    move = move or _stay
+    with threads_for(plan.num_products):
+        return _differentiated(twin, recorded, plan, dtype, move or _stay, move_grad)
+
+
+def _differentiated(
+    twin: Twin, recorded: Recording, plan: Plan, dtype: np.dtype[Any], move: Move, move_grad: Move | None
+) -> Reference:
     findings: dict[str, Finding] = {}
     input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
     target = move(_tensor(recorded.loss.target, dtype)).requires_grad_(plan.target_grad)
@@ -161,3 +173,17 @@ def _tensor(array: Array | None, dtype: np.dtype[Any]) -> torch.Tensor:
     if array.dtype.kind == "f":
         array = array.astype(dtype, copy=False)
     return as_tensor(array)
+
+
+@contextmanager
+def threads_for(num_products: int) -> Iterator[None]:
+    """The context in which torch uses one thread for few products, and for many the threads that it had."""
+    num_threads = torch.get_num_threads()
+    if num_products >= FEW_PRODUCTS or num_threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(num_threads)

@@ -29,7 +29,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import Pair
-from nn_manual.check.step.proof import Proof, prove
+from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import MARGIN
@@ -120,7 +120,7 @@ class Arbiter:
         self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
     ) -> Mapping[str, Array]:
         np.copyto(twin.param, param)
-        both, _ = prove(twin, recorded, self._plan, move, move)
+        both, _ = beside_torch(twin, recorded, self._plan, move, move)
         values = {pair.quantity.name: pair.reference.numpy() for pair in both}
         return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
 

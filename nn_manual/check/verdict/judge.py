@@ -1,7 +1,7 @@
-"""The judge of a step with tensors beyond their tolerance: is a formula wrong, is it rounding, or is it no number?
+"""The judge of a step: where a tensor is beyond its tolerance, is a formula wrong, is it rounding, or is it no number?
 
-    excuse    in training: the verdict, where rounding explains all of it, or an error
-    report    in full: every tensor with its worst place, a diagnosis
+    differences   in training: the worst one of each tensor, where all are right or off by rounding; else an error
+    report        in full: every tensor with its worst place, a diagnosis
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ from typing import NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare, Comparison, Pair, beyond_tolerance, compare
+from nn_manual.check.comparison import (
+    CannotCompare,
+    Comparison,
+    Differences,
+    Pair,
+    beyond_tolerance,
+    compare,
+    within,
+    worst_differences,
+)
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
-from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict import zeros
@@ -60,12 +68,29 @@ class Judge:
         #: torch's versions in float64 and float32, whose parameters are overwritten.
         self._twins: tuple[Twin, Twin] | None = None
         self._plans_in_float64: dict[Shape, Plan] = {}
+        self._zeros: dict[Plan, zeros.Zeros] = {}
 
-    def excuse(self, step: Proof, failed: list[Pair]) -> Verdict:
-        """The verdict on the tensors that failed, if rounding explains all of them. Raises GradientMismatch where a
-        formula is wrong, NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is
-        to blame.
+    def differences(self, step: Proof) -> Differences:
+        """The worst difference of each tensor of the step. Raises GradientMismatch where a formula is wrong,
+        NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
         """
+        absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
+        tolerances, known = step.plan.tolerances[: len(scale)], self._zeros.get(step.plan)
+        widened = known.widened(step, scale) if known else scale
+        passed = within(absolute, widened, tolerances)
+        if passed.all():
+            return Differences(absolute, widened)
+        verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)))
+        if verdict.zeros:
+            known = self._zeros.setdefault(step.plan, zeros.Zeros())
+            known.add(step, verdict.zeros)
+            widened = known.widened(step, scale)
+            passed = within(absolute, widened, tolerances)
+        beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
+        return Differences(absolute, widened, verdict.rounding & beyond)
+
+    def _excuse(self, step: Proof, failed: list[Pair]) -> Verdict:
+        """The verdict on the tensors that failed, if rounding explains all of them; otherwise an error is raised."""
         verdict = self.judge(step, failed)
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
@@ -179,8 +204,7 @@ class Judge:
         model.grad_arena.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
         with Recording(model, self.loss) as recorded:
             run_step(model, self.loss, input, target, input_grad=self.input_grad)
-        check_structure(recorded, plan)
-        return Proof(plan, recorded, model.param_arena, *prove(twin, recorded, plan))
+        return prove(twin, recorded, plan)
 
 
 def _in_float64_instead(

@@ -15,7 +15,7 @@ import torch
 
 from nn_manual.check.comparison import Quantity
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.proof import Proof, prove
+from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.differences import Finding
@@ -88,7 +88,7 @@ def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[
     twin = Twin(model, recorded.loss.loss, np.float64)
     for _ in range(NUM_DRAWS):
         twin.param[...] = draw(torch.from_numpy(twin.param)).numpy()
-        both, _ = prove(twin, recorded, plan, draw)
+        both, _ = beside_torch(twin, recorded, plan, draw)
         magnitudes = [float(pair.reference.abs().max()) for pair in both]
         rounding = MARGIN * eps_of(np.dtype(np.float32)) * max(magnitudes)
         names |= {pair.quantity.name for pair, magnitude in zip(both, magnitudes, strict=True) if magnitude > rounding}

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 
 #: Steps after which the scale of the terms is measured anew: the net has changed by then.
@@ -20,33 +19,28 @@ MEASURED_EVERY = 1_000
 
 
 class Zeros:
-    """The scales of the terms, each as a multiple of max|grad_output| of the layer."""
+    """The scales of the terms in the steps of one plan, each as a multiple of max|grad_output| of the layer."""
 
     def __init__(self) -> None:
-        self._multiples: dict[Plan, dict[int, float]] = {}
-        self._num_steps: dict[Plan, int] = {}
-
-    def widened(self, step: Proof, scale: Array) -> Array:
-        """The scales to compare the tensors of a step on: `scale`, but for gradients that are zero in theory."""
-        multiples = self._multiples.get(step.plan)
-        if not multiples:
-            return scale
-        self._num_steps[step.plan] += 1
-        if self._num_steps[step.plan] > MEASURED_EVERY:
-            del self._multiples[step.plan]
-            return scale
-        scale = scale.copy()
-        for i, multiple in multiples.items():
-            scale[i] = max(scale[i], multiple * _largest_grad_output(step, i))
-        return scale
+        self._multiples: dict[int, float] = {}
+        self._num_steps = 0
 
     def add(self, step: Proof, terms: Mapping[str, float]) -> None:
         """Remember the scales of the terms, by the names of the gradients, as they are in this step."""
-        multiples = self._multiples.setdefault(step.plan, {})
-        self._num_steps[step.plan] = 0
+        self._num_steps = 0
         for i, pair in enumerate(step.pairs):
             if pair.quantity.name in terms and (largest := _largest_grad_output(step, i)) > 0:
-                multiples[i] = terms[pair.quantity.name] / largest
+                self._multiples[i] = terms[pair.quantity.name] / largest
+
+    def widened(self, step: Proof, scale: Array) -> Array:
+        """The scales to compare the tensors of a step on: `scale`, but for gradients that are zero in theory."""
+        self._num_steps += 1
+        if self._num_steps > MEASURED_EVERY:
+            self._multiples.clear()
+        scale = scale.copy()
+        for i, multiple in self._multiples.items():
+            scale[i] = max(scale[i], multiple * _largest_grad_output(step, i))
+        return scale
 
 
 def _largest_grad_output(step: Proof, i: int) -> float:
