@@ -21,6 +21,7 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import CallFailed, Recording, run_step
+from nn_manual.check.step.reference import threads_for
 from nn_manual.check.step.structure import check_output_shapes, check_structure
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
@@ -102,7 +103,8 @@ class GradientChecker:
         either.
         """
         try:
-            return self._compared(self._proof())
+            with threads_for(self._plan().num_products):
+                return self._compared(self._proof())
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
 

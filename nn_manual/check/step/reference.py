@@ -56,20 +56,13 @@ def differentiate(
     move: Move | None = None,
     move_grad: Move | None = None,
 ) -> Reference:
-    """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`, on
-    one thread where there is little to multiply.
+    """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
 
     What the loss doesn't depend on has gradient zero. Input, target and activations go through `move`, if given,
     and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises, or
     that isn't a tensor like the layer's output.
     """
-    with threads_for(plan.num_products):
-        return _differentiated(twin, recorded, plan, dtype, move or _stay, move_grad)
-
-
-def _differentiated(
-    twin: Twin, recorded: Recording, plan: Plan, dtype: np.dtype[Any], move: Move, move_grad: Move | None
-) -> Reference:
+    move = move or _stay
     findings: dict[str, Finding] = {}
     input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
     target = move(_tensor(recorded.loss.target, dtype)).requires_grad_(plan.target_grad)
