@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 
 import numpy as np
+import numpy.typing as npt
+
+#: Numbers of one step of the counter: Philox makes four of 64 bits of it, a float32 takes 32.
+NUMBERS_A_COUNT = 8
 
 
 class Stream(IntEnum):
@@ -13,11 +18,58 @@ class Stream(IntEnum):
     GENERATE = 0
     SPLIT = 1
     SHUFFLE = 2
+    NOISE = 3
 
 
 def generator(seed: int, stream: Stream, *counters: int) -> np.random.Generator:
-    """The random generator that (seed, stream, counters) alone determine; it is independent of all others.
+    """The random generator that (seed, stream, counters) alone determine; it is independent of all others."""
+    return np.random.default_rng(_sequence(seed, stream, *counters))
 
-    The purpose is the spawn key and not part of the entropy, where numpy takes [5] and [5, 0] for the same seed.
+
+class RowGenerator:
+    """The random numbers of one layer in one step, each at an address: which array it is for, which row, which place in
+    the row. `first_row` is the row in the batch at which the arrays drawn here begin.
+
+    So a part of a batch draws exactly what the whole batch draws there, whoever computes it, in whatever order:
+
+        RowGenerator(seed, layer, step).random((128, 512))[32:64]
+        RowGenerator(seed, layer, step, first_row=32).random((32, 512))
+
+    are equal. Philox (Salmon et al. 2011) makes such numbers: it is a function of a key and a counter that mixes them
+    like a cipher, and no number needs the one before it. The key comes from the seed. The counter has four words: the
+    place in the array, the number of the array, the step and the layer. Two counters that differ anywhere give numbers
+    that are independent of each other.
+
+    Raises ValueError for a seed, layer, step or row below 0.
     """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream, *counters)))
+
+    def __init__(self, seed: int, layer: int, step: int, *, first_row: int = 0) -> None:
+        for name, value in (("seed", seed), ("layer", layer), ("step", step), ("first_row", first_row)):
+            if value < 0:
+                raise ValueError(f"{name} must be at least 0, not {value}")
+        self._key = _sequence(seed, Stream.NOISE).generate_state(2, np.uint64)
+        self._layer, self._step, self._first_row = layer, step, first_row
+        self._num_arrays = 0
+
+    def random(self, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        """Uniform in [0, 1), shape (rows, ...), and independent of what was drawn here before. They are multiples of
+        2**-24 in float32, whatever a model's dtype is: its masks are the same in both.
+
+        An array begins where `first_row` rows of its width end. Raises ValueError for a shape without rows.
+        """
+        if not shape:
+            raise ValueError("random numbers are drawn in rows: the shape () has none")
+        num_before, size = self._first_row * math.prod(shape[1:]), math.prod(shape)
+        count, num_skipped = divmod(num_before, NUMBERS_A_COUNT)
+        counter = [count, self._num_arrays, self._step, self._layer]
+        self._num_arrays += 1
+        philox = np.random.Philox(key=self._key, counter=np.array(counter, np.uint64))
+        numbers = np.random.Generator(philox).random(num_skipped + size, np.float32)
+        return numbers[num_skipped:].reshape(shape)
+
+
+def _sequence(seed: int, stream: Stream, *counters: int) -> np.random.SeedSequence:
+    """What (seed, stream, counters) become. The purpose is the spawn key and not part of the entropy, where numpy takes
+    [5] and [5, 0] for the same seed.
+    """
+    return np.random.SeedSequence(seed, spawn_key=(stream, *counters))

@@ -1,4 +1,7 @@
-"""The benchmarks: `python scripts/benchmark.py step | against COMMIT | check [PART ...]`. CONTRIBUTING.md says when."""
+"""The benchmarks: `python scripts/benchmark.py step | against COMMIT | mask | check [PART ...]`.
+
+CONTRIBUTING.md says when.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ import sys
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step` and `against` only measure: 0. `check` is 1 where a mistake is missed or a false alarm is raised. Wrong usage
-    is 2.
+    `step`, `against` and `mask` only measure: 0. `check` is 1 where a mistake is missed or a false alarm is raised.
+    Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | against | check")
+    commands = parser.add_subparsers(required=True, metavar="step | against | mask | check")
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     against = commands.add_parser("against", help="the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
     against.set_defaults(run=_against)
+    mask = commands.add_parser("mask", help="microseconds of a random mask, beside numpy's fastest generator")
+    mask.set_defaults(run=_mask)
     check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
     check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random; by default all")
     check.set_defaults(run=_check)
@@ -39,6 +44,12 @@ def _against(options: argparse.Namespace) -> int:
     from benchmarks import against
 
     return against.main(options.commit, options.rounds)
+
+
+def _mask(_: argparse.Namespace) -> int:
+    from benchmarks.processes import ROOT, run_module
+
+    return run_module("benchmarks.mask", ROOT).returncode
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The split, standardising and the random streams."""
+"""The split and standardising."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from nn_manual.data import Examples, Split
 from nn_manual.data.split import split_examples, standardized
-from nn_manual.streams import Stream, generator
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -91,10 +90,3 @@ def test_arrays_are_contiguous() -> None:
     rotated = np.arange(60.0).reshape(10, 3, 2).transpose(0, 2, 1)  # numpy keeps this layout where it selects rows
     train, validation, _ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)
     assert all(part.flags.c_contiguous for part in (*train, *validation))
-
-
-def test_streams_are_independent() -> None:
-    draws = {generator(0, stream).integers(2**63) for stream in Stream}
-    draws |= {generator(0, Stream.SHUFFLE, epoch).integers(2**63) for epoch in range(3)}
-    draws |= {np.random.default_rng(0).integers(2**63), generator(1, Stream.SPLIT).integers(2**63)}
-    assert len(draws) == len(Stream) + 3 + 2
