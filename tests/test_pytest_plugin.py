@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
-from nn_manual import Linear, Sequential
+from nn_manual import Layer, Linear, Sequential
+from nn_manual.registry import components, examples
 
 pytest_plugins = ["pytester"]
 
@@ -88,12 +89,19 @@ def test_the_fixture_without_the_marker(pytester: pytest.Pytester) -> None:
 
 def test_the_packages_own_layers(pytester: pytest.Pytester) -> None:
     test = MARKED.replace("my_layers", "nn_manual.layers")
-    run(pytester, "", test, "-k", "float32-random").assert_outcomes(passed=8, deselected=8 * 11)
+    num_examples = len(examples(components(Layer)))
+    result = run(pytester, "", test, "-k", "float32-random")
+    result.assert_outcomes(passed=num_examples, deselected=num_examples * (2 * len(KINDS) - 1))
 
 
-def test_a_weight_of_zeros_proves_nothing_about_grad_input(pytester: pytest.Pytester) -> None:
-    zeros = RIGHT.replace("generator.uniform(0.5, 1.5, self.num_features)", "0")
-    result = run(pytester, zeros, MARKED, "-k", "float64 and (random or zero)")
+def test_a_weight_that_is_never_active_proves_nothing(pytester: pytest.Pytester) -> None:
+    """The layer scales by its weights, rectified, which all start below 0."""
+    dead = RIGHT.replace("uniform(0.5, 1.5,", "uniform(-1.5, -0.5,")
+    dead = dead.replace("input * self.param.weight, input", "input * self.param.weight.clip(0), input")
+    dead = dead.replace("return grad_output * self.param.weight\n", "return grad_output * self.param.weight.clip(0)\n")
+    dead = dead.replace("input).sum(axis=0)\n        ret", "input).sum(axis=0) * (self.param.weight > 0)\n        ret")
+    dead = dead.replace("        return input * weight\n", "        return input * weight.clamp(0)\n")
+    result = run(pytester, dead, MARKED, "-k", "float64 and (random or zero)")
     result.assert_outcomes(failed=1, passed=1, deselected=10)
     result.stdout.fnmatch_lines(["gradient check failed: it proves nothing about 0 (Scale): 0.grad_input is zero"])
 

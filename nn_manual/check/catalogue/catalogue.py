@@ -149,9 +149,23 @@ def layer_cases(
             if upstream == "scattered" and len(input) > input_shape[0]:
                 continue
             model.reset_parameters(generator)  # or parameters kept from the last case would pass
+            move_constants(model, generator)
             grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
             report = check_gradients(model, UpstreamLoss(), input, grad_output)
             yield _case(f"{description}, {upstream} upstream gradient", report)
+
+
+def move_constants(model: Sequential, generator: np.random.Generator) -> None:
+    """Make random numbers of each parameter that is one number everywhere: a weight of ones, or a bias of zeros, would
+    hide a formula that lacks it.
+
+    The number is multiplied by 0.5 to 1.5, so that its sign stays, and with it whatever domain the parameter may have.
+    A 0 becomes -0.5 to 0.5.
+    """
+    for parameter in vars(model.param).values():
+        if parameter.size and np.ptp(parameter) == 0:
+            offset = generator.uniform(-0.5, 0.5, parameter.shape)
+            parameter += np.where(parameter == 0, offset, parameter * offset)
 
 
 def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry, layer_cases
+from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry, layer_cases, move_constants
 from nn_manual.check.kinds import KINDS
-from nn_manual.layers import Layer
+from nn_manual.layers import Layer, Linear
 from nn_manual.layers.base import Domain
+from nn_manual.model import Sequential
 
 Formula = Callable[[Array], Array]
 
@@ -128,6 +129,53 @@ def test_right_with_a_batch_of_1_only(dtype: str) -> None:
     found = checked(Shift(), (1, 3), dtype)
     assert wrong_tensor(found) == "0.grad_bias"
     assert found.last_case == "spread input, random upstream gradient"
+
+
+@dataclass(eq=False)
+class Affine(Layer):
+    """output = input * weight + bias, whose weight starts at 1 and whose bias at 0."""
+
+    lacks: str = ""
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"weight": (3,), "bias": (3,)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - nothing is drawn
+        self.param.weight[...], self.param.bias[...] = 1, 0
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        output = input * (1 if self.lacks == "the weight in output" else self.param.weight)
+        return output + (0 if self.lacks == "the bias in output" else self.param.bias), input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        np.sum(grad_output * saved, axis=0, out=self.grad.weight)
+        np.sum(grad_output, axis=0, out=self.grad.bias)
+        return grad_output * (1 if self.lacks == "the weight in grad_input" else self.param.weight)
+
+    def reference(self, input: Any, weight: Any, bias: Any) -> Any:
+        return input * weight + bias
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("upstream", ["random", "tiny"])
+def test_a_parameter_that_starts_at_1_or_0_hides_nothing(dtype: str, upstream: str) -> None:
+    assert checked(Affine(), dtype=dtype, upstream=upstream).failure is None
+    for lacks in ("the weight in output", "the bias in output", "the weight in grad_input"):
+        found = checked(Affine(lacks), dtype=dtype, upstream=upstream)
+        assert wrong_tensor(found) == f"0.{lacks.rpartition(' ')[2]}"
+
+
+def test_constant_parameters_are_moved_and_keep_their_sign() -> None:
+    model = Sequential(Affine(), Linear(3, 2), Affine(), dtype="float64")
+    model.layers[2].param.weight[...] = -2
+    before = model.param_arena.copy()
+    move_constants(model, np.random.default_rng(0))
+    first, last = model.layers[0].param, model.layers[2].param
+    assert np.all((first.weight > 0.5) & (first.weight < 1.5))
+    assert np.all((last.weight > -3) & (last.weight < -1))
+    assert np.all(np.abs(first.bias) < 0.5)
+    assert [len(np.unique(parameter)) for parameter in (first.weight, first.bias, last.weight, last.bias)] == [3] * 4
+    np.testing.assert_array_equal(model.param_arena[6:14], before[6:14])  # the Linear's are random already
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
