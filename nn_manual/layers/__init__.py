@@ -1,7 +1,7 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
-from nn_manual.layers.activations import ReLU, Tanh
+from nn_manual.layers.activations import GELU, ReLU, Tanh
 from nn_manual.layers.base import Layer
 from nn_manual.layers.linear import Linear
 
-__all__ = ["Layer", "Linear", "ReLU", "Tanh"]
+__all__ = ["GELU", "Layer", "Linear", "ReLU", "Tanh"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+import scipy  # loads scipy.special when a formula first asks for it
 
-from nn_manual.arrays import Array, masked
+from nn_manual.arrays import Array, Shape, masked
 from nn_manual.layers.base import Layer
 
 
@@ -62,3 +65,76 @@ class Tanh(Layer):
         self.check_gradient(grad_output, output.shape)
         grad_input: Array = grad_output * (1 - output * output)
         return grad_input
+
+
+@dataclass(eq=False)
+class GELU(Layer):
+    """Gaussian error linear unit, any shape: each number times the probability that a normal number lies below it.
+
+        exponent    = (8 / pi)**0.5 * (input + 0.044715 * input**3)
+        slope       = (8 / pi)**0.5 * (1 + 3 * 0.044715 * input**2)
+        probability = ndtr(input)                                     where approximate = none
+        probability = expit(exponent)                                 where approximate = tanh
+        density     = exp(-(input**2) / 2) / (2 * pi)**0.5            where approximate = none
+        density     = slope * expit(exponent) * expit(-exponent)      where approximate = tanh
+        output      = input * probability
+        grad_input  = grad_output * (probability + input * density)
+
+    Derivation: (x F(x))' = F(x) + x F'(x) for any F, and the density is F'.
+
+    Exact, F is the normal distribution, scipy's `ndtr`: the integral of exp(-t**2 / 2) / sqrt(2 pi) for t from
+    -infinity to x. Its derivative is the integrand at x.
+
+    With `approximate` "tanh" (Hendrycks and Gimpel 2016), F(x) = (1 + tanh(u)) / 2 with
+    u = sqrt(2 / pi) (x + 0.044715 x**3). By tanh(u) = (1 - exp(-2 u)) / (1 + exp(-2 u)) this is 1 / (1 + exp(-2 u)),
+    the logistic function, scipy's `expit`, of the exponent 2 u. For a negative x the sum 1 + tanh(u) would cancel and
+    lose all digits; expit keeps them. Its derivative is exp(-z) / (1 + exp(-z))**2 = expit(z) expit(-z), which the
+    chain rule multiplies by the slope of the exponent, 2 u'.
+
+    Raises ValueError for another `approximate`, and for a gradient that is not shaped as the output.
+    """
+
+    approximate: Literal["none", "tanh"] = "none"
+
+    def __post_init__(self) -> None:
+        if self.approximate not in ("none", "tanh"):
+            raise ValueError(f"approximate must be 'none' or 'tanh', not {self.approximate!r}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Exact and approximate, each with a square shape among them."""
+        return [(cls(approximate), shape) for approximate in ("none", "tanh") for shape in ((4, 3), (3, 3))]
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        """Elementwise; saves the input and its probability."""
+        if self.approximate == "tanh":
+            probability = scipy.special.expit(self._exponent(input))
+        else:
+            probability = scipy.special.ndtr(input)
+        return input * probability, (input, probability)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        """Scale the gradient by probability + input * density."""
+        input, probability = saved
+        self.check_gradient(grad_output, input.shape)
+        square = input * input
+        if self.approximate == "tanh":
+            slope = math.sqrt(8 / math.pi) * (1 + 3 * 0.044715 * square)
+            density = slope * probability * scipy.special.expit(-self._exponent(input))
+        else:
+            density = np.exp(square / -2) / math.sqrt(2 * math.pi)
+        grad_input: Array = grad_output * (probability + input * density)
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        """torch.nn.GELU, but for the rounding of 1 + erf and 1 + tanh: below -8 it leaves torch.nn's no digit at all to
+        compare with, not even in float64.
+        """
+        if self.approximate == "tanh":
+            return input * (math.sqrt(8 / math.pi) * (input + 0.044715 * input**3)).sigmoid()
+        return input * (input * -math.sqrt(1 / 2)).erfc() / 2
+
+    def _exponent(self, input: Array) -> Array:
+        """2 u of the derivation. The products are written out: `input**3` takes a hundred times as long."""
+        exponent: Array = math.sqrt(8 / math.pi) * (input + 0.044715 * (input * input * input))
+        return exponent

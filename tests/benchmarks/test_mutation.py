@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.mutation import smallest as smallest_error
-from benchmarks.mutation.handwritten import LAYERS, LOSSES
+from benchmarks.mutation.handwritten import LOSSES
+from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
 from benchmarks.mutation.score import score
 from benchmarks.mutation.smallest import Fault, smallest, tensors
@@ -69,7 +70,7 @@ def test_every_kind_of_mistake_is_made(made: dict[type, list[Mutant]]) -> None:
 
 def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -> None:
     for owner, of_class in made.items():
-        computing = {"forward", "backward", "backward_parameters", "backward_target", "_expected", "move"}
+        computing = {"forward", "backward", "backward_parameters", "backward_target", "_expected", "_exponent", "move"}
         assert {mutant.method for mutant in of_class} == computing & vars(owner).keys()
 
 

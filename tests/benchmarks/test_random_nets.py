@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import numpy as np
 import pytest
-from benchmarks.random_nets import random_run
+from benchmarks import random_nets
 
-from nn_manual import NotFiniteError
-
-#: A net whose float32 activations are saturated where those of the same step in float64 are not: false alarms were
-#: raised against the latter, late in the run.
-SATURATED = 618
+from nn_manual import SGD, CrossEntropyLoss, MSELoss, NotFiniteError, ReLU, Tanh, TraceLoss
 
 
-@pytest.mark.parametrize(("seed", "num_steps"), [*((seed, 80) for seed in range(20)), (SATURATED, 400)])
-def test_no_false_alarm_in_a_random_net(seed: int, num_steps: int) -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_no_false_alarm_in_a_random_net(seed: int) -> None:
+    assert num_checked_steps(seed, 80) > 3
+
+
+def test_no_false_alarm_in_a_net_that_is_saturated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its float32 activations are saturated where those of the same step in float64 are not: false alarms were raised
+    against the latter, late in the run. The net is seed 618 of what could be drawn then.
+    """
+    losses = [CrossEntropyLoss(), CrossEntropyLoss("sum"), CrossEntropyLoss(label_smoothing=0.1)]
+    monkeypatch.setattr(random_nets, "LOSSES", (*losses, MSELoss(), MSELoss("sum"), TraceLoss()))
+    monkeypatch.setattr(random_nets, "ACTIVATIONS", (ReLU, Tanh))
+    monkeypatch.setattr(random_nets, "OPTIMIZERS", (SGD,))
+    assert num_checked_steps(618, 400) == 400
+
+
+def num_checked_steps(seed: int, num_steps: int) -> int:
+    """How many steps were checked before the net diverged."""
     num_checked = 0
-    try:
-        with np.errstate(all="ignore"):  # some of them diverge
-            for step in itertools.islice(random_run(seed), num_steps):
-                assert step.check is not None
-                num_checked += 1
-    except NotFiniteError:
-        pass
-    assert num_checked > 3
+    with contextlib.suppress(NotFiniteError), np.errstate(all="ignore"):  # some of them diverge
+        for step in itertools.islice(random_nets.random_run(seed), num_steps):
+            assert step.check is not None
+            num_checked += 1
+    return num_checked

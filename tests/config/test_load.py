@@ -127,6 +127,7 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
          "12:14: unknown initializer 'KaimingUnifrom'; did you mean 'KaimingUniform'?"),
         (8, "  - ReLU: {inplace: true}", "8:12: unknown key 'inplace' in ReLU; it has none"),
         # types
+        (8, "  - GELU: {approximate: erf}", "8:12: approximate must be 'none' or 'tanh', not the text 'erf'"),
         (1, "seed: abc", "1:1: seed must be an integer, not the text 'abc'"),
         (1, "seed: 1.0", "1:1: seed must be an integer, not 1.0"),
         (1, "seed: true", "1:1: seed must be an integer, not true"),

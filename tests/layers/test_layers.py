@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import scipy
 import torch
 from comparing import (
     DIFFERENCE_TOLERANCE,
@@ -143,21 +145,33 @@ def test_differences_agree(layer: Layer, shape: Shape) -> None:
 def test_docstring_agrees(layer: Layer, shape: Shape, dtype: str, kind: str) -> None:
     input, grad_output = inputs(layer, shape, kind, "random", dtype)
     output, gradients = our_results(bound(layer, dtype), input, grad_output)
-    absent = {"bias": np.zeros(1, dtype)}  # what a layer without one adds
-    known = {"input": input, "grad_output": grad_output, "rows": rows, **absent, **vars(layer.param)}
+    absent = {"weight": np.ones(1, dtype), "bias": np.zeros(1, dtype)}  # what a layer without them multiplies and adds
+    known = {"input": input, "grad_output": grad_output, **words(layer, input), **absent, **vars(layer.param)}
     stated = evaluate(layer, known)
     for name, value in {"output": output, **vars(gradients)}.items():
         assert_equal(value, stated[name])
 
 
+def words(layer: Layer, input: Array) -> dict[str, Any]:
+    """What docstrings call things that are neither numpy's nor the layer's."""
+    axes = getattr(layer, "axes", ())
+    functions = {"rows": rows, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
+    return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **functions}
+
+
 @pytest.mark.parametrize("layer_class", CLASSES)
 def test_docstring_states_every_gradient_and_nothing_else(layer_class: type[Layer]) -> None:
     parameters = {name for layer, _ in layer_class.examples() for name in layer.parameter_shapes()}
-    assert [line.name for line in formulas(layer_class)] == [
+    lines = list(formulas(layer_class))
+    wanted = [
         "output",
         "grad_input",
         *(f"grad_{name}" for name in sorted(parameters, reverse=True)),  # torch's order: weight, bias
     ]
+    assert [line.name for line in lines if line.name in wanted] == wanted
+    for position, line in enumerate(lines):  # what else is named, a later line uses
+        later = " ".join(other.expression for other in lines[position + 1 :])
+        assert line.name in wanted or re.search(rf"\b{line.name}\b", later), line.name
 
 
 @each_layer

@@ -87,6 +87,7 @@ def _layer(owner: type[Layer]) -> Subject:
         "forward": ((output, grads), output | grads),
         "backward": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
+        "_exponent": ((output | grads,), output | grads),
     }
     return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _layer_trials)
 

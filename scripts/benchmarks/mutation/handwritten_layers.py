@@ -1,0 +1,116 @@
+"""Wrong backward passes of layers, written by hand: the formulas of `handwritten`, of the layer, what it saved, and
+grad_output.
+"""
+
+# ruff: noqa: ARG005 - as in handwritten
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.mutation.replacing import Formula
+from nn_manual.arrays import Array, rows
+from nn_manual.layers import GELU, Linear, ReLU, Tanh
+
+
+def _derivative(gelu: GELU, saved: tuple[Array, Array]) -> Array:
+    """The right one."""
+    return GELU.backward(gelu, saved, np.ones_like(saved[0]))
+
+
+def _other_gelu(gelu: GELU, input: Array) -> Array:
+    """The derivative of the form that this one does not have."""
+    other = GELU("none" if gelu.approximate == "tanh" else "tanh")
+    return _derivative(other, other.forward(input)[1])
+
+
+LAYERS: dict[type, dict[str, dict[str, Formula]]] = {
+    ReLU: {
+        "grad_input": {
+            "the derivative is lost": lambda relu, output, grad: grad.copy(),
+            "the mask is the gradient's": lambda relu, output, grad: grad * (grad > 0),
+            "the gradient is rectified": lambda relu, output, grad: np.maximum(grad, 0),
+            "the kink passes the gradient": lambda relu, output, grad: grad * (output >= 0),
+            "the kink passes half of it": lambda relu, output, grad: grad * np.heaviside(output, grad.dtype.type(0.5)),
+            "the other side passes": lambda relu, output, grad: grad * (output <= 0),
+            "scaled by the output": lambda relu, output, grad: grad * output,
+            "the mask alone": lambda relu, output, grad: (output > 0).astype(grad.dtype),
+            "the output alone": lambda relu, output, grad: output.copy(),
+            "leaks a hundredth": lambda relu, output, grad: np.where(output > 0, grad, grad / 100),
+            "open from 0.01 on": lambda relu, output, grad: grad * (output > 0.01),
+            "closed above 6": lambda relu, output, grad: grad * ((output > 0) & (output < 6)),
+            "the mask of the first row": lambda relu, output, grad: grad * (output[:1] > 0),
+            "zero": lambda relu, output, grad: np.zeros_like(grad),
+        },
+    },
+    Tanh: {
+        "grad_input": {
+            "1 - output": lambda tanh, output, grad: grad * (1 - output),
+            "1 + output**2": lambda tanh, output, grad: grad * (1 + output**2),
+            "the gradient squared": lambda tanh, output, grad: grad * (1 - grad**2),
+            "tanh of the output": lambda tanh, output, grad: grad * (1 - np.tanh(output) ** 2),
+            "the sigmoid's": lambda tanh, output, grad: grad * output * (1 - output),
+            "the arctangent's": lambda tanh, output, grad: grad / (1 + output**2),
+            "the inverse's": lambda tanh, output, grad: grad / (1 - output**2 + grad.dtype.type(1e-6)),
+            "the derivative is lost": lambda tanh, output, grad: grad.copy(),
+            "the derivative alone": lambda tanh, output, grad: 1 - output**2,
+            "the upstream sign alone": lambda tanh, output, grad: np.sign(grad) * (1 - output**2),
+            "half of it": lambda tanh, output, grad: grad * (1 - output**2) / 2,
+            "1 - |output|": lambda tanh, output, grad: grad * (1 - np.abs(output)),
+            "the second derivative": lambda tanh, output, grad: grad * -2 * output * (1 - output**2),
+            "output**2 - 1": lambda tanh, output, grad: grad * (output**2 - 1),
+            "a mean over the batch": lambda tanh, output, grad: grad * (1 - output**2) / len(output),
+        },
+    },
+    GELU: {
+        "grad_input": {
+            "the density is lost": lambda gelu, saved, grad: grad * saved[1],
+            "the probability is lost": lambda gelu, saved, grad: grad * (_derivative(gelu, saved) - saved[1]),
+            "the density's sign": lambda gelu, saved, grad: grad * (2 * saved[1] - _derivative(gelu, saved)),
+            "half of the density": lambda gelu, saved, grad: grad * (saved[1] + _derivative(gelu, saved)) / 2,
+            "the other form's": lambda gelu, saved, grad: grad * _other_gelu(gelu, saved[0]),
+            "at the output": lambda gelu, saved, grad: (
+                grad * _derivative(gelu, gelu.forward(saved[0] * saved[1])[1])
+            ),
+            "the output added": lambda gelu, saved, grad: grad * (saved[1] + saved[0] * saved[1]),
+            "the ReLU's": lambda gelu, saved, grad: grad * (saved[0] > 0),
+            "the probability of the other side": lambda gelu, saved, grad: (
+                grad * (_derivative(gelu, saved) + 1 - 2 * saved[1])
+            ),
+            "the derivative is lost": lambda gelu, saved, grad: grad.copy(),
+            "the derivative alone": lambda gelu, saved, grad: _derivative(gelu, saved),
+            "a mean over the batch": lambda gelu, saved, grad: grad * _derivative(gelu, saved) / len(grad),
+            "zero": lambda gelu, saved, grad: np.zeros_like(grad),
+        },
+    },
+    Linear: {
+        "grad_weight": {
+            "transposed": lambda linear, input, grad: rows(input).T @ rows(grad),
+            "a mean over the batch": lambda linear, input, grad: rows(grad).T @ rows(input) / len(rows(input)),
+            "of the first example": lambda linear, input, grad: np.outer(rows(grad)[0], rows(input)[0]),
+            "of sums": lambda linear, input, grad: np.outer(rows(grad).sum(axis=0), rows(input).sum(axis=0)),
+            "with weight decay": lambda linear, input, grad: rows(grad).T @ rows(input) + 0.01 * linear.param.weight,
+            "the bias's": lambda linear, input, grad: rows(grad).sum(axis=0)[:, np.newaxis] + 0 * linear.param.weight,
+            "added to the last": lambda linear, input, grad: linear.grad.weight + rows(grad).T @ rows(input),
+        },
+        "grad_bias": {
+            "a mean over the batch": lambda linear, input, grad: rows(grad).mean(axis=0),
+            "over the wrong axis": lambda linear, input, grad: rows(grad).sum(axis=1),
+            "over everything": lambda linear, input, grad: rows(grad).sum(),
+            "of the first example": lambda linear, input, grad: rows(grad)[0],
+            "over the first leading dimension": lambda linear, input, grad: rows(grad.sum(axis=0, keepdims=True))[0],
+            "zero": lambda linear, input, grad: np.zeros_like(linear.param.bias),
+        },
+        "grad_input": {
+            "weight transposed": lambda linear, input, grad: grad @ linear.param.weight.T,
+            "its own output": lambda linear, input, grad: input @ linear.param.weight.T,
+            "the weight's signs": lambda linear, input, grad: grad @ np.sign(linear.param.weight),
+            "with the bias": lambda linear, input, grad: (grad - linear.param.bias) @ linear.param.weight,
+            "a mean over the outputs": lambda linear, input, grad: grad @ linear.param.weight / grad.shape[-1],
+            "zero": lambda linear, input, grad: np.zeros_like(input),
+            "through the weight twice": lambda linear, input, grad: (
+                grad @ linear.param.weight @ linear.param.weight.T @ linear.param.weight
+            ),
+        },
+    },
+}
