@@ -162,7 +162,8 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _stand_in(field: Field[Any], hint: Any) -> Any:
-    return 1 if _default(field) is MISSING and hint in (int, float) else _default(field)
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return 1 if _default(field) is MISSING and (int in members or float in members) else _default(field)
 
 
 def _without_none(hint: Any) -> Any:

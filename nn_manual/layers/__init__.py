@@ -3,5 +3,6 @@
 from nn_manual.layers.activations import GELU, ReLU, Tanh
 from nn_manual.layers.base import Layer
 from nn_manual.layers.linear import Linear
+from nn_manual.layers.normalization import LayerNorm
 
-__all__ = ["GELU", "Layer", "Linear", "ReLU", "Tanh"]
+__all__ = ["GELU", "Layer", "LayerNorm", "Linear", "ReLU", "Tanh"]

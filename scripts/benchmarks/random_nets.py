@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
 
-from nn_manual import Layer, Linear, Loss, Sequential, Trainer
+from nn_manual import Layer, LayerNorm, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
@@ -27,6 +27,8 @@ ACTIVATIONS: tuple[type[Any], ...] = tuple(
     for layer_class in components(Layer).values()
     if all(field.default is not MISSING for field in fields(layer_class))
 )
+#: The part of all Linears that a LayerNorm follows.
+NORMALIZED = 0.2
 OPTIMIZERS: tuple[type[Any], ...] = tuple(components(Optimizer).values())
 
 
@@ -34,7 +36,8 @@ def random_run(seed: int) -> Iterator[Step]:
     """The checked steps, without end, of a net, a loss, an optimizer and data that are drawn from `seed`."""
     generator = np.random.default_rng(seed)
     loss = LOSSES[generator.integers(len(LOSSES))]
-    model = Sequential(*_layers(generator, loss), seed=seed, dtype=str(generator.choice(list(DTYPES))))
+    layers = _normalized(_layers(generator, loss), np.random.default_rng([seed, 1]))
+    model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))))
     optimizer = _optimizer(generator, model)
     trainer = Trainer(model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)])
     for batch in cycle(_batches(generator, model, loss)):
@@ -52,6 +55,22 @@ def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
             ACTIVATIONS[generator.integers(len(ACTIVATIONS))](),
         ]
     return layers if generator.random() < 0.2 else layers[:-1]
+
+
+def _normalized(layers: list[Layer], generator: np.random.Generator) -> list[Layer]:
+    """The layers, with a LayerNorm behind some of the Linears. Its settings are those of one of its examples.
+
+    One of a single number is left out: it gives its bias whatever the input is. So no layer before it has a gradient,
+    and what torch computes of one is rounding, which the layers before can enlarge without bound.
+    """
+    result: list[Layer] = []
+    for layer in layers:
+        result.append(layer)
+        if isinstance(layer, Linear) and layer.out_features > 1 and generator.random() < NORMALIZED:
+            example = LayerNorm.examples()[generator.integers(len(LayerNorm.examples()))][0]
+            assert isinstance(example, LayerNorm)
+            result.append(replace(example, normalized_shape=layer.out_features))
+    return result
 
 
 def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:

@@ -25,6 +25,7 @@ def test_no_false_alarm_in_a_net_that_is_saturated(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(random_nets, "LOSSES", (*losses, MSELoss(), MSELoss("sum"), TraceLoss()))
     monkeypatch.setattr(random_nets, "ACTIVATIONS", (ReLU, Tanh))
     monkeypatch.setattr(random_nets, "OPTIMIZERS", (SGD,))
+    monkeypatch.setattr(random_nets, "NORMALIZED", 0)
     assert num_checked_steps(618, 400) == 400
 
 

@@ -126,7 +126,11 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         (12, "initializer: KaimingUnifrom",
          "12:14: unknown initializer 'KaimingUnifrom'; did you mean 'KaimingUniform'?"),
         (8, "  - ReLU: {inplace: true}", "8:12: unknown key 'inplace' in ReLU; it has none"),
+        (8, "  - LayerNorm", "8:5: LayerNorm needs normalized_shape"),
         # types
+        (8, "  - LayerNorm: {normalized_shape: 3.5}",
+         "8:17: normalized_shape must be an integer or a list, not 3.5"),
+        (8, "  - LayerNorm: {normalized_shape: [2, x]}", "8:39: normalized_shape must be an integer, not the text 'x'"),
         (8, "  - GELU: {approximate: erf}", "8:12: approximate must be 'none' or 'tanh', not the text 'erf'"),
         (1, "seed: abc", "1:1: seed must be an integer, not the text 'abc'"),
         (1, "seed: 1.0", "1:1: seed must be an integer, not 1.0"),
@@ -166,6 +170,9 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
          "keyword arguments are indented under the name"),
         (6, "model: ReLU\nx:", "6:1: model takes a list of layers, not the text 'ReLU'"),
         # ranges
+        (8, "  - LayerNorm: {normalized_shape: 32, eps: -1}", "8:39: eps must be at least 0, not -1.0"),
+        (8, "  - LayerNorm: {normalized_shape: []}",
+         "8:17: normalized_shape must be at least 1, or a list of such, not []"),
         (1, "seed: -1", "1:1: seed must be at least 0, not -1"),
         (4, "batch_size: 0", "4:1: batch_size must be at least 1, not 0"),
         (5, "epochs: 0", "5:1: epochs must be at least 1, not 0"),

@@ -37,6 +37,19 @@ def test_every_misfit_is_reported_where_it_stands(errors_of: ErrorsOf) -> None:
     ]  # fmt: skip - the config as it looks in its file
 
 
+def test_a_normalization_of_another_size(errors_of: ErrorsOf) -> None:
+    assert errors_of(valid_but(8, "  - LayerNorm: {normalized_shape: 31}")) == [
+        "run.yaml:8:5: LayerNorm takes normalized_shape=31 in the last dimension, the input has shape (64, 32)",
+    ]
+    assert errors_of(valid_but(8, "  - LayerNorm: {normalized_shape: [2, 32]}")) == [
+        "run.yaml:8:5: LayerNorm takes normalized_shape=[2, 32] in the last dimensions, the input has shape (64, 32)",
+    ]
+    assert errors_of(valid_but(8, "  - LayerNorm: {normalized_shape: 0, eps: -1}")) == [
+        "run.yaml:8:17: normalized_shape must be at least 1, or a list of such, not 0",
+        "run.yaml:8:38: eps must be at least 0, not -1.0",
+    ]
+
+
 def test_misfits_behind_a_faulty_layer_are_found(errors_of: ErrorsOf) -> None:
     assert errors_of(valid_but(8, "  - Sequential: [Rulu, {Linear: {in_features: 32, out_features: 31}}]")) == [
         "run.yaml:8:18: unknown layer 'Rulu'; did you mean 'ReLU'?",

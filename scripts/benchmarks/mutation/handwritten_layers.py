@@ -6,11 +6,14 @@ grad_output.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from benchmarks.mutation.replacing import Formula
 from nn_manual.arrays import Array, rows
-from nn_manual.layers import GELU, Linear, ReLU, Tanh
+from nn_manual.layers import GELU, LayerNorm, Linear, ReLU, Tanh
 
 
 def _derivative(gelu: GELU, saved: tuple[Array, Array]) -> Array:
@@ -22,6 +25,29 @@ def _other_gelu(gelu: GELU, input: Array) -> Array:
     """The derivative of the form that this one does not have."""
     other = GELU("none" if gelu.approximate == "tanh" else "tanh")
     return _derivative(other, other.forward(input)[1])
+
+
+def _weight(norm: LayerNorm) -> Any:
+    return norm.param.weight if norm.elementwise_affine else 1
+
+
+def _mean(norm: LayerNorm, array: Array) -> Array:
+    mean: Array = array.mean(norm.axes, keepdims=True)
+    return mean
+
+
+def _examples(norm: LayerNorm, array: Array) -> Array:
+    """The leading dimensions seen as one."""
+    return array.reshape(-1, *norm.shape)
+
+
+def _norm(wrong: Callable[[LayerNorm, Array, Array, Array], Array]) -> Formula:
+    """A formula of the layer, g = grad_output * weight, the normalized input h, and its std s."""
+
+    def formula(norm: LayerNorm, saved: tuple[Array, Array], grad: Array) -> Array:
+        return wrong(norm, grad * _weight(norm), *saved)
+
+    return formula
 
 
 LAYERS: dict[type, dict[str, dict[str, Formula]]] = {
@@ -81,6 +107,43 @@ LAYERS: dict[type, dict[str, dict[str, Formula]]] = {
             "the derivative alone": lambda gelu, saved, grad: _derivative(gelu, saved),
             "a mean over the batch": lambda gelu, saved, grad: grad * _derivative(gelu, saved) / len(grad),
             "zero": lambda gelu, saved, grad: np.zeros_like(grad),
+        },
+    },
+    LayerNorm: {
+        "grad_weight": {
+            "of the centered input": lambda norm, saved, grad: _examples(norm, grad * saved[0] * saved[1]).sum(axis=0),
+            "of the bias": lambda norm, saved, grad: _examples(norm, grad).sum(axis=0),
+            "a mean over the batch": lambda norm, saved, grad: _examples(norm, grad * saved[0]).mean(axis=0),
+            "of the first example": lambda norm, saved, grad: _examples(norm, grad * saved[0])[0],
+            "times the weight": lambda norm, saved, grad: (
+                _examples(norm, grad * saved[0]).sum(axis=0) * norm.param.weight
+            ),
+        },
+        "grad_bias": {
+            "a mean over the batch": lambda norm, saved, grad: _examples(norm, grad).mean(axis=0),
+            "of the first example": lambda norm, saved, grad: _examples(norm, grad)[0],
+            "times the weight": lambda norm, saved, grad: _examples(norm, grad).sum(axis=0) * norm.param.weight,
+            "over everything": lambda norm, saved, grad: grad.sum(),
+        },
+        "grad_input": {
+            "the statistics are constants": _norm(lambda norm, g, h, s: g / s),
+            "the mean is a constant": _norm(lambda norm, g, h, s: (g - h * _mean(norm, g * h)) / s),
+            "the variance is a constant": _norm(lambda norm, g, h, s: (g - _mean(norm, g)) / s),
+            "sums for means": _norm(
+                lambda norm, g, h, s: (g - (_mean(norm, g) + h * _mean(norm, g * h)) * norm.shape[-1]) / s
+            ),
+            "the projection's sign": _norm(lambda norm, g, h, s: (g - _mean(norm, g) + h * _mean(norm, g * h)) / s),
+            "the projection on the centered input": _norm(
+                lambda norm, g, h, s: (g - _mean(norm, g) - h * s * _mean(norm, g * h * s)) / s
+            ),
+            "means over everything": _norm(lambda norm, g, h, s: (g - g.mean() - h * (g * h).mean()) / s),
+            "the std is lost": _norm(lambda norm, g, h, s: g - _mean(norm, g) - h * _mean(norm, g * h)),
+            "the variance for the std": _norm(
+                lambda norm, g, h, s: (g - _mean(norm, g) - h * _mean(norm, g * h)) / (s * s)
+            ),
+            "the weight is lost": lambda norm, saved, grad: (
+                (grad - _mean(norm, grad) - saved[0] * _mean(norm, grad * saved[0])) / saved[1]
+            ),
         },
     },
     Linear: {

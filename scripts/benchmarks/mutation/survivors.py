@@ -20,6 +20,8 @@ MEAN_OF_MEANS = "only the sum over the batch is used, and the mean of all is the
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
+CENTERED = "the centered numbers add up to 0, and with them what any number times their sum adds to the squares"
+
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
     ("ReLU.forward", "output = np.maximum(input, 0)", "output = np.maximum(0, input)"): COMMUTES,
@@ -40,6 +42,16 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): SAME_SIGN,
     ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
     ("Tanh.backward", "output = saved", "output = -saved"): EVEN,
+    (
+        "LayerNorm.forward",
+        "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
+        "std = np.sqrt(((centered + 1e-08) * centered).mean(self.axes, keepdims=True) + self.eps)",
+    ): CENTERED,
+    (
+        "LayerNorm.forward",
+        "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
+        "std = np.sqrt((centered * (centered + 1e-08)).mean(self.axes, keepdims=True) + self.eps)",
+    ): CENTERED,
     ("MSELoss.forward", "squares = difference * difference", "squares = (difference * difference).T"): ORDER,
     (
         "MSELoss.forward",

@@ -1,0 +1,127 @@
+"""Normalization: each example shifted and scaled to mean 0 and variance 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+
+
+@dataclass(eq=False)
+class LayerNorm(Layer):
+    """Normalization over the last dimensions, input (..., *normalized_shape) to output of the same shape.
+
+    `normalized_shape` is a list of sizes, or one size. Parameters: weight and bias, each of that shape; neither if
+    `elementwise_affine` is false, no bias if `bias` is false. `axes` are these last dimensions, `leading` the others:
+
+        std             = sqrt(input.var(axes, keepdims=True) + eps)
+        normalized      = (input - input.mean(axes, keepdims=True)) / std
+        output          = normalized * weight + bias
+        grad_normalized = grad_output * weight
+        projection      = (grad_normalized * normalized).mean(axes, keepdims=True)
+        grad_input      = (grad_normalized - grad_normalized.mean(axes, keepdims=True) - normalized * projection) / std
+        grad_weight     = (grad_output * normalized).sum(leading)
+        grad_bias       = grad_output.sum(leading)
+
+    Derivation, for one example x of F numbers, with mean m, c[i] = x[i] - m, variance v = sum_i c[i]**2 / F,
+    s = sqrt(v + eps), and h[i] = c[i] / s. With d[i, j], which is 1 where i = j and 0 elsewhere:
+
+        dc[i] / dx[j] = d[i, j] - 1 / F
+        dv / dx[j]    = 2 / F sum_i c[i] (d[i, j] - 1 / F) = 2 c[j] / F,   since the c[i] add up to 0
+        ds / dx[j]    = 1 / (2 s) dv / dx[j] = h[j] / F
+        dh[i] / dx[j] = (dc[i] / dx[j] - h[i] ds / dx[j]) / s = (d[i, j] - 1 / F - h[i] h[j] / F) / s
+
+    So with g = grad_normalized, grad_input[j] = sum_i g[i] dh[i] / dx[j] = (g[j] - mean(g) - h[j] mean(g h)) / s. What
+    g has of the direction of equal numbers and of that of h is taken out: a shift changes no h, nor does a scale but
+    for eps. The output h[i] weight[i] + bias[i] has the derivatives weight[i], h[i] and 1, which are summed over all
+    examples for the two parameters.
+
+    The variance is the mean of c**2, never mean(x**2) - mean(x)**2, which cancels where the mean is large. Of a single
+    number, or of equal ones, nothing is left but the bias.
+
+    Raises ValueError for a size below 1, a negative eps, an input whose last dimensions are not normalized_shape, and a
+    gradient that is not shaped as the output.
+    """
+
+    normalized_shape: int | list[int]
+    eps: float = 1e-5
+    elementwise_affine: bool = True
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.shape or min(self.shape) < 1:
+            raise ValueError(f"normalized_shape must be at least 1, or a list of such, not {self.normalized_shape}")
+        if not self.eps >= 0:
+            raise ValueError(f"eps must be at least 0, not {self.eps}")
+
+    @property
+    def shape(self) -> Shape:
+        """`normalized_shape` as a tuple."""
+        return (self.normalized_shape,) if isinstance(self.normalized_shape, int) else tuple(self.normalized_shape)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The dimensions that are normalized, counted from the last."""
+        return tuple(range(-len(self.shape), 0))
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """One and two dimensions, with and without parameters, with two leading dimensions, and all square."""
+        return [
+            (cls(3), (4, 3)),
+            (cls([2, 3]), (4, 2, 3)),
+            (cls(3, bias=False), (2, 5, 3)),
+            (cls(4, elementwise_affine=False), (3, 4)),
+            (cls(3, eps=0.1), (3, 3)),
+        ]
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight and bias, each of normalized_shape."""
+        names = ("weight", "bias") if self.bias else ("weight",)
+        return dict.fromkeys(names, self.shape) if self.elementwise_affine else {}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - nothing is drawn
+        """weight 1 and bias 0, as torch.nn.LayerNorm."""
+        for name, parameter in vars(self.param).items():
+            parameter[...] = 1 if name == "weight" else 0
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's own."""
+        if input_shape[-len(self.shape) :] != self.shape:
+            raise ValueError(
+                f"LayerNorm takes normalized_shape={self.normalized_shape} in the last "
+                f"{'dimension' if len(self.shape) == 1 else 'dimensions'}, the input has shape {input_shape}"
+            )
+        return input_shape
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        """Normalize, scale and shift; saves the normalized input and what it was divided by."""
+        self.output_shape(input.shape)
+        centered = input - input.mean(self.axes, keepdims=True)
+        std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)
+        normalized = centered / std
+        output = normalized
+        if self.elementwise_affine:
+            output = output * self.param.weight
+            if self.bias:
+                output += self.param.bias
+        return output, (normalized, std)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        """Write grad_weight and grad_bias, return grad_input."""
+        normalized, std = saved
+        self.check_gradient(grad_output, normalized.shape)
+        grad_normalized = grad_output
+        if self.elementwise_affine:
+            leading = tuple(range(grad_output.ndim - len(self.axes)))
+            np.sum(grad_output * normalized, axis=leading, out=self.grad.weight)
+            if self.bias:
+                np.sum(grad_output, axis=leading, out=self.grad.bias)
+            grad_normalized = grad_output * self.param.weight
+        mean = grad_normalized.mean(self.axes, keepdims=True)
+        projection = (grad_normalized * normalized).mean(self.axes, keepdims=True)
+        grad_input: Array = (grad_normalized - mean - normalized * projection) / std
+        return grad_input
