@@ -22,7 +22,10 @@ from nn_manual.registry import KINDS, components, defined_in
 def test_the_concrete_classes_that_a_room_exports() -> None:
     assert components(Layer)["Linear"] is Linear
     assert components(Optimizer)["SGD"] is SGD
-    assert set(components(Scheduler)) >= {"StepLR", "CosineAnnealingLR", "ConstantLR"}
+    assert set(components(Optimizer)) >= {"SGD", "Adam", "AdamW"}
+    assert set(components(Scheduler)) >= {
+        *("StepLR", "CosineAnnealingLR", "ConstantLR", "LinearLR", "SequentialLR", "ReduceLROnPlateau"),
+    }
     for kind in KINDS:
         assert components(kind)
         assert all(issubclass(thing, kind) and not name.startswith("_") for name, thing in components(kind).items())

@@ -37,7 +37,7 @@ OPERATION_DIFFERENCES = 1e-8
 #: to them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
 NEGLIGIBLE = 1e-10
 
-#: The learning rate: closed form against torch's recursion, Python floats both; rounding grows with the epochs.
+#: The learning rate: closed form against torch's recursion, Python floats both.
 LEARNING_RATE = 1e-12
 
 #: Rounding errors of a sum grow like the square root of its length. The table holds up to this length, which covers
@@ -72,3 +72,13 @@ def severity(relative: Any, tolerance: Any) -> Any:
 def sum_of_products(dtype: np.dtype[Any], reduction_length: int) -> float:
     """The tolerance for a tensor whose elements are sums of up to `reduction_length` products."""
     return SUM_OF_PRODUCTS[dtype.name] * max(1.0, math.sqrt(reduction_length / REDUCTION_LENGTH))
+
+
+def learning_rate(count: int) -> float:
+    """The tolerance of a learning rate after `count` epochs or steps, as a fraction of the initial one.
+
+    Up again after T_max epochs, torch's cosine starts at (1 - cos(pi / T_max)) / 2 of the initial lr, of which the
+    difference keeps an error of one eps, and every later lr is a multiple of that: the error grows to 4 / pi**2 *
+    T_max**2 times eps, at a count above T_max.
+    """
+    return max(LEARNING_RATE, count**2 * float(np.finfo(np.float64).eps))

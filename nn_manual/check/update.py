@@ -6,10 +6,10 @@ step can still differ.
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,10 @@ import torch
 from nn_manual.arrays import Array, carve, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import LEARNING_RATE, MARGIN
+from nn_manual.check.tolerances import MARGIN, learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
-from nn_manual.check.twin.optimizers import OptimizerTwin, SchedulerTwin
+from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.verdict.arbiter import (
     NUM_PERTURBATIONS,
     distance,
@@ -77,24 +78,35 @@ class UpdateChecker:
     def __init__(self, optimizer: Optimizer, start: Array, scheduler: Scheduler | None = None) -> None:
         """`start` is the vector into which the parameters are copied before each step."""
         self.optimizer = optimizer
-        self.torch_scheduler = SchedulerTwin(scheduler, optimizer.lr) if scheduler else None
-        self._initial_lr = optimizer.lr
+        self.scheduler, self._initial_lrs = scheduler, [member.lr for member in optimizer.members]
+        self._scheduler_twin = schedule_twin(scheduler, self._initial_lrs) if scheduler else None
         #: What a step starts from, and how many were made before it.
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
-        self._twin = OptimizerTwin(optimizer, start.size, start.dtype)
+        self._twin = OptimizerTwin(optimizer, start.dtype)
         sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
         self._arena = Arena(sizes, len(self.start.all))
 
-    def start_epoch(self, epoch: int) -> None:
-        """Compare the optimizer's lr in `epoch`, counted from 0, with torch's schedule. Raises GradientMismatch."""
-        if self.torch_scheduler is None:
+    def observe(self, validation_loss: float) -> None:
+        """Let torch's schedule see the validation loss of an epoch, before ours does."""
+        if self._scheduler_twin is not None:
+            self._scheduler_twin.observe(validation_loss)
+
+    def compare_schedule(self, count: int) -> None:
+        """Compare the optimizer's lrs after `count` epochs or steps, and what the schedule remembers, with torch's.
+        Raises GradientMismatch.
+        """
+        if self.scheduler is None or self._scheduler_twin is None:
             return
-        torch_lr = self.torch_scheduler.lr(epoch)
-        if not math.isclose(self.optimizer.lr, torch_lr, rel_tol=0, abs_tol=LEARNING_RATE * self._initial_lr):
-            raise GradientMismatch(
-                GradientReport((), problem=f"scheduler: lr is {self.optimizer.lr!r}, torch's is {torch_lr!r}")
-            )
+        torch_lrs = self._scheduler_twin.lrs(count)
+        for index, (member, initial_lr) in enumerate(zip(self.optimizer.members, self._initial_lrs, strict=True)):
+            if not math.isclose(member.lr, torch_lrs[index], rel_tol=0, abs_tol=learning_rate(count) * initial_lr):
+                name = f"lr of groups.{index - 1}" if index else "lr"
+                _raise_problem(f"scheduler: {name} is {member.lr!r}, torch's is {torch_lrs[index]!r}")
+        state = self.scheduler.state()
+        for name, value in self._scheduler_twin.state().items():
+            if state[name] != value:
+                _raise_problem(f"scheduler: {name} is {state[name]!r}, torch's is {value!r}")
 
     def anchor(self) -> None:
         """Start from where the optimizer is now. The parameters have been copied by then."""
@@ -118,7 +130,8 @@ class UpdateChecker:
         return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
 
     def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
-        twin.step(start.param, start.vectors, grad, lr=self.optimizer.lr, num_steps=self.num_steps)
+        lrs = [member.lr for member in self.optimizer.members]
+        twin.step(start.param, start.vectors, grad, lrs=lrs, num_steps=self.num_steps)
         return State(twin.param, twin.vectors)
 
     def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
@@ -154,9 +167,11 @@ class UpdateChecker:
         ours = self.optimizer.model
         model = in_float64(ours, self.start.param)
         model.grad_arena[...] = ours.grad_arena
-        optimizer = copy.deepcopy(self.optimizer, {id(ours): model})
-        optimizer.num_steps = self.num_steps
-        optimizer.vectors = {name: vector.astype(np.float64) for name, vector in self.start.vectors.items()}
+        optimizer = replace(self.optimizer, model=model)
+        for member, its_original in zip(optimizer.members, self.optimizer.members, strict=True):
+            member.lr = its_original.lr
+        vectors = {name: vector.astype(np.float64) for name, vector in self.start.vectors.items()}
+        optimizer.load_state({"num_steps": np.array(self.num_steps), **vectors})
         optimizer.step()
         return self._tensors(_now(optimizer))
 
@@ -167,7 +182,7 @@ class UpdateChecker:
             tensor = torch.from_numpy(vector.astype(dtype))
             return (tensor if move is None else move(tensor)).numpy()
 
-        twin = OptimizerTwin(self.optimizer, self.start.param.size, dtype)
+        twin = OptimizerTwin(self.optimizer, dtype)
         end = self._stepped(twin, self.start.map(converted), converted(self.optimizer.model.grad_arena))
         return [torch.from_numpy(tensor) for tensor in self._tensors(end)]
 
@@ -183,6 +198,10 @@ def _now(optimizer: Optimizer) -> State:
 
 def _tolerances(quantities: list[Quantity]) -> Array:
     return np.array([quantity.tolerance for quantity in quantities])
+
+
+def _raise_problem(problem: str) -> None:
+    raise GradientMismatch(GradientReport((), problem=problem))
 
 
 def _check_finite(failed: list[Pair]) -> None:

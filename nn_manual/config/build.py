@@ -15,6 +15,8 @@ from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.optim.groups import PATTERN, Group, Groups
 from nn_manual.registry import KINDS
 
 
@@ -46,7 +48,11 @@ class Builder:
             if name not in known:
                 self.errors.add(child.name_place, f"unknown key {name!r} in {label}{nearest(name, known)}")
                 continue
-            value = self.value(hints[name], name, child, f"{path}.{name}".lstrip("."))
+            child_path = f"{path}.{name}".lstrip(".")
+            if issubclass(cls, Optimizer) and name == "groups":
+                value = self.groups(cls, hints, child, child_path)
+            else:
+                value = self.value(hints[name], name, child, child_path)
             if value is not MISSING:
                 arguments[name] = value
         return arguments
@@ -55,8 +61,9 @@ class Builder:
         """`cls` called with the keyword arguments in `node`.
 
         A __post_init__ raises ValueError for the first of its fields that is out of range, the message beginning
-        with the field's name. To see the others too, such a field, like one that had an error before, is set to its
-        default, or to 1 where it has none, until no more are found.
+        with the field's name, or with the way to a part of it: "groups.0.lr". To see the others too, such a field, like
+        one that had an error before, is set to its default, or to 1 where it has none, and such a part is taken out,
+        until no more are found.
         """
         num_errors = len(self.errors.found)
         arguments = self.arguments(cls, label, node, path, **given)
@@ -73,11 +80,12 @@ class Builder:
                 name = str(error).partition(" ")[0]
                 if name in found:  # there is no value to go on with
                     break
-                self.errors.add(node.value.get(name, node).name_place, str(error))
-                if name not in stand_ins:
-                    break
+                self.errors.add(_nearest_node(node, name).name_place, str(error))
                 found.add(name)
-                arguments[name] = stand_ins[name]
+                if name in stand_ins:
+                    arguments[name] = stand_ins[name]
+                elif not _taken_out(arguments, name):
+                    break
             else:
                 return thing if len(self.errors.found) == num_errors else MISSING
         return MISSING
@@ -93,6 +101,8 @@ class Builder:
             return self.layers(name, node, path)
         if inner in KINDS:
             return self.component(inner, node, path)
+        if get_origin(inner) is list and get_args(inner)[0] in KINDS:
+            return self.list_of_components(get_args(inner)[0], name, node, path)
         if is_dataclass(inner) and isinstance(inner, type):
             return self.construct(inner, name, node, path)
         return read_leaf(hint, name, node, self.folder, self.errors)
@@ -146,8 +156,43 @@ class Builder:
         optimizer = self.component(kind, node, path, model=Sequential())
         if optimizer is MISSING:
             return MISSING
-        names = [field.name for field in fields(optimizer) if field.name != "model"]
+        names = [*optimizer.setting_names(), "groups"]
         return partial(optimizer.__class__, **{name: getattr(optimizer, name) for name in names})
+
+    def groups(self, cls: Any, hints: dict[str, Any], node: Node, path: str) -> Any:
+        """An optimizer's groups, as `Optimizer` takes them. Its constructor checks the ranges."""
+        if not isinstance(node.value, list):
+            self.errors.add(node.name_place, f"groups takes a list of groups, not {describe(node.value)}")
+            return MISSING
+        known = {PATTERN: str, **{name: hints[name] for name in cls.setting_names()}}
+        groups: Groups = []
+        for index, item in enumerate(node.value):
+            self.places[f"{path}.{index}"] = item.place
+            groups.append({PATTERN: "*"} | self.group(known, item, f"{path}.{index}"))
+        return groups
+
+    def group(self, known: dict[str, Any], node: Node, path: str) -> Group:
+        """What is valid in a group, whose keys are `known` with their types."""
+        if not isinstance(node.value, dict):
+            self.errors.add(node.place, f"a group takes keys and values, not {describe(node.value)}")
+            return {}
+        if PATTERN not in node.value:
+            self.errors.add(node.place, f"a group needs {PATTERN}, a pattern of parameter names")
+        values = {}
+        for name, child in node.value.items():
+            if name not in known:
+                self.errors.add(child.name_place, f"unknown key {name!r} in a group{nearest(name, known)}")
+                continue
+            values[name] = self.value(known[name], name, child, f"{path}.{name}")
+        return {name: value for name, value in values.items() if value is not MISSING}
+
+    def list_of_components(self, kind: type, label: str, node: Node, path: str) -> Any:
+        """A list of components, MISSING where one of them has an error."""
+        if not isinstance(node.value, list):
+            self.errors.add(node.name_place, f"{label} takes a list, not {describe(node.value)}")
+            return MISSING
+        items = [self.component(kind, item, f"{path}.{index}") for index, item in enumerate(node.value)]
+        return MISSING if MISSING in items else items
 
     def layers(self, label: str, node: Node, path: str) -> Any:
         """A list of layers, MISSING in the places of those that have errors."""
@@ -155,6 +200,24 @@ class Builder:
             self.errors.add(node.name_place, f"{label} takes a list of layers, not {describe(node.value)}")
             return MISSING
         return [self.component(Layer, item, f"{path}.{index}") for index, item in enumerate(node.value)]
+
+
+def _nearest_node(node: Node, way: str) -> Node:
+    """The node at a way such as "groups.0.lr", or the last one on it that there is."""
+    for step in way.split("."):
+        if isinstance(node.value, dict) and step in node.value:
+            node = node.value[step]
+        elif isinstance(node.value, list) and step in map(str, range(len(node.value))):
+            node = node.value[int(step)]
+    return node
+
+
+def _taken_out(arguments: dict[str, Any], way: str) -> bool:
+    """Whether there was something at "groups.0.lr" to be taken out of the arguments."""
+    match way.split("."):
+        case [name, index, key] if name in arguments:
+            return arguments[name][int(index)].pop(key, MISSING) is not MISSING
+    return False
 
 
 def _default(field: Field[Any]) -> Any:

@@ -17,6 +17,7 @@ from nn_manual.config.overrides import apply_override
 from nn_manual.config.run_config import Layers, RunConfig, inner_layers
 from nn_manual.config.sizes import find_misfits
 from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
+from nn_manual.config.updates import find_update_misfits
 from nn_manual.config.user_layers import Importer, import_path
 from nn_manual.layers import Layer
 from nn_manual.registry import KINDS
@@ -41,6 +42,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         if importer.is_used:
             arguments["layer_folder"] = importer.folder
         find_misfits(arguments, builder.places, errors)
+        find_update_misfits(arguments, builder.places, errors)
     errors.raise_if_any()
     config = RunConfig(**arguments)
     config.places.update(builder.places)

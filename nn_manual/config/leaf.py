@@ -6,7 +6,8 @@ import re
 from dataclasses import MISSING
 from functools import cache, reduce
 from pathlib import Path
-from typing import Any, get_args
+from types import GenericAlias
+from typing import Any, get_args, get_origin
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -37,6 +38,8 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
     pydantic checks the types strictly: only an int may stand for a float. The tree has made sure that floats are
     finite. A relative path counts from `folder`.
     """
+    if get_origin(hint) is tuple:
+        return _read_tuple(get_args(hint), name, node, folder, errors)
     value = plain(node)
     if Path in (hint, *get_args(hint)) and isinstance(value, str):
         value = folder / value
@@ -57,6 +60,17 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
             message = f"{name} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
             errors.add(place, message + _spelling_hint(found, expectations))
         return MISSING
+
+
+def _read_tuple(members: tuple[Any, ...], name: str, node: Node, folder: Path, errors: Errors) -> Any:
+    """A list of as many values as a tuple has members, which are all of one type."""
+    values = read_leaf(GenericAlias(list, members[:1]), name, node, folder, errors)
+    if values is MISSING:
+        return MISSING
+    if len(values) != len(members):
+        errors.add(node.name_place, f"{name} must be a list of {len(members)}, not of {len(values)}")
+        return MISSING
+    return tuple(values)
 
 
 def describe(value: Any) -> str:

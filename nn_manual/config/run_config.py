@@ -50,7 +50,8 @@ class RunConfig:
     A component (layer, loss, data set, ...) is its class with keyword arguments: `ReLU`, or
     `Linear: {in_features: 2, out_features: 3}`. `model` lists the layers, a `Sequential` among them being a list
     again; `new_model()` makes a model of them. `optimizer(model)` makes the optimizer, which needs the model's memory.
-    `clip_grad_norm` is the largest norm that the gradient keeps.
+    `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step"; `new_scheduler()`
+    makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
 
     A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
     own folder unless it is given; a resolved config names it, so that it finds the layers from anywhere.
@@ -67,6 +68,7 @@ class RunConfig:
     loss: Loss
     optimizer: partial[Optimizer]
     lr_scheduler: Scheduler | None = None
+    lr_step: Literal["epoch", "step"] = "epoch"
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
@@ -76,6 +78,10 @@ class RunConfig:
     def new_model(self) -> Sequential:
         """The model at its start, of copies of the layers: a config serves any number of runs."""
         return Sequential(*_copies(self.model), seed=self.seed, dtype=self.dtype, initializer=self.initializer)
+
+    def new_scheduler(self) -> Scheduler | None:
+        """The schedule at its start: one that watches the validation loss remembers it."""
+        return copy.deepcopy(self.lr_scheduler)
 
     def named_layers(self) -> dict[str, Layer]:
         """The layers in the order in which they run, by their paths: `model.0`, `model.1.Sequential.0`."""

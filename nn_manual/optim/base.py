@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array, blocks
 from nn_manual.model import Sequential
+from nn_manual.optim.groups import PATTERN, Group, Groups, runs, without_parameters
 
 
+@dataclass(eq=False)
 class Optimizer(ABC):
     """Moves the parameters of a model along its gradients.
 
-    A concrete optimizer is a dataclass whose fields, but for `model`, are keyword arguments of the torch.optim class of
-    the same name. They are the keys in YAML, too. Its docstring states the formulas, its `move` is those formulas.
+    A concrete optimizer is a dataclass. Its fields, but for `model` and `groups`, are its settings: keyword arguments
+    of the torch.optim class of the same name, and the keys in YAML. Its docstring states the formulas. What they need
+    of lr, the settings and the number of the step is in `coefficients`; `move` is the formulas.
+
+    `groups` gives parameters settings of their own: each of its entries has a pattern of parameter names, as the shell
+    matches file names, and settings. The first entry whose pattern matches a parameter counts:
+
+        SGD(model, lr=0.1, weight_decay=1e-4, groups=[{"parameters": "*.bias", "weight_decay": 0.0}])
+
+    `members` are the optimizer itself, which has the settings of all other parameters, and a copy of it for each group,
+    with the group's settings. Each has an `lr` of its own, which may be set between steps.
 
     What an optimizer remembers from step to step lies in flat vectors, laid out as the model's `param_arena`. `vectors`
     holds them by the names that torch has for them in its state ("momentum_buffer"). They are zeros before the first
-    step, as `num_steps` is. `lr` may be set between steps.
+    step, as `num_steps` is.
+
+    Raises ValueError for settings that are out of range, for a group that has no parameter, and for one that would
+    need vectors which the optimizer doesn't keep.
     """
 
     model: Sequential
-    lr: float
-    num_steps: int
-    vectors: dict[str, Array]
+    lr: float = 1e-3
+    groups: Groups = field(default_factory=list, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.check_settings()
+        members = [self, *(self._member(index, group) for index, group in enumerate(self.groups))]
+        shapes, dtype = self.model.parameter_shapes(), self.model.dtype
+        for reason in without_parameters(self.groups, list(shapes)).values():
+            raise ValueError(reason)
+        self.num_steps = 0
+        self.vectors = {name: np.zeros_like(self.model.param_arena) for name in self.vector_names()}
+        places = runs(self.groups, shapes)
+        self.parts = [Part(member, its_runs, dtype) for member, its_runs in zip(members, places, strict=True)]
+
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        """The names of the settings, in torch's order."""
+        return [item.name for item in fields(cls) if item.name not in ("model", "groups")]
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -35,20 +66,42 @@ class Optimizer(ABC):
         """
         return [{}]
 
-    def remember(self, *names: str) -> None:
-        """Start at step 0 with a vector of zeros for each name. A constructor calls this."""
-        self.num_steps = 0
-        self.vectors = {name: np.zeros_like(self.model.param_arena) for name in names}
+    @property
+    def members(self) -> list[Optimizer]:
+        """The optimizer itself, and its copy with the settings of each group."""
+        return [part.member for part in self.parts]
+
+    @abstractmethod
+    def check_settings(self) -> None:
+        """Raise ValueError for a setting that is out of range. The message begins with its name."""
+
+    @abstractmethod
+    def vector_names(self) -> list[str]:
+        """The names of the vectors that these settings need."""
+
+    @abstractmethod
+    def coefficients(self, step: int) -> dict[str, float]:
+        """The numbers in the formulas of one step, the steps counted from 1, in float64."""
+
+    @abstractmethod
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        """One step of `param` and of `vectors`, in place. All are vectors of one size; `grad` must stay as it is.
+
+        The coefficients are rounded once, to the parameters' dtype, and have no dimension. The formulas are
+        elementwise. They may branch on settings, never on the value of an array.
+        """
 
     def step(self) -> None:
         """Move the model's parameters once, along its gradients: a cache-sized block of the flat vectors at a time."""
-        for block in blocks(self.model.param_arena.size):
-            self.move(block)
+        param, grad = self.model.param_arena, self.model.grad_arena
+        for part in self.parts:
+            coefficients = part.rounded_coefficients(self.num_steps + 1)
+            for block in part.blocks:
+                vectors = {name: vector[block] for name, vector in self.vectors.items()}
+                part.member.move(param[block], grad[block], vectors, coefficients)
         self.num_steps += 1
-
-    @abstractmethod
-    def move(self, block: slice) -> None:
-        """One step of the parameters and of the vectors in this block. `num_steps` steps were made before."""
 
     def state(self) -> dict[str, Array]:
         """`num_steps`, an int64 scalar, and the vectors by name, as views: a copy is the caller's to make."""
@@ -67,3 +120,53 @@ class Optimizer(ABC):
         self.num_steps = int(state["num_steps"])
         for name, vector in self.vectors.items():
             vector[...] = state[name]
+
+    def _member(self, index: int, group: Group) -> Optimizer:
+        """A copy with the settings of a group. Messages about a setting begin with `groups`, index and name."""
+        own = {name: value for name, value in group.items() if name != PATTERN}
+        for name in own:
+            if name not in self.setting_names():
+                raise ValueError(f"groups.{index}.{name} is no setting of {type(self).__name__}")
+        if PATTERN not in group:
+            raise ValueError(f"groups.{index} needs {PATTERN}, a pattern of parameter names")
+        member = self._with(own)
+        try:
+            member.check_settings()
+        except ValueError as error:
+            raise ValueError(f"groups.{index}.{error}") from None
+        for name, value in own.items():
+            for vector in self._with({name: value}).vector_names():
+                if vector not in self.vector_names():
+                    raise ValueError(
+                        f"groups.{index}.{name} must not be {value} where {type(self).__name__} itself has {name} "
+                        f"{getattr(self, name)}, and so keeps no {vector}"
+                    )
+        return member
+
+    def _with(self, settings: Mapping[str, Any]) -> Optimizer:
+        member = copy.copy(self)
+        vars(member).update(settings)
+        return member
+
+
+class Part:
+    """The parameters that are moved with the settings of one member: `runs` are where they lie in the flat vectors, and
+    `blocks` are pieces of these that fit into the processor's cache.
+    """
+
+    def __init__(self, member: Optimizer, its_runs: list[slice], dtype: np.dtype[Any]) -> None:
+        self.member, self.runs = member, its_runs
+        self.blocks = [
+            slice(run.start + block.start, run.start + block.stop)
+            for run in its_runs
+            for block in blocks(run.stop - run.start)
+        ]
+        # Kept, and filled anew: to make an array of no dimension takes 0.25 us, to fill it 0.05, and a product with it
+        # takes 0.4 us less than one with a Python float.
+        self._coefficients = {name: np.array(0, dtype) for name in member.coefficients(1)}
+
+    def rounded_coefficients(self, step: int) -> Mapping[str, Array]:
+        """The member's coefficients of a step in the parameters' dtype."""
+        for name, value in self.member.coefficients(step).items():
+            self._coefficients[name][()] = value
+        return self._coefficients

@@ -7,7 +7,7 @@ import numpy as np
 from nn_manual.arrays import Array, blocks
 
 
-def clip_grad_norm(grad: Array, max_norm: float) -> float:
+def clip_grad_norm(grad: Array, max_norm: float) -> np.float64:
     """Scale `grad` in place so that its norm is at most `max_norm`; return the norm that it had.
 
         norm = sqrt(sum(grad**2))
@@ -16,8 +16,8 @@ def clip_grad_norm(grad: Array, max_norm: float) -> float:
     The 1e-6 is torch.nn.utils.clip_grad_norm_'s. The sum of squares runs block by block in grad's dtype, in float64
     across blocks; squares that overflow make the norm infinite and the gradient zero, as torch's do.
     """
-    norm = float(np.sqrt(sum(float(np.dot(grad[block], grad[block])) for block in blocks(grad.size))))
-    scale = max_norm / (norm + 1e-6)
-    if scale < 1:
-        grad *= scale
+    squares = (np.dot(grad[block], grad[block]).astype(np.float64) for block in blocks(grad.size))
+    norm: np.float64 = np.sqrt(sum(squares, start=np.float64(0)))
+    scale = np.minimum(1, max_norm / (norm + 1e-6))
+    grad *= scale.astype(grad.dtype)
     return norm

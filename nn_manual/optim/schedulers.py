@@ -1,22 +1,37 @@
-"""Learning-rate schedules in closed form: the lr of an epoch depends on the epoch alone, not on the way there."""
+"""Learning-rate schedules in closed form: the lr depends on the epoch or step alone, not on the way there."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 class Scheduler(ABC):
-    """A schedule, named as in torch.optim.lr_scheduler, stepped once an epoch."""
+    """A schedule, named as in torch.optim.lr_scheduler, asked for the lr once an epoch or once a step."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Scheduler]:
+        """The schedules that the catalogue checks. Together they use each line of the formula."""
 
     @abstractmethod
-    def lr(self, initial_lr: float, epoch: int) -> float:
-        """The learning rate during `epoch`, counted from 0."""
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+
+    @property
+    def duration(self) -> int:
+        """How many epochs or steps it takes to its end, or to its first change where it has no end."""
+        return 0
+
+    def observe(self, validation_loss: float) -> None:  # noqa: B027 - most schedules have nothing to do here
+        """Take note of the validation loss after an epoch."""
 
     def state(self) -> dict[str, float]:
-        """What the schedule remembers of the epochs so far; nothing where the epoch alone gives the lr."""
+        """What the schedule remembers of the epochs so far; nothing where their number alone gives the lr."""
         return {}
 
     def load_state(self, state: Mapping[str, float]) -> None:
@@ -27,7 +42,7 @@ class Scheduler(ABC):
 
 @dataclass(frozen=True)
 class ConstantLR(Scheduler):
-    """lr = initial_lr * factor for the first `total_iters` epochs, initial_lr from then on."""
+    """lr = initial_lr * factor for the first `total_iters` epochs or steps, initial_lr from then on."""
 
     factor: float = 1 / 3
     total_iters: int = 5
@@ -38,14 +53,60 @@ class ConstantLR(Scheduler):
         if self.total_iters < 0:
             raise ValueError(f"total_iters must be at least 0, not {self.total_iters}")
 
-    def lr(self, initial_lr: float, epoch: int) -> float:
-        """The learning rate during `epoch`, counted from 0."""
-        return initial_lr * (self.factor if epoch < self.total_iters else 1)
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """torch's defaults, and so long that a wrong count shows."""
+        return [cls(), cls(factor=1e-3, total_iters=1500)]
+
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+        return initial_lr * (self.factor if count < self.total_iters else 1)
+
+    @property
+    def duration(self) -> int:
+        """From then on the lr is the initial one."""
+        return self.total_iters
+
+
+@dataclass(frozen=True)
+class LinearLR(Scheduler):
+    """lr = initial_lr * (start_factor + (end_factor - start_factor) * min(count, total_iters) / total_iters).
+
+    Warm-up, as a rule: from start_factor in a straight line to end_factor, where it stays. With total_iters = 0 it
+    stays at start_factor, as torch's does.
+    """
+
+    start_factor: float = 1 / 3
+    end_factor: float = 1.0
+    total_iters: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.start_factor <= 1:  # torch divides by it
+            raise ValueError(f"start_factor must be above 0 and at most 1, not {self.start_factor}")
+        if not 0 <= self.end_factor <= 1:
+            raise ValueError(f"end_factor must be at least 0 and at most 1, not {self.end_factor}")
+        if self.total_iters < 0:
+            raise ValueError(f"total_iters must be at least 0, not {self.total_iters}")
+
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """torch's defaults, a fall to 0, and no way to go."""
+        return [cls(), cls(start_factor=0.9, end_factor=0.0, total_iters=20), cls(total_iters=0)]
+
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+        progress = min(count, self.total_iters) / max(1, self.total_iters)
+        return initial_lr * (self.start_factor + (self.end_factor - self.start_factor) * progress)
+
+    @property
+    def duration(self) -> int:
+        """From then on the lr stays."""
+        return self.total_iters
 
 
 @dataclass(frozen=True)
 class StepLR(Scheduler):
-    """lr = initial_lr * gamma**(epoch // step_size)."""
+    """lr = initial_lr * gamma**(count // step_size)."""
 
     step_size: int
     gamma: float = 0.1
@@ -56,14 +117,24 @@ class StepLR(Scheduler):
         if not self.gamma > 0:
             raise ValueError(f"gamma must be above 0, not {self.gamma}")
 
-    def lr(self, initial_lr: float, epoch: int) -> float:
-        """The learning rate during `epoch`, counted from 0."""
-        return float(initial_lr * self.gamma ** (epoch // self.step_size))
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """A change at each count, some, and few: after a long time a wrong count shows."""
+        return [cls(step_size=1, gamma=0.8), cls(step_size=7, gamma=0.5), cls(step_size=501, gamma=0.5)]
+
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+        return float(initial_lr * self.gamma ** (count // self.step_size))
+
+    @property
+    def duration(self) -> int:
+        """Then the lr changes for the first time."""
+        return self.step_size
 
 
 @dataclass(frozen=True)
 class CosineAnnealingLR(Scheduler):
-    """lr = eta_min + (initial_lr - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov and Hutter, 2017)."""
+    """lr = eta_min + (initial_lr - eta_min) (1 + cos(pi count / T_max)) / 2 (Loshchilov and Hutter, 2017)."""
 
     T_max: int
     eta_min: float = 0.0
@@ -74,6 +145,57 @@ class CosineAnnealingLR(Scheduler):
         if not self.eta_min >= 0:
             raise ValueError(f"eta_min must be at least 0, not {self.eta_min}")
 
-    def lr(self, initial_lr: float, epoch: int) -> float:
-        """The learning rate during `epoch`, counted from 0."""
-        return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """To 0, and down and up again above an eta_min."""
+        return [cls(T_max=50), cls(T_max=11, eta_min=0.02)]
+
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+        return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2
+
+    @property
+    def duration(self) -> int:
+        """Then the lr is eta_min."""
+        return self.T_max
+
+
+@dataclass(frozen=True)
+class SequentialLR(Scheduler):
+    """One schedule after the other: schedulers[i] from milestones[i - 1] on, where it starts at its own count of 0."""
+
+    schedulers: list[Scheduler]
+    milestones: list[int]
+
+    def __post_init__(self) -> None:
+        if not self.schedulers:
+            raise ValueError("schedulers must hold at least one")
+        for scheduler in self.schedulers:
+            if scheduler.state() or isinstance(scheduler, SequentialLR):
+                # It takes a validation loss; torch can't start a SequentialLR anew.
+                raise ValueError(f"schedulers must not hold a {type(scheduler).__name__}: torch's SequentialLR can't")
+        if len(self.milestones) != len(self.schedulers) - 1:
+            raise ValueError(
+                f"milestones must be one fewer than the {len(self.schedulers)} schedulers, not {len(self.milestones)}"
+            )
+        if not all(earlier < later for earlier, later in pairwise([0, *self.milestones])):
+            raise ValueError(f"milestones must be above 0 and increase, not {self.milestones}")
+
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """Warm-up and cosine, and four in a row."""
+        return [
+            cls([LinearLR(total_iters=10), CosineAnnealingLR(T_max=40)], [10]),
+            cls([ConstantLR(factor=0.5), StepLR(step_size=3), ConstantLR(), LinearLR()], [8, 25, 31]),
+        ]
+
+    def lr(self, initial_lr: float, count: int) -> float:
+        """The learning rate after `count` epochs or steps."""
+        index = bisect_right(self.milestones, count)
+        start = self.milestones[index - 1] if index else 0
+        return self.schedulers[index].lr(initial_lr, count - start)
+
+    @property
+    def duration(self) -> int:
+        """The end of the last schedule."""
+        return sum(self.milestones[-1:]) + self.schedulers[-1].duration

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nn_manual.model import Sequential
+from nn_manual.arrays import Array
 from nn_manual.optim.base import Optimizer
 
 
@@ -24,21 +25,12 @@ class SGD(Optimizer):
     documentation; nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
     """
 
-    model: Sequential
     lr: float = 1e-3
     momentum: float = 0.0
     dampening: float = 0.0
     weight_decay: float = 0.0
     nesterov: bool = False
     maximize: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("lr", "momentum", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
-        if self.nesterov and (self.momentum == 0 or self.dampening != 0):
-            raise ValueError("nesterov needs a momentum above 0 and a dampening of 0")
-        self.remember(*(["momentum_buffer"] if self.momentum else []))
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -54,19 +46,37 @@ class SGD(Optimizer):
             {"momentum": 0.5, "dampening": 0.1, "weight_decay": 0.01, "maximize": True},
         ]
 
-    def move(self, block: slice) -> None:
+    def check_settings(self) -> None:
+        """No negative numbers, and nesterov with plain momentum alone."""
+        for name in ("lr", "momentum", "weight_decay"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if self.nesterov and (self.momentum == 0 or self.dampening != 0):
+            raise ValueError("nesterov needs a momentum above 0 and a dampening of 0")
+
+    def vector_names(self) -> list[str]:
+        """The momentum_buffer, where there is momentum."""
+        return ["momentum_buffer"] if self.momentum else []
+
+    def coefficients(self, step: int) -> dict[str, float]:
+        """At the first step the momentum_buffer is zeros, and not dampened it becomes the direction."""
+        return {
+            "lr": self.lr,
+            "weight_decay": self.weight_decay,
+            "momentum": self.momentum,
+            "undampened": 1 - self.dampening * (step > 1),
+        }
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
         """The formulas, on one block."""
-        param, direction = self.model.param_arena[block], self.model.grad_arena[block]
-        if self.maximize:
-            direction = -direction
+        direction = -grad if self.maximize else grad
         if self.weight_decay:
-            direction = direction + self.weight_decay * param
+            direction = direction + coefficients["weight_decay"] * param
         if self.momentum:
-            momentum_buffer = self.vectors["momentum_buffer"][block]
-            if self.num_steps == 0:
-                momentum_buffer[...] = direction
-            else:
-                momentum_buffer *= self.momentum
-                momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction
-            direction = direction + self.momentum * momentum_buffer if self.nesterov else momentum_buffer
-        param -= self.lr * direction
+            momentum_buffer = vectors["momentum_buffer"]
+            momentum_buffer *= coefficients["momentum"]
+            momentum_buffer += coefficients["undampened"] * direction if self.dampening else direction
+            direction = direction + coefficients["momentum"] * momentum_buffer if self.nesterov else momentum_buffer
+        param -= coefficients["lr"] * direction

@@ -17,13 +17,13 @@ from nn_manual.run_directory.files import read_file
 
 @dataclass(frozen=True)
 class Bundle:
-    """What bundle.yaml holds. `found` says what was wrong; `layer` and `tensor` are where it was wrong first, empty for
-    a step that could not be compared. `tolerances` are fractions of the norm, by dtype; `sources` has the SHA-256 of
-    each module that the formulas stood in, by its name.
+    """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong;
+    `layer` and `tensor` are where it was wrong first, empty for a step that could not be compared. `tolerances` are
+    fractions of the norm, by dtype; `sources` has the SHA-256 of each module that the formulas stood in, by its name.
     """
 
     step: int
-    lr: float
+    lrs: list[float]
     found: str
     layer: str
     tensor: str

@@ -2,8 +2,8 @@
 
     mismatch-step-17/
         config.yaml           the run's, resolved
-        bundle.yaml           the step, its lr, what was found, the versions it ran with, the SHA-256 of the tensors and
-                              of the files that the formulas stood in
+        bundle.yaml           the step, its lrs, what was found, the versions it ran with, the SHA-256 of the tensors
+                              and of the files that the formulas stood in
         tensors.safetensors   what the step began with, and the gradients that its layers passed on
 
 A step is its tensors and its formulas. What a layer keeps from step to step is not in a bundle. A mistake that comes
@@ -136,7 +136,7 @@ def _write(
     found = report.problem or f"wrong first in {layer}: {tensor}"
     bundle = Bundle(
         step=trainer.num_steps,
-        lr=trainer.optimizer.lr,
+        lrs=[member.lr for member in trainer.optimizer.members],
         found=one_line(" ".join(found.split())),  # what a layer raises may be any text
         layer=layer,
         tensor=tensor,
@@ -180,7 +180,8 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     if config.dtype not in bundle.tolerances:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
     trainer = _trainer(config, directory, bundle.step, tensors)
-    trainer.num_steps, trainer.optimizer.lr = bundle.step - 1, bundle.lr
+    trainer.num_steps = bundle.step - 1
+    _set_lrs(trainer, bundle, directory)
     report = None
     try:
         trainer.train_step(tensors[INPUT], tensors[TARGET])
@@ -237,6 +238,15 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
     return Trainer(model, config.loss, optimizer, clip_grad_norm=config.clip_grad_norm)
+
+
+def _set_lrs(trainer: Trainer, bundle: Bundle, directory: Path) -> None:
+    """Give the optimizer and its groups the lrs of the step. Raises DataError where they aren't as many."""
+    members = trainer.optimizer.members
+    if len(bundle.lrs) != len(members):
+        raise DataError(f"{directory / BUNDLE_FILE}: has {len(bundle.lrs)} lrs, {CONFIG_FILE} asks for {len(members)}")
+    for member, lr in zip(members, bundle.lrs, strict=True):
+        member.lr = lr
 
 
 def _named(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:

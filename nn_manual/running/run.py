@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,6 +19,7 @@ from nn_manual.config import EarlyStopping, RunConfig, check_sizes, dump_config
 from nn_manual.data import Split, batches, num_batches
 from nn_manual.errors import ConfigError, GradientMismatch, NotFiniteError
 from nn_manual.model import Sequential
+from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
@@ -42,6 +44,9 @@ def load(config: RunConfig) -> tuple[Split, Sequential]:
     check_sizes(config, split)
     if config.early_stopping is not None and not len(split.validation.input):
         raise ConfigError("early_stopping watches the validation loss, but there is no validation set")
+    if isinstance(config.lr_scheduler, ReduceLROnPlateau) and not len(split.validation.input):
+        place = config.places.get("lr_scheduler", "lr_scheduler")
+        raise ConfigError(f"{place}: ReduceLROnPlateau watches the validation loss, but there is no validation set")
     model = config.new_model()
     if not model.num_parameters:
         raise ConfigError("model: no layer has parameters, there is nothing to train")
@@ -83,6 +88,19 @@ def default_run_directory(config_path: Path) -> Path:
     return Path("runs", config_path.stem, datetime.now().strftime("%Y-%m-%d_%H-%M-%S.%f"))
 
 
+def _note_schedule(config: RunConfig, split: Split) -> None:
+    """Say it on standard error where the schedule doesn't come to its end in this run."""
+    if config.lr_scheduler is None:
+        return
+    length, unit = config.epochs, "epochs"
+    if config.lr_step == "step":
+        length, unit = config.epochs * num_batches(len(split.train.input), config.batch_size), "steps"
+    duration = config.lr_scheduler.duration
+    if duration > length:
+        place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
+        print(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}", file=sys.stderr)
+
+
 class EarlyStop:
     """Says when the validation loss has not fallen by more than `min_delta` for `patience` epochs."""
 
@@ -110,12 +128,14 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
     """
     files.check_run_directory(directory)
     split, model = load(config)
+    _note_schedule(config, split)
     trainer = Trainer(
         model,
         config.loss,
         config.optimizer(model),
         clip_grad_norm=config.clip_grad_norm,
-        lr_scheduler=config.lr_scheduler,
+        lr_scheduler=config.new_scheduler(),
+        lr_step=config.lr_step,
         check_every=config.gradient_check.every,
     )
     files.create_run_directory(directory)
@@ -171,6 +191,7 @@ def _epochs(
         if len(split.validation.input):
             evaluation = trainer.evaluate(split.validation)
             record["validation_loss"] = evaluation.loss
+            trainer.observe(evaluation.loss)
             if is_sum:
                 record[metrics.COUNTS["validation_loss"]] = len(split.validation.input)
             if evaluation.accuracy is not None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler, clip_grad_norm
+from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.checker import GradientChecker
     from nn_manual.check.verdict.report import StepCheck
 
 #: Validation runs in slices of this many examples, so that its activations take no more memory than a large batch's.
@@ -52,7 +53,9 @@ class Trainer:
 
     `train` and `validation` are Examples: inputs (examples, ...) in the model's dtype, and targets as the loss takes
     them. `train_step(input, target)` is one step on a batch of your own. `clip_grad_norm` bounds the norm of the whole
-    gradient, `lr_scheduler` sets the optimizer's lr anew each epoch.
+    gradient. `lr_scheduler` sets the lr of the optimizer and of each of its groups, counted from what it was at first:
+    anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
+    `trainer.observe(loss)` after each epoch.
 
     Raises GradientMismatch where a checked step has a wrong value, NotFiniteError where a loss or a parameter
     overflows, ValueError for settings that are out of range or an optimizer of another model.
@@ -64,6 +67,7 @@ class Trainer:
     clip_grad_norm: float | None = None
     lr_scheduler: Scheduler | None = None
     check_every: int = 1
+    lr_step: Literal["epoch", "step"] = "epoch"
 
     def __post_init__(self) -> None:
         if self.optimizer.model is not self.model:
@@ -72,8 +76,12 @@ class Trainer:
             raise ValueError(f"check_every must be at least 0, not {self.check_every}")
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
+        if self.lr_step not in ("epoch", "step"):
+            raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
+        if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
+            raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
         self.num_steps = 0
-        self._initial_lr = self.optimizer.lr
+        self._initial_lrs = [member.lr for member in self.optimizer.members]
         self.checker = None
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
@@ -94,8 +102,10 @@ class Trainer:
 
     def train_step(self, input: Array, target: Array) -> Step:
         """`step`, checked if it is a `check_every`-th one."""
+        checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
+        if self.lr_step == "step":
+            self._set_lrs(self.num_steps, checker)
         self.num_steps += 1
-        checker = self.checker if self.check_every and self.num_steps % self.check_every == 0 else None
         try:
             with checker.recording() if checker else nullcontext():
                 value = self.step(input, target)
@@ -111,15 +121,35 @@ class Trainer:
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
-        if self.lr_scheduler is not None:
-            self.optimizer.lr = self.lr_scheduler.lr(self._initial_lr, epoch)
-            if self.checker is not None and self.checker.update is not None:
-                self.checker.update.start_epoch(epoch)
+        self.start_epoch(epoch)
         for batch in batches(examples, batch_size, seed, epoch):
             yield self.train_step(*batch)
         # The losses have shown that the parameters were finite before the last step; this is what it made of them.
         for name, parameter in self.model.state_dict().items():
             self._check_finite(f"the largest magnitude in {name}", float(np.abs(parameter).max()))
+
+    def start_epoch(self, epoch: int) -> None:
+        """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. A loop of your own over
+        `train_step` begins each epoch with this.
+        """
+        if self.lr_step == "epoch":
+            self._set_lrs(epoch, self.checker)
+
+    def observe(self, validation_loss: float) -> None:
+        """Show the schedule the validation loss of an epoch that has ended."""
+        if self.lr_scheduler is not None:
+            if self.checker is not None and self.checker.update is not None:
+                self.checker.update.observe(validation_loss)
+            self.lr_scheduler.observe(validation_loss)
+
+    def _set_lrs(self, count: int, checker: GradientChecker | None) -> None:
+        """The lrs after `count` epochs or steps; compared with torch's, if there is a checker."""
+        if self.lr_scheduler is None:
+            return
+        for member, initial_lr in zip(self.optimizer.members, self._initial_lrs, strict=True):
+            member.lr = self.lr_scheduler.lr(initial_lr, count)
+        if checker is not None and checker.update is not None:
+            checker.update.compare_schedule(count)
 
     def evaluate(self, examples: Examples) -> Evaluation:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy."""

@@ -175,7 +175,7 @@ def _checked_steps(config: RunConfig) -> Iterator[tuple[int, int]]:
     numbers.
     """
     split, model = load(config)
-    trainer = Trainer(model, config.loss, config.optimizer(model), config.clip_grad_norm, config.lr_scheduler)
+    trainer = Trainer(model, config.loss, config.optimizer(model), config.clip_grad_norm, config.new_scheduler())
     for epoch in itertools.count():
         for step in trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch):
             assert step.check is not None  # the trainer checks every step

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
-from itertools import cycle, pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
 
 from nn_manual import Layer, LayerNorm, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.optim import Optimizer
+from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.running.trainer import Step
 
@@ -30,18 +31,26 @@ ACTIVATIONS: tuple[type[Any], ...] = tuple(
 #: The part of all Linears that a LayerNorm follows.
 NORMALIZED = 0.2
 OPTIMIZERS: tuple[type[Any], ...] = tuple(components(Optimizer).values())
+SCHEDULERS: tuple[Scheduler, ...] = tuple(examples(components(Scheduler)))
 
 
 def random_run(seed: int) -> Iterator[Step]:
-    """The checked steps, without end, of a net, a loss, an optimizer and data that are drawn from `seed`."""
+    """The checked steps, without end, of a net, a loss, an optimizer, a schedule and data, all drawn from `seed`."""
     generator = np.random.default_rng(seed)
     loss = LOSSES[generator.integers(len(LOSSES))]
     layers = _normalized(_layers(generator, loss), np.random.default_rng([seed, 1]))
     model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))))
     optimizer = _optimizer(generator, model)
-    trainer = Trainer(model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)])
-    for batch in cycle(_batches(generator, model, loss)):
-        yield trainer.train_step(*batch)
+    trainer = Trainer(
+        model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)], **_schedule(generator.spawn(1)[0])
+    )
+    batches = _batches(generator, model, loss)
+    for epoch in count():
+        trainer.start_epoch(epoch)
+        for batch in batches:
+            step = trainer.train_step(*batch)
+            yield step
+        trainer.observe(step.loss)
 
 
 def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
@@ -73,16 +82,32 @@ def _normalized(layers: list[Layer], generator: np.random.Generator) -> list[Lay
     return result
 
 
+def _schedule(generator: np.random.Generator) -> dict[str, Any]:
+    """No schedule as often as one of any class, asked once an epoch or once a step."""
+    if generator.random() < 0.5:
+        return {}
+    scheduler = copy.deepcopy(SCHEDULERS[generator.integers(len(SCHEDULERS))])
+    by_step = generator.random() < 0.5 and not isinstance(scheduler, ReduceLROnPlateau)
+    return {"lr_scheduler": scheduler, "lr_step": "step" if by_step else "epoch"}
+
+
 def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
-    """One of any class, with those of these settings that the class has."""
-    drawn = {
+    """One of any class, with those of these settings that the class has, for the biases without weight decay or not."""
+    drawn: dict[str, Any] = {
         "lr": 10 ** generator.uniform(-3, 0.5),
         "momentum": generator.choice([0, 0.5, 0.9, 0.99]),
         "weight_decay": generator.choice([0, 0, 1e-4, 0.01]),
     }
-    optimizer_class = OPTIMIZERS[generator.integers(len(OPTIMIZERS))]
-    names = {field.name for field in fields(optimizer_class)}
-    optimizer: Optimizer = optimizer_class(model, **{name: drawn[name] for name in drawn if name in names})
+    others = generator.spawn(1)[0]
+    drawn |= {
+        "betas": (others.choice([0, 0.5, 0.9]), others.choice([0.5, 0.9, 0.999])),
+        "amsgrad": others.random() < 0.3,
+    }
+    optimizer_class = OPTIMIZERS[others.integers(len(OPTIMIZERS))]
+    own = {name: drawn[name] for name in optimizer_class.setting_names() if name in drawn}
+    has_bias = any(name.endswith(".bias") for name in model.parameter_shapes())
+    groups = [{"parameters": "*.bias", "weight_decay": 0.0}] if has_bias and others.random() < 0.3 else []
+    optimizer: Optimizer = optimizer_class(model, **own, groups=groups)
     return optimizer
 
 

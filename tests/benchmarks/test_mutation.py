@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,10 @@ from nn_manual.arrays import Array
 from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD
+from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import components
+
+CONTRACTS = {Layer, Loss, Optimizer, Scheduler}
 
 SUBJECTS = {subject.owner: subject for subject in subjects()}
 
@@ -36,8 +39,9 @@ def made() -> dict[type, list[Mutant]]:
     return {owner: list(subject.mutants()) for owner, subject in SUBJECTS.items()}
 
 
-def test_every_layer_and_loss_is_a_subject() -> None:
-    assert SUBJECTS.keys() == {*components(Layer).values(), *components(Loss).values(), Sequential, SGD}
+def test_every_component_with_a_formula_is_a_subject() -> None:
+    of_kinds = (components(kind).values() for kind in (Layer, Loss, Optimizer, Scheduler))
+    assert SUBJECTS.keys() == {*itertools.chain.from_iterable(of_kinds), Sequential}
 
 
 @pytest.mark.parametrize("owner", SUBJECTS)
@@ -70,8 +74,13 @@ def test_every_kind_of_mistake_is_made(made: dict[type, list[Mutant]]) -> None:
 
 def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -> None:
     for owner, of_class in made.items():
-        computing = {"forward", "backward", "backward_parameters", "backward_target", "_expected", "_exponent", "move"}
-        assert {mutant.method for mutant in of_class} == computing & vars(owner).keys()
+        computing = {
+            *("forward", "backward", "backward_parameters", "backward_target", "_expected", "_exponent"),
+            *("coefficients", "decay_factor", "decay", "move", "lr", "observe"),
+        }
+        own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS]
+        written = {name for members in own for name, value in members.items() if callable(value)}
+        assert {mutant.method for mutant in of_class} == computing & written
 
 
 @pytest.mark.parametrize(("owner", "tables"), [*LAYERS.items(), *LOSSES.items()])

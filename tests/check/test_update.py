@@ -1,7 +1,8 @@
-"""Clipping, the schedule and SGD: torch's trajectory, and each way to leave it."""
+"""Clipping, schedules and optimizers: torch's trajectory, and each way to leave it."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from nets import batch, break_gradient, net, replace_method
 
 from nn_manual import (
     SGD,
+    AdamW,
     GradientChecker,
     GradientMismatch,
     Linear,
@@ -21,7 +23,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import DTYPES
 from nn_manual.check.verdict.report import StepCheck
-from nn_manual.optim import CosineAnnealingLR, Scheduler, StepLR
+from nn_manual.optim import CosineAnnealingLR, LinearLR, ReduceLROnPlateau, Scheduler, SequentialLR, StepLR
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -32,16 +34,20 @@ SETTINGS: list[dict[str, Any]] = [
     {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
     {"weight_decay": 0.1},
     {"maximize": True, "momentum": 0.5, "lr": 1e-3},  # a larger one climbs to infinity
+    {"momentum": 0.9, "weight_decay": 0.1, "groups": [{"parameters": "*.bias", "weight_decay": 0.0, "momentum": 0.0}]},
+    {"optimizer_class": AdamW, "amsgrad": True, "groups": [{"parameters": "2.*", "lr": 0.0, "betas": (0.5, 0.5)}]},
 ]
 
 
 class Run:
     """A net, its optimizer and its checker, one step at a time."""
 
-    def __init__(self, dtype: str = "float32", max_norm: float | None = None, **settings: Any) -> None:
+    def __init__(
+        self, dtype: str = "float32", max_norm: float | None = None, optimizer_class: Any = SGD, **settings: Any
+    ) -> None:
         self.dtype, self.max_norm = dtype, max_norm
         self.model = net(dtype)
-        self.optimizer = SGD(self.model, **{"lr": 0.1, **settings})
+        self.optimizer = optimizer_class(self.model, **{"lr": 0.1, **settings})
         self.checker = GradientChecker(self.model, MSELoss(), self.optimizer, max_norm=max_norm)
         self.num_steps = 0
 
@@ -242,23 +248,71 @@ def test_a_parameter_that_overflows_is_not_finite() -> None:
         run.step()
 
 
-@pytest.mark.parametrize("scheduler", [StepLR(2, 0.5), CosineAnnealingLR(5)])
-def test_the_schedule_is_torchs_or_it_stops_the_epoch(scheduler: Any) -> None:
-    optimizer = SGD(net(), lr=0.1)
+def test_a_group_whose_settings_are_ignored_is_caught_and_named() -> None:
+    run = Run(weight_decay=0.1, groups=[{"parameters": "2.bias", "weight_decay": 0.0}])
+    run.optimizer.parts[1].member = run.optimizer
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 2\.bias"):
+        run.step()
+
+
+def test_a_group_of_the_wrong_parameters_is_caught_and_named() -> None:
+    run = Run(groups=[{"parameters": "2.bias", "lr": 0.2}])
+    run.optimizer.parts[0].blocks, run.optimizer.parts[1].blocks = [slice(0, 32)], [slice(32, 56)]  # ends at 36
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 4\.weight"):
+        run.step()
+
+
+SCHEDULERS = [
+    StepLR(2, 0.5),
+    CosineAnnealingLR(5),
+    LinearLR(),
+    SequentialLR([LinearLR(total_iters=2), StepLR(1)], [2]),
+    ReduceLROnPlateau(patience=1, factor=0.5),
+]
+
+
+@pytest.mark.parametrize("member", [0, 1])
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+def test_the_schedule_is_torchs_or_it_is_a_mismatch(scheduler: Scheduler, member: int) -> None:
+    scheduler = copy.deepcopy(scheduler)
+    optimizer = SGD(net(), lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.4}])
     checker = GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=scheduler)
     assert checker.update is not None
-    for epoch in range(5):
-        optimizer.lr = scheduler.lr(0.1, epoch)
-        checker.update.start_epoch(epoch)
-    optimizer.lr = scheduler.lr(0.1, 5) * 1.000001 + 1e-9
-    with pytest.raises(GradientMismatch, match=r"scheduler: lr is .*, torch's is"):
-        checker.update.start_epoch(5)
+    for count in range(7):
+        for each, initial_lr in zip(optimizer.members, (0.1, 0.4), strict=True):
+            each.lr = scheduler.lr(initial_lr, count)
+        checker.update.compare_schedule(count)
+        if count < 6:
+            checker.update.observe(1.0)
+            scheduler.observe(1.0)
+    optimizer.members[member].lr *= 1.000001
+    optimizer.members[member].lr += 1e-9  # it may be 0
+    name = ["lr", r"lr of groups\.0"][member]
+    with pytest.raises(GradientMismatch, match=rf"scheduler: {name} is \S*,\s+torch's\s+is"):
+        checker.update.compare_schedule(6)
+
+
+def test_a_plateau_that_remembers_something_else_is_a_mismatch() -> None:
+    """Its lr is right so far."""
+    scheduler, optimizer = ReduceLROnPlateau(), SGD(net(), lr=0.1)
+    checker = GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=scheduler)
+    assert checker.update is not None
+    checker.update.observe(1.0)
+    scheduler.observe(1.0)
+    checker.update.compare_schedule(1)
+    scheduler.num_bad_epochs = 1
+    with pytest.raises(GradientMismatch, match=r"scheduler: num_bad_epochs is 1, torch's is 0"):
+        checker.update.compare_schedule(1)
 
 
 def test_a_schedule_that_torch_does_not_have_cannot_be_checked() -> None:
     class Halving(Scheduler):
-        def lr(self, initial_lr: float, epoch: int) -> float:
-            return initial_lr * 0.5**epoch
+        @classmethod
+        def examples(cls) -> list[Scheduler]:
+            return []
+
+        def lr(self, initial_lr: float, count: int) -> float:
+            return initial_lr * 0.5**count
 
     optimizer = SGD(net(), lr=0.1)
     with pytest.raises(TypeError, match=r"torch\.optim\.lr_scheduler has no .*Halving.*: there is nothing to check"):

@@ -118,7 +118,7 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         (11, "optimizer: {SGD: {lr: 0.1, momentun: 0.9}}",
          "11:28: unknown key 'momentun' in SGD; did you mean 'momentum'?"),
         (11, "optimizer: {SGD: {model: 3}}", "11:19: unknown key 'model' in SGD; "
-         "known: lr, momentum, dampening, weight_decay, nesterov, maximize"),
+         "known: lr, groups, momentum, dampening, weight_decay, nesterov, maximize"),
         (12, "lr_scheduler: {StepLR: {step: 3, step_size: 3}}",
          "12:25: unknown key 'step' in StepLR; did you mean 'step_size'?"),
         (12, "lr_scheduler: CosineAnnealing",

@@ -41,8 +41,16 @@ initializer: null
 loss:
   CrossEntropyLoss: {reduction: mean, label_smoothing: 0.0}
 optimizer:
-  SGD: {lr: 0.1, momentum: 0.9, dampening: 0.0, weight_decay: 0.0, nesterov: false, maximize: false}
+  SGD:
+    lr: 0.1
+    momentum: 0.9
+    dampening: 0.0
+    weight_decay: 0.0
+    nesterov: false
+    maximize: false
+    groups: []
 lr_scheduler: null
+lr_step: epoch
 clip_grad_norm: null
 early_stopping: null
 gradient_check: {every: 1}

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from nn_manual.optim import ConstantLR, CosineAnnealingLR, Scheduler, StepLR
+from nn_manual.optim import (
+    ConstantLR,
+    CosineAnnealingLR,
+    LinearLR,
+    ReduceLROnPlateau,
+    Scheduler,
+    SequentialLR,
+    StepLR,
+)
 
 SCHEDULERS: list[Scheduler] = [
     ConstantLR(),
@@ -23,13 +31,28 @@ SCHEDULERS: list[Scheduler] = [
     CosineAnnealingLR(T_max=60, eta_min=0.01),
     CosineAnnealingLR(T_max=1, eta_min=0.02),
     CosineAnnealingLR(T_max=11, eta_min=0.5),  # up again, and for initial_lr = 0.1 the other way round
+    LinearLR(),
+    LinearLR(start_factor=1e-3, end_factor=0.5, total_iters=20),
+    LinearLR(start_factor=1.0, end_factor=0.0, total_iters=30),
+    LinearLR(total_iters=0),
+    LinearLR(total_iters=60),
+    SequentialLR([StepLR(step_size=3)], []),
+    SequentialLR([LinearLR(total_iters=10), CosineAnnealingLR(T_max=40)], [10]),
+    SequentialLR([LinearLR(total_iters=10), CosineAnnealingLR(T_max=7, eta_min=0.01)], [4]),  # cut short
+    SequentialLR([ConstantLR(), StepLR(step_size=2, gamma=0.5), ConstantLR(factor=0.1), LinearLR()], [1, 20, 48]),
 ]
+
+
+def torchs(scheduler: Scheduler, optimizer: torch.optim.Optimizer) -> Any:
+    options = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}  # type: ignore[arg-type]  # a dataclass
+    if isinstance(scheduler, SequentialLR):
+        options["schedulers"] = [torchs(inner, optimizer) for inner in scheduler.schedulers]
+    return getattr(torch.optim.lr_scheduler, type(scheduler).__name__)(optimizer, **options)
 
 
 def torch_lrs(scheduler: Scheduler, initial_lr: float, num_epochs: int) -> list[float]:
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=initial_lr)
-    options = {field.name: getattr(scheduler, field.name) for field in fields(scheduler)}  # type: ignore[arg-type]  # a dataclass
-    theirs = getattr(torch.optim.lr_scheduler, type(scheduler).__name__)(optimizer, **options)
+    theirs = torchs(scheduler, optimizer)
     lrs = []
     for _ in range(num_epochs):
         lrs.append(float(optimizer.param_groups[0]["lr"]))
@@ -54,6 +77,7 @@ def test_defaults_are_torchs() -> None:
         (ConstantLR(), torch.optim.lr_scheduler.ConstantLR(optimizer)),
         (StepLR(3), torch.optim.lr_scheduler.StepLR(optimizer, 3)),
         (CosineAnnealingLR(3), torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 3)),
+        (LinearLR(), torch.optim.lr_scheduler.LinearLR(optimizer)),
     ]:
         for name, value in vars(ours).items():
             assert value == getattr(theirs, name)
@@ -70,9 +94,38 @@ def test_defaults_are_torchs() -> None:
         (StepLR, {"step_size": 1, "gamma": 0.0}, "gamma must be above 0, not 0.0"),
         (CosineAnnealingLR, {"T_max": 0}, "T_max must be at least 1, not 0"),
         (CosineAnnealingLR, {"T_max": 1, "eta_min": -1.0}, "eta_min must be at least 0, not -1.0"),
+        (LinearLR, {"start_factor": 0.0}, "start_factor must be above 0 and at most 1, not 0.0"),
+        (LinearLR, {"end_factor": 1.5}, "end_factor must be at least 0 and at most 1, not 1.5"),
+        (LinearLR, {"total_iters": -1}, "total_iters must be at least 0, not -1"),
+        (SequentialLR, {"schedulers": [], "milestones": []}, "schedulers must hold at least one"),
+        (
+            SequentialLR,
+            {"schedulers": [LinearLR()], "milestones": [3]},
+            "milestones must be one fewer than the 1 schedulers, not 1",
+        ),
+        (
+            SequentialLR,
+            {"schedulers": [LinearLR(), LinearLR(), LinearLR()], "milestones": [3, 3]},
+            r"milestones must be above 0 and increase, not \[3, 3\]",
+        ),
+        (
+            SequentialLR,
+            {"schedulers": [LinearLR(), LinearLR()], "milestones": [0]},
+            r"milestones must be above 0 and increase, not \[0\]",
+        ),
+        (
+            SequentialLR,
+            {"schedulers": [LinearLR(), ReduceLROnPlateau()], "milestones": [3]},
+            "schedulers must not hold a ReduceLROnPlateau: torch's SequentialLR can't",
+        ),
+        (
+            SequentialLR,
+            {"schedulers": [SequentialLR([LinearLR()], [])], "milestones": []},
+            "schedulers must not hold a SequentialLR: torch's SequentialLR can't",
+        ),
     ],
 )
-def test_values_out_of_range_are_named(scheduler_class: Any, options: dict[str, float], message: str) -> None:
+def test_values_out_of_range_are_named(scheduler_class: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         scheduler_class(**options)
 
@@ -83,3 +136,24 @@ def test_a_schedule_in_closed_form_has_no_state() -> None:
         scheduler.load_state({})
     with pytest.raises(ValueError, match=r"^StepLR keeps \[\], not \['best'\]$"):
         StepLR(1).load_state({"best": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "duration"),
+    [
+        (ConstantLR(total_iters=7), 7),
+        (LinearLR(total_iters=7), 7),
+        (StepLR(step_size=7), 7),
+        (CosineAnnealingLR(T_max=7), 7),
+        (SequentialLR([LinearLR(), CosineAnnealingLR(T_max=7)], [3]), 10),
+        (SequentialLR([LinearLR(total_iters=7)], []), 7),
+        (ReduceLROnPlateau(), 0),
+    ],
+)
+def test_how_long_it_takes(scheduler: Scheduler, duration: int) -> None:
+    assert scheduler.duration == duration
+
+
+def test_a_warm_up_by_steps() -> None:
+    scheduler = SequentialLR([LinearLR(start_factor=0.1, total_iters=3), ConstantLR(factor=0.5, total_iters=2)], [3])
+    assert [scheduler.lr(1.0, count) for count in range(7)] == pytest.approx([0.1, 0.4, 0.7, 0.5, 0.5, 1.0, 1.0])

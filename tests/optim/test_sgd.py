@@ -11,8 +11,9 @@ import torch
 from comparing import TOLERANCES, assert_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trajectories import trajectory
 
-from nn_manual import SGD, Linear, Sequential, Tanh, clip_grad_norm
+from nn_manual import SGD, Linear, Sequential, clip_grad_norm
 from nn_manual.arrays import BLOCK_SIZE, Array
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -30,32 +31,10 @@ LARGE = (520, 520)
 assert LARGE[0] * LARGE[1] > BLOCK_SIZE
 
 
-def trajectory(sizes: tuple[int, int], dtype: str, options: dict[str, Any]) -> tuple[list[Array], list[Array]]:
-    """The parameters after each of 20 steps of ours and torch's, on the same gradients and learning rates."""
-    model = Sequential(Linear(*sizes), Tanh(), Linear(sizes[1], 1), dtype=dtype)
-    ours = SGD(model, **options)
-    parameter = torch.nn.Parameter(torch.from_numpy(model.param_arena.copy()))
-    theirs = torch.optim.SGD([parameter], **options)
-    generator = np.random.default_rng(0)
-    steps: tuple[list[Array], list[Array]] = ([], [])
-    for step in range(20):
-        kind = 1e-3 if step % 5 == 3 else float(step % 7 != 2)  # now and then tiny, or zero
-        model.grad_arena[...] = kind * generator.normal(size=model.num_parameters)
-        before = model.grad_arena.copy()
-        parameter.grad = torch.from_numpy(before.copy())
-        ours.lr = theirs.param_groups[0]["lr"] = 0.1 / (1 + step // 4)
-        ours.step()
-        theirs.step()
-        np.testing.assert_array_equal(model.grad_arena, before)
-        steps[0].append(model.param_arena.copy())
-        steps[1].append(parameter.detach().numpy().copy())
-    return steps
-
-
 @each_dtype
 @pytest.mark.parametrize("options", SETTINGS, ids=lambda options: ",".join(k for k, v in options.items() if v))
 def test_the_trajectory_is_torchs(dtype: str, options: dict[str, Any]) -> None:
-    for ours, theirs in zip(*trajectory((3, 4), dtype, options), strict=True):
+    for ours, theirs in zip(*trajectory("SGD", (3, 4), dtype, options), strict=True):
         assert_equal(ours, theirs)
 
 
@@ -63,7 +42,7 @@ def test_the_trajectory_is_torchs(dtype: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_the_trajectory_of_several_blocks_is_torchs(dtype: str, nesterov: bool) -> None:
     options = {"momentum": 0.9, "weight_decay": 0.1, "nesterov": nesterov, "maximize": True}
-    for ours, theirs in zip(*trajectory(LARGE, dtype, options), strict=True):
+    for ours, theirs in zip(*trajectory("SGD", LARGE, dtype, options), strict=True):
         assert_equal(ours, theirs)
 
 
@@ -180,6 +159,12 @@ def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], messa
         optimizer.load_state({name: value for name, value in state.items() if value is not None})
     assert optimizer.num_steps == 0
     assert not optimizer.vectors["momentum_buffer"].any()
+
+
+def test_the_first_step_is_not_dampened() -> None:
+    optimizer = SGD(Sequential(), lr=0.5, momentum=0.9, dampening=0.25)
+    assert optimizer.coefficients(1)["undampened"] == 1
+    assert optimizer.coefficients(2)["undampened"] == 0.75
 
 
 def test_the_examples_use_every_setting_with_and_without_momentum() -> None:

@@ -13,6 +13,7 @@ import pytest
 from problems import problem_and_place
 from runs import CONFIG, names, write_config
 
+from nn_manual.arrays import Array
 from nn_manual.cli import main
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
@@ -125,7 +126,7 @@ def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "grad_output 2 (Linear)": (16, 2),
     }
     described = read_bundle(bundle / "bundle.yaml")
-    assert (described.step, described.lr) == (5, 0.25)
+    assert (described.step, described.lrs) == (5, [0.25])
     assert described.tolerances == {"float32": 1e-5, "float64": 1e-12}
     assert (described.layer, described.tensor) == ("1 (Tanh)", "1.grad_input")
     assert set(described.versions) == {"nn_manual", "numpy", "torch", "python", "platform"}
@@ -136,10 +137,10 @@ def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     right = SGD.move
 
-    def wrong_in_the_second_epoch(self: SGD, block: slice) -> None:
-        right(self, block)
+    def wrong_in_the_second_epoch(self: SGD, param: Array, grad: Array, *others: Any) -> None:
+        right(self, param, grad, *others)
         if self.lr == 0.25:
-            self.model.param_arena[block] -= self.model.grad_arena[block]
+            param -= grad
 
     with monkeypatch.context() as context:
         context.setattr(SGD, "move", wrong_in_the_second_epoch)
@@ -360,7 +361,8 @@ def replace(old: str, new: str) -> Callable[[Path], None]:
         ("bundle.yaml", lambda path: path.write_text(""), DataError, "is no whole description of a bundle: "),
         ("bundle.yaml", lambda path: path.write_text("step: ["), DataError, "is no whole description of a bundle: "),
         ("bundle.yaml", replace("step: 2", "step: two"), DataError, "is no whole description of a bundle: step: "),
-        ("bundle.yaml", replace("lr:", "rate:"), DataError, "is no whole description of a bundle: lr: Field required"),
+        ("bundle.yaml", replace("lrs:", "rates:"), DataError, "whole description of a bundle: lrs: Field required"),
+        ("bundle.yaml", replace("lrs: [", "lrs: [1.0, "), DataError, "has 2 lrs, config.yaml asks for 1"),
         ("bundle.yaml", replace("float32: ", "float16: "), DataError, "bundle.yaml: has no tolerance for float32"),
         ("config.yaml", replace("dtype: float32", "dtype: float64"), DataError, "is float64, the input float32"),
         ("config.yaml", replace("out_features: 8", "out_features: 9"), ConfigError, "in_features=8"),
@@ -426,3 +428,15 @@ def test_the_parameters_are_those_before_the_step(bundle: Path) -> None:
         moved = param - np.float32(0.5) * recorded[f"momentum_buffer {name}"]
         assert np.array_equal(recorded[f"parameter {name}"], moved)
         assert not np.array_equal(param, moved)
+
+
+def test_the_lrs_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is the one that the schedule had set."""
+    text = CONFIG.replace("{SGD: {lr: 0.5", "{SGD: {groups: [{parameters: '*.bias', lr: 0.125}], lr: 0.5")
+    wrong_from_step(monkeypatch, 5, Tanh, "backward", wrong_tanh)
+    found = mismatch(tmp_path / "run", text + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\n")
+    bundle = tmp_path / "run" / "mismatch-step-5"
+    assert read_bundle(bundle / "bundle.yaml").lrs == [0.25, 0.0625]
+    again = replay(bundle).report
+    assert again is not None
+    assert again.comparisons == found.report.comparisons

@@ -163,6 +163,38 @@ def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: 
         load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
 
 
+@pytest.mark.usefixtures("without_figure")
+def test_a_plateau_follows_the_validation_loss(config_path: Path, tmp_path: Path) -> None:
+    """With an lr of 0 the loss never falls."""
+    plateau = "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5, eps: 0}}"
+    config = load_config(config_path, [plateau, "optimizer.SGD.lr=1e-30", "epochs=4"])
+    for name in ("a", "b"):  # the second run starts anew
+        run(config, tmp_path / name)
+        lrs = [record["lr"] for record in lines(tmp_path / name / "metrics.jsonl")]
+        assert lrs == pytest.approx([1e-30, 1e-30, 0.5e-30, 0.25e-30], rel=1e-12, abs=0)
+    with pytest.raises(ConfigError, match=r"^override 'lr_sch.*': ReduceLROnPlateau watches the validation loss, but"):
+        load(load_config(config_path, [plateau, "data.Spirals.validation_fraction=0"]))
+
+
+@pytest.mark.usefixtures("without_figure")
+@pytest.mark.parametrize(
+    ("scheduler", "note"),
+    [
+        ("{CosineAnnealingLR: {T_max: 4}}", "CosineAnnealingLR takes 4 epochs, the run has 3"),
+        ("{LinearLR: {total_iters: 10}}\nlr_step: step", "LinearLR takes 10 steps, the run has 9"),
+        ("{CosineAnnealingLR: {T_max: 3}}", None),
+        ("{LinearLR: {total_iters: 9}}\nlr_step: step", None),
+    ],
+)
+def test_a_schedule_that_outlasts_the_run_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheduler: str, note: str | None
+) -> None:
+    path = write_config(tmp_path, f"{CONFIG}lr_scheduler: {scheduler}\n")
+    run(load_config(path), tmp_path / "run")
+    line = CONFIG.count("\n") + 1
+    assert capsys.readouterr().err == (f"{path}:{line}:16: note: {note}\n" if note else "")
+
+
 def test_losses_that_are_sums_have_their_counts(config_path: Path, tmp_path: Path) -> None:
     """So that a figure can compare them."""
     for reduction in ("mean", "sum"):

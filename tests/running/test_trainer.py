@@ -15,7 +15,7 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD, StepLR
+from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
 from nn_manual.running import trainer as trainer_module
 from nn_manual.running.trainer import Step, Trainer
 
@@ -85,6 +85,37 @@ def test_the_schedule_counts_from_the_optimizers_own_lr() -> None:
     assert lrs == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001], rel=1e-15)
 
 
+def test_each_group_follows_the_schedule_from_its_own_lr() -> None:
+    model = Sequential(Linear(2, 4), dtype="float64")
+    optimizer = SGD(model, lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.4}])
+    trainer = Trainer(model, CrossEntropyLoss(), optimizer, lr_scheduler=StepLR(2, 0.5))
+    lrs = []
+    for epoch in range(4):
+        list(trainer.epoch(examples(), BATCH, seed=0, epoch=epoch))
+        lrs.append([member.lr for member in optimizer.members])
+    assert lrs == [[0.1, 0.4], [0.1, 0.4], [0.05, 0.2], [0.05, 0.2]]
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_schedule_may_count_steps(every: int) -> None:
+    trainer = classifier(lr_scheduler=StepLR(3, 0.5), lr_step="step", check_every=every)
+    lrs = []
+    for epoch in range(2):
+        for _ in trainer.epoch(examples(), BATCH, seed=0, epoch=epoch):
+            lrs.append(trainer.optimizer.lr)
+    assert lrs == [0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.025, 0.025]
+
+
+def test_a_schedule_sees_the_losses_that_it_is_shown() -> None:
+    trainer = classifier(lr_scheduler=ReduceLROnPlateau(patience=1, factor=0.5))
+    lrs = []
+    for epoch, loss in enumerate([3.0, 2.0, 2.0, 2.5, 1.0, 1.0]):
+        list(trainer.epoch(examples(), BATCH, seed=0, epoch=epoch))
+        lrs.append(trainer.optimizer.lr)
+        trainer.observe(loss)
+    assert lrs == [0.1, 0.1, 0.1, 0.1, 0.05, 0.05]
+
+
 def test_clipping_bounds_the_gradient() -> None:
     trainer = classifier(clip_grad_norm=0.01)
     train(trainer, 1)
@@ -115,6 +146,21 @@ class TestSabotage:
         with pytest.raises(GradientMismatch, match=r"scheduler: lr is 0\.01\d*, torch's is 0\.1"):
             train(trainer)
         assert trainer.num_steps == 4  # the first epoch's lr is right
+
+    def test_of_a_schedule_that_counts_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(StepLR, "lr", lambda self, initial, count: initial * self.gamma**count)
+        trainer = classifier(lr_scheduler=StepLR(2, 0.1), lr_step="step", check_every=3)
+        with pytest.raises(GradientMismatch, match=r"scheduler: lr is 0\.001\d*, torch's is\s0\.01"):
+            train(trainer)
+        assert trainer.num_steps == 2  # the third is checked, before it is made
+
+    def test_of_a_schedule_that_watches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ReduceLROnPlateau, "observe", lambda self, loss: None)  # noqa: ARG005
+        trainer = classifier(lr_scheduler=ReduceLROnPlateau(patience=0))
+        trainer.start_epoch(0)
+        trainer.observe(1.0)
+        with pytest.raises(GradientMismatch, match=r"scheduler: best is inf, torch's is 1\.0"):
+            trainer.start_epoch(1)
 
     def test_of_the_optimizer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         step = SGD.step
@@ -205,6 +251,11 @@ class TestSettings:
             ({"check_every": -1}, "check_every must be at least 0, not -1"),
             ({"clip_grad_norm": 0.0}, "clip_grad_norm must be above 0, not 0.0"),
             ({"clip_grad_norm": math.nan}, "clip_grad_norm must be above 0, not nan"),
+            ({"lr_step": "batch"}, "lr_step must be epoch or step, not batch"),
+            (
+                {"lr_step": "step", "lr_scheduler": ReduceLROnPlateau()},
+                "lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch",
+            ),
         ],
     )
     def test_out_of_range(self, settings: dict[str, Any], message: str) -> None:

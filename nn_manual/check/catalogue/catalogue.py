@@ -1,4 +1,5 @@
-"""The catalogue: every layer, loss and optimizer of the package against torch, over inputs that are known to hide bugs.
+"""The catalogue: every layer, loss, optimizer and schedule of the package against torch, over inputs that are known to
+hide bugs.
 
 An upstream gradient of ones hides most wrong backward passes, random inputs hide those at ties and kinks, and losses
 near zero those of an eps. So each component meets each kind of input with each kind of upstream gradient.
@@ -19,15 +20,16 @@ from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.inputs import layer_inputs
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.update import UpdateChecker
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.optim import SGD, Optimizer, Scheduler
 from nn_manual.registry import components, examples
 
-#: Characters of an optimizer's settings, for which a row of 80 columns has room.
+#: Characters of a component with its settings, for which a row of 80 columns has room.
 WIDEST = 38
 
 
@@ -102,7 +104,7 @@ class CatalogueReport:
 
 
 def catalogue(seed: int = 0) -> CatalogueReport:
-    """Check every public layer, every loss and SGD, in float32 and float64."""
+    """Check every public layer, loss and optimizer, in float32 and float64, and every schedule, which has no dtype."""
     entries = []
     for dtype in DTYPES:
         for layer, shape in examples(components(Layer)):
@@ -111,9 +113,10 @@ def catalogue(seed: int = 0) -> CatalogueReport:
             entries.append(entry(label(loss), dtype, loss_cases(loss, dtype, seed)))
         for optimizer_class in components(Optimizer).values():
             for settings in optimizer_class.examples():
-                name = f"{optimizer_class.__name__}({', '.join(settings)})"
-                name = textwrap.shorten(name, WIDEST, placeholder=" ...)")
+                name = _shortened(f"{optimizer_class.__name__}({', '.join(settings)})")
                 entries.append(entry(name, dtype, optimizer_cases(optimizer_class, settings, dtype, seed)))
+    for scheduler in examples(components(Scheduler)):
+        entries.append(entry(_shortened(label(scheduler)), "float64", scheduler_cases(scheduler)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
 
 
@@ -196,7 +199,7 @@ def optimizer_cases(
     generator = np.random.default_rng(seed)
     for kind in (kind for kind in KINDS if kind != "scattered"):
         model, loss = Sequential(Linear(3, 4), Tanh(), Linear(4, 2), seed=seed, dtype=dtype), MSELoss()
-        optimizer = optimizer_class(model, lr=0.1, **settings)  # type: ignore[call-arg]  # a dataclass with these fields
+        optimizer = optimizer_class(model, lr=0.1, **settings)
         checker = GradientChecker(model, loss, optimizer)
         for step in range(1, 11):
             input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)
@@ -210,6 +213,33 @@ def optimizer_cases(
                 yield _case(f"{kind} input, step {step}", mismatch.report)
                 return
             yield Case(f"{kind} input, step {step}", len(check.tensors), float(check.severity.max()))
+
+
+def scheduler_cases(scheduler: Scheduler) -> Iterator[Case]:
+    """The lrs of an optimizer and of its group to the schedule's end and on, with validation losses that waver while
+    they fall: multiples of powers of 2, so that some lie exactly on a threshold, and some just below these.
+    """
+    scheduler, generator = copy.deepcopy(scheduler), np.random.default_rng(0)
+    optimizer = SGD(Sequential(Linear(1, 1)), lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.01}])
+    initial_lrs = [member.lr for member in optimizer.members]
+    update = UpdateChecker(optimizer, optimizer.model.param_arena.copy(), scheduler)
+    num_epochs = 2 * scheduler.duration + 100
+    for epoch in range(num_epochs):
+        for member, initial_lr in zip(optimizer.members, initial_lrs, strict=True):
+            member.lr = scheduler.lr(initial_lr, epoch)
+        try:
+            update.compare_schedule(epoch)
+        except GradientMismatch as mismatch:
+            yield _case(f"after {epoch} epochs", mismatch.report)
+            return
+        loss = generator.integers(1, 9) / 8 * 0.5 ** (epoch // 10) * (1 - 1e-9 * generator.integers(2))
+        update.observe(loss)
+        scheduler.observe(loss)
+    yield Case(f"{num_epochs} epochs", num_epochs * len(initial_lrs), 0.0)
+
+
+def _shortened(name: str) -> str:
+    return textwrap.shorten(name, WIDEST, placeholder=" ...)")
 
 
 def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:

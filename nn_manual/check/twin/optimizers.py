@@ -1,87 +1,101 @@
-"""torch's versions of optimizers and schedules."""
+"""torch's versions of optimizers."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array
-from nn_manual.check.twin.layers import settings
+from nn_manual.arrays import Array, size_of
 from nn_manual.check.twin.model import TORCH_DTYPES
-from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.optim import Optimizer
 
 
 class OptimizerTwin:
-    """torch.optim's class of the optimizer's name with the same keyword arguments, on a flat vector of `size` elements.
+    """torch.optim's class of the optimizer's name with the same settings and groups, on flat vectors of the same size.
 
-    One vector does for all parameters, or for any part of them: the optimizers here are elementwise. `param` and
+    Without groups one tensor of torch's does for all parameters: the optimizers here are elementwise. `param` and
     `vectors` are numpy arrays over torch's memory, the latter by torch's names. Raises TypeError where torch has none.
     """
 
-    def __init__(self, optimizer: Optimizer, size: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, optimizer: Optimizer, dtype: np.dtype[Any]) -> None:
         torch_class = getattr(torch.optim, type(optimizer).__name__, None)
         if torch_class is None:
             raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
-        options = {name: value for name, value in settings(optimizer).items() if name not in ("model", "lr")}
-        options["lr"] = 0.0  # each step brings its own
+        self._param = torch.zeros(optimizer.model.param_arena.size, dtype=TORCH_DTYPES[dtype.name])
+        self._vectors = {name: torch.zeros_like(self._param) for name in optimizer.vectors}
+        self._runs: list[_Run] = []
+        groups: list[dict[str, Any]] = [{**_options(group), "params": []} for group in ({}, *optimizer.groups)]
+        for place, number in _places(optimizer):
+            run = _Run(place, self._param, self._vectors)
+            self._runs.append(run)
+            groups[number]["params"].append(run.param)
+        options = _options({name: getattr(optimizer, name) for name in optimizer.setting_names()})
         if "fused" in inspect.signature(torch_class).parameters:
             options["fused"] = True  # torch's fastest kernel
-        self._parameter = torch.zeros(size, dtype=TORCH_DTYPES[dtype.name])
-        self._optimizer: torch.optim.Optimizer = torch_class([self._parameter], **options)
-        self._vectors = {name: torch.zeros_like(self._parameter) for name in optimizer.vectors}
-        self._num_steps = torch.tensor(0.0)
-        self.param: Array = self._parameter.numpy()
-        self.vectors: dict[str, Array] = {}
+        self._optimizer: torch.optim.Optimizer = torch_class(groups, **options)
+        self.param: Array = self._param.numpy()
+        self.vectors: dict[str, Array] = {name: vector.numpy() for name, vector in self._vectors.items()}
 
-    def step(self, param: Array, vectors: Mapping[str, Array], grad: Array, *, lr: float, num_steps: int) -> None:
-        """One step from copies of `param` and `vectors`, after which `num_steps` steps were made, along `grad`.
+    def step(
+        self, param: Array, vectors: Mapping[str, Array], grad: Array, *, lrs: Sequence[float], num_steps: int
+    ) -> None:
+        """One step from copies of `param` and `vectors`, after which `num_steps` steps were made, along `grad`, with an
+        lr for the optimizer and for each group.
 
         Before the first step torch has no state and makes its own.
         """
-        self._parameter.copy_(torch.from_numpy(param))
-        self._parameter.grad = torch.from_numpy(grad)
-        self._optimizer.param_groups[0]["lr"] = lr
-        if num_steps:
-            for name, vector in vectors.items():
-                self._vectors[name].copy_(torch.from_numpy(vector))
-            self._num_steps.fill_(num_steps)
-            self._optimizer.state[self._parameter] = {**self._vectors, "step": self._num_steps}
-        else:
-            self._optimizer.state.clear()
+        self._param.copy_(torch.from_numpy(param))
+        for name, values in vectors.items():
+            self._vectors[name].copy_(torch.from_numpy(values))
+        for group, lr in zip(self._optimizer.param_groups, lrs, strict=True):
+            group["lr"] = lr
+        all_grads, state = torch.from_numpy(grad), self._optimizer.state
+        state.clear()
+        for run in self._runs:
+            run.param.grad = all_grads[run.place]
+            if num_steps:
+                run.num_steps.fill_(num_steps)
+                state[run.param] = {**run.vectors, "step": run.num_steps}
         self._optimizer.step()
-        state = self._optimizer.state[self._parameter]
-        self.vectors = {name: state[name].numpy() for name in self._vectors}
+        for run in self._runs:
+            for name, vector in run.vectors.items():
+                made = state[run.param].get(name)  # none for a group whose settings don't need it
+                if made is not None and made is not vector:  # at the first step
+                    vector.copy_(made)
 
 
-class SchedulerTwin:
-    """torch's schedule of the same name, one step an epoch. TypeError if torch has none."""
+class _Run:
+    """A parameter of torch's that stands for some of ours, and its state."""
 
-    def __init__(self, scheduler: Scheduler, initial_lr: float) -> None:
-        torch_class = getattr(torch.optim.lr_scheduler, type(scheduler).__name__, None)
-        if torch_class is None:
-            raise TypeError(f"torch.optim.lr_scheduler has no {scheduler!r}: there is nothing to check it against")
-        self._torch_class, self._settings, self._initial_lr = torch_class, settings(scheduler), initial_lr
-        self._rewind()
+    def __init__(self, place: slice, param: torch.Tensor, vectors: Mapping[str, torch.Tensor]) -> None:
+        self.place, self.param = place, param[place]
+        self.vectors = {name: vector[place] for name, vector in vectors.items()}
+        self.num_steps = torch.tensor(0.0)
 
-    def _rewind(self) -> None:
-        """Start again at epoch 0."""
-        # A parameter of its own: torch's schedulers only need an optimizer to hold the lr.
-        self._optimizer = torch.optim.SGD([torch.zeros(1)], lr=self._initial_lr)
-        self._scheduler = self._torch_class(self._optimizer, **self._settings)
-        self._epoch = 0
 
-    def lr(self, epoch: int) -> float:
-        """The learning rate during `epoch`, counted from 0. torch steps there from the epoch asked for last, or from
-        the first one.
-        """
-        if epoch < self._epoch:
-            self._rewind()
-        while self._epoch < epoch:
-            self._optimizer.step()  # no gradients, no effect; torch warns about a schedule that runs ahead
-            self._scheduler.step()
-            self._epoch += 1
-        return float(self._optimizer.param_groups[0]["lr"])
+def _places(optimizer: Optimizer) -> Iterator[tuple[slice, int]]:
+    """Where the parameters lie, and the number of the group, from 1, that each is in: found here anew, without the
+    optimizer's own search, so that this is checked as well.
+    """
+    shapes = optimizer.model.parameter_shapes()
+    ends = list(accumulate((size_of(shape) for shape in shapes.values()), initial=0))
+    if not optimizer.groups:
+        yield slice(0, ends[-1]), 0
+        return
+    for name, start, stop in zip(shapes, ends, ends[1:], strict=False):
+        matching = [i for i, group in enumerate(optimizer.groups, 1) if fnmatchcase(name, group["parameters"])]
+        yield slice(start, stop), min(matching, default=0)
+
+
+def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """torch's keyword arguments. Each step brings its own lr."""
+    options = {name: value for name, value in settings.items() if name != "parameters"}
+    if "betas" in options:
+        options["betas"] = tuple(map(float, options["betas"]))  # torch refuses integers here
+    return options

@@ -50,7 +50,7 @@ def mutants(
     `tensors` are the names of all that the method computes, `returns` of what comes of each element that it returns.
     `run` makes the class that it is given work, so that it is known what kinds of values stand where.
     """
-    function = vars(owner)[method]
+    function = inspect.getattr_static(owner, method)  # its own, or one that it shares with others
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
 
     def install(changed: ast.Module, names: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
 from nn_manual.arrays import BLOCK_SIZE, Shape
-from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases, optimizer_cases
+from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.verdict.report import GradientReport
@@ -21,7 +21,7 @@ from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
-from nn_manual.optim import SGD, Optimizer
+from nn_manual.optim import SGD, Optimizer, Scheduler
 from nn_manual.registry import components
 
 SEED = 0
@@ -64,9 +64,8 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    """Every layer, loss and optimizer that a config can name, and Sequential."""
+    """Every layer, loss, optimizer and schedule that a config can name, and Sequential."""
     whole = frozenset({"Sequential"})
-    update = frozenset({""})  # whatever the optimizer changes
     return [
         *(_layer(owner) for owner in components(Layer).values()),
         *(_loss(owner) for owner in components(Loss).values()),
@@ -75,7 +74,8 @@ def subjects() -> list[Subject]:
             {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "backward_parameters": ((), whole)},
             _sequential_trials,
         ),
-        *(Subject(owner, {"move": ((), update)}, _optimizer_trials) for owner in components(Optimizer).values()),
+        *(_optimizer(owner) for owner in components(Optimizer).values()),
+        *(_scheduler(owner) for owner in components(Scheduler).values()),
     ]
 
 
@@ -101,6 +101,20 @@ def _loss(owner: type[Loss]) -> Subject:
         "backward_target": ((of_target,), of_target),
     }
     return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _loss_trials)
+
+
+def _optimizer(owner: type[Optimizer]) -> Subject:
+    anything = frozenset({""})  # all that an optimizer changes
+    returns: dict[str, Returns] = {"move": ()}
+    returns |= dict.fromkeys(("coefficients", "decay_factor", "decay"), (anything,))
+    methods = {name: (returns[name], anything) for name in returns if hasattr(owner, name)}
+    return Subject(owner, methods, _optimizer_trials)
+
+
+def _scheduler(owner: type[Scheduler]) -> Subject:
+    lr = frozenset({"lr"})
+    returns: dict[str, Returns] = {"lr": (lr,), "observe": ()}
+    return Subject(owner, {name: (returns[name], lr) for name in returns if name in vars(owner)}, _scheduler_trials)
 
 
 def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
@@ -137,6 +151,12 @@ def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
         net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
         optimizer = functools.partial(owner, **settings)
         yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), optimizer), "optimizer", "")
+
+
+def _scheduler_trials(owner: type[Scheduler], dtype: str) -> Iterator[Trial]:
+    """Each example, once: a schedule has no dtype."""
+    for scheduler in owner.examples() if dtype == "float32" else []:
+        yield Trial(scheduler_cases(scheduler), "scheduler", "")
 
 
 def net_cases(

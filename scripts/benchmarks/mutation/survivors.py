@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-COMMUTES = "the larger of two numbers is the larger of the two swapped"
+COMMUTES = "the larger, or the smaller, of two numbers is that of the two swapped"
 SAME_SIGN = "scaled by 1.001 or 2 a number stays positive, or 0: neither underflows"
 MASK = "input > 0 exactly where maximum(input, 0) > 0"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
@@ -21,6 +21,12 @@ ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
 CENTERED = "the centered numbers add up to 0, and with them what any number times their sum adds to the squares"
+NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
+CONSTANT = "it is the same number in each step"
+WHOLE = "of two whole numbers one is the larger, too, if 1e-8, or a thousandth of 1, is added to one of them"
+FEW = "of two whole numbers below 1,000 one is the larger, too, if a thousandth of itself is added to one of them"
+FLOAT = "it is a float already"
+COSINE = "cos(-x) = cos(x)"
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
@@ -128,27 +134,207 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("SGD.move", "self.weight_decay", "self.weight_decay + 1e-08"): ADDS_ZERO,
     (
         "SGD.move",
-        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "momentum_buffer += (1 - self.dampening) * direction",
+        "direction = direction + coefficients['weight_decay'] * param",
+        "direction = direction + previous(self, coefficients['weight_decay']) * param",
+    ): CONSTANT,
+    (
+        "SGD.move",
+        "momentum_buffer *= coefficients['momentum']",
+        "momentum_buffer *= previous(self, coefficients['momentum'])",
+    ): CONSTANT,
+    (
+        "SGD.move",
+        "direction = direction + coefficients['momentum'] * momentum_buffer if self.nesterov else momentum_buffer",
+        "direction = direction + previous(self, coefficients['momentum']) * momentum_buffer if self.nesterov else momentum_buffer",
+    ): CONSTANT,
+    (
+        "SGD.move",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction",
+        "momentum_buffer += coefficients['undampened'] * direction",
     ): TIMES_ONE,
     (
         "SGD.move",
-        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "momentum_buffer += direction if -self.dampening == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction",
+        "momentum_buffer += coefficients['undampened'] * direction if -self.dampening else direction",
     ): ZERO,
     (
         "SGD.move",
-        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "momentum_buffer += direction if self.dampening * 1.001 == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening * 1.001 else direction",
     ): ZERO,
     (
         "SGD.move",
-        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "momentum_buffer += direction if self.dampening * 2 == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening * 2 else direction",
     ): ZERO,
     (
         "SGD.move",
-        "momentum_buffer += direction if self.dampening == 0 else (1 - self.dampening) * direction",
-        "momentum_buffer += direction if self.dampening + 1e-08 == 0 else (1 - self.dampening) * direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening else direction",
+        "momentum_buffer += coefficients['undampened'] * direction if self.dampening + 1e-08 else direction",
     ): TIMES_ONE,
+    (
+        "SGD.coefficients",
+        "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1)}",
+        "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1 * 1.001)}",
+    ): WHOLE,
+    (
+        "SGD.coefficients",
+        "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1)}",
+        "return {'lr': self.lr, 'weight_decay': self.weight_decay, 'momentum': self.momentum, 'undampened': 1 - self.dampening * (step > 1 + 1e-08)}",
+    ): WHOLE,
+    (
+        "ConstantLR.lr",
+        "return initial_lr * (self.factor if count < self.total_iters else 1)",
+        "return initial_lr * (self.factor if count + 1e-08 < self.total_iters else 1)",
+    ): WHOLE,
+    (
+        "LinearLR.lr",
+        "progress = min(count, self.total_iters) / max(1, self.total_iters)",
+        "progress = min(self.total_iters, count) / max(1, self.total_iters)",
+    ): COMMUTES,
+    (
+        "LinearLR.lr",
+        "progress = min(count, self.total_iters) / max(1, self.total_iters)",
+        "progress = min(count, self.total_iters) / max(self.total_iters, 1)",
+    ): COMMUTES,
+    (
+        "StepLR.lr",
+        "return float(initial_lr * self.gamma ** (count // self.step_size))",
+        "return initial_lr * self.gamma ** (count // self.step_size)",
+    ): FLOAT,
+    (
+        "StepLR.lr",
+        "return float(initial_lr * self.gamma ** (count // self.step_size))",
+        "return float(initial_lr * self.gamma ** ((count + 1e-08) // self.step_size))",
+    ): WHOLE,
+    (
+        "CosineAnnealingLR.lr",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(-(math.pi * count / self.T_max))) / 2",
+    ): COSINE,
+    (
+        "CosineAnnealingLR.lr",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(-(math.pi * count) / self.T_max)) / 2",
+    ): COSINE,
+    (
+        "CosineAnnealingLR.lr",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / -self.T_max)) / 2",
+    ): COSINE,
+    (
+        "CosineAnnealingLR.lr",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(-math.pi * count / self.T_max)) / 2",
+    ): COSINE,
+    (
+        "CosineAnnealingLR.lr",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
+        "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * -count / self.T_max)) / 2",
+    ): COSINE,
+    (
+        "ReduceLROnPlateau.lr",
+        "reduced = max(lr * self.factor, self.min_lr)",
+        "reduced = max(self.min_lr, lr * self.factor)",
+    ): COMMUTES,
+    (
+        "ReduceLROnPlateau.observe",
+        "self.cooldown_counter = max(0, self.cooldown_counter - 1)",
+        "self.cooldown_counter = max(self.cooldown_counter - 1, 0)",
+    ): COMMUTES,
+    (
+        "ReduceLROnPlateau.observe",
+        "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1",
+        "self.num_bad_epochs = 0 if is_better or self.cooldown_counter * 1.001 > 0 else self.num_bad_epochs + 1",
+    ): SAME_SIGN,
+    (
+        "ReduceLROnPlateau.observe",
+        "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1",
+        "self.num_bad_epochs = 0 if is_better or self.cooldown_counter * 2 > 0 else self.num_bad_epochs + 1",
+    ): SAME_SIGN,
+    (
+        "ReduceLROnPlateau.observe",
+        "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1",
+        "self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 + 1e-08 else self.num_bad_epochs + 1",
+    ): WHOLE,
+    (
+        "ReduceLROnPlateau.observe",
+        "self.num_bad_epochs > self.patience",
+        "self.num_bad_epochs > self.patience * 1.001",
+    ): FEW,
+    (
+        "ReduceLROnPlateau.observe",
+        "self.num_bad_epochs > self.patience",
+        "self.num_bad_epochs > self.patience + 1e-08",
+    ): WHOLE,
+    ("Adam.move", "self.weight_decay", "True"): ADDS_ZERO,
+    ("Adam.move", "self.weight_decay", "-self.weight_decay"): ZERO,
+    ("Adam.move", "self.weight_decay", "self.weight_decay * 1.001"): ZERO,
+    ("Adam.move", "self.weight_decay", "self.weight_decay * 2"): ZERO,
+    ("Adam.move", "self.weight_decay", "self.weight_decay + 1e-08"): ADDS_ZERO,
+    (
+        "Adam.move",
+        "exp_avg *= coefficients['keep']",
+        "exp_avg *= previous(self, coefficients['keep'])",
+    ): CONSTANT,
+    (
+        "Adam.move",
+        "exp_avg += coefficients['add'] * direction",
+        "exp_avg += previous(self, coefficients['add']) * direction",
+    ): CONSTANT,
+    (
+        "Adam.move",
+        "exp_avg_sq *= coefficients['keep_sq']",
+        "exp_avg_sq *= previous(self, coefficients['keep_sq'])",
+    ): CONSTANT,
+    (
+        "Adam.move",
+        "exp_avg_sq += coefficients['add_sq'] * direction * direction",
+        "exp_avg_sq += previous(self, coefficients['add_sq']) * direction * direction",
+    ): CONSTANT,
+    (
+        "Adam.move",
+        "direction = self.decay(direction, coefficients['decay'], param=param)",
+        "direction = self.decay(direction, previous(self, coefficients['decay']), param=param)",
+    ): CONSTANT,
+    (
+        "Adam.decay",
+        "decayed: Array = direction + factor * param",
+        "decayed: Array = direction + previous(self, factor) * param",
+    ): CONSTANT,
+    (
+        "Adam.move",
+        "np.maximum(vectors['max_exp_avg_sq'], exp_avg_sq, out=vectors['max_exp_avg_sq'])",
+        "np.maximum(exp_avg_sq, vectors['max_exp_avg_sq'], out=vectors['max_exp_avg_sq'])",
+    ): COMMUTES,
+    ("AdamW.move", "self.weight_decay", "True"): NO_DECAY,
+    ("AdamW.move", "self.weight_decay", "-self.weight_decay"): ZERO,
+    ("AdamW.move", "self.weight_decay", "self.weight_decay * 1.001"): ZERO,
+    ("AdamW.move", "self.weight_decay", "self.weight_decay * 2"): ZERO,
+    ("AdamW.move", "self.weight_decay", "self.weight_decay + 1e-08"): NO_DECAY,
+    (
+        "AdamW.move",
+        "exp_avg *= coefficients['keep']",
+        "exp_avg *= previous(self, coefficients['keep'])",
+    ): CONSTANT,
+    (
+        "AdamW.move",
+        "exp_avg += coefficients['add'] * direction",
+        "exp_avg += previous(self, coefficients['add']) * direction",
+    ): CONSTANT,
+    (
+        "AdamW.move",
+        "exp_avg_sq *= coefficients['keep_sq']",
+        "exp_avg_sq *= previous(self, coefficients['keep_sq'])",
+    ): CONSTANT,
+    (
+        "AdamW.move",
+        "exp_avg_sq += coefficients['add_sq'] * direction * direction",
+        "exp_avg_sq += previous(self, coefficients['add_sq']) * direction * direction",
+    ): CONSTANT,
+    (
+        "AdamW.move",
+        "np.maximum(vectors['max_exp_avg_sq'], exp_avg_sq, out=vectors['max_exp_avg_sq'])",
+        "np.maximum(exp_avg_sq, vectors['max_exp_avg_sq'], out=vectors['max_exp_avg_sq'])",
+    ): COMMUTES,
 }

@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.catalogue.catalogue import Entry, catalogue, entry, layer_cases, move_constants
+from nn_manual.check.catalogue.catalogue import (
+    Entry,
+    catalogue,
+    entry,
+    layer_cases,
+    move_constants,
+    scheduler_cases,
+)
 from nn_manual.check.kinds import KINDS
 from nn_manual.layers import Layer, Linear
 from nn_manual.layers.base import Domain
 from nn_manual.model import Sequential
+from nn_manual.optim import StepLR
 
 Formula = Callable[[Array], Array]
 
@@ -47,6 +55,17 @@ def test_the_packages_components_pass() -> None:
     report = catalogue()
     assert report.passed, str(report)
     assert len(report.entries) >= 44
+
+
+def test_a_wrong_schedule() -> None:
+    right = entry("right", "", scheduler_cases(StepLR(7)))
+    assert (right.failure, right.num_tensors) == (None, 228)  # 114 epochs, the optimizer and a group
+
+    wrong = type("StepLR", (StepLR,), {"lr": lambda self, initial_lr, count: initial_lr * self.gamma ** (count // 8)})
+    found = entry("wrong", "", scheduler_cases(wrong(7)))
+    assert found.failure is not None
+    assert found.last_case == "after 7 epochs"
+    assert str(found.failure.problem).startswith("scheduler: lr is 0.1, torch's is 0.01")
 
 
 def softplus(input: Array) -> Array:

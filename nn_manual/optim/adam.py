@@ -1,0 +1,147 @@
+"""Adam and AdamW: steps of about the size lr, whatever the scale of the gradient."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.optim.base import Optimizer
+
+
+@dataclass(eq=False)
+class _Moments(Optimizer):
+    """What Adam and AdamW share: all but the weight decay. Adam's docstring has the formulas."""
+
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    amsgrad: bool = False
+    maximize: bool = False
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Each setting alone, an eps that counts, and everything at once; betas of 0 have no memory."""
+        return [
+            {},
+            {"betas": (0.5, 0.9)},
+            {"betas": (0.0, 0.0), "eps": 0.5},
+            {"weight_decay": 0.1},
+            {"amsgrad": True, "betas": (0.9, 0.5)},
+            {"maximize": True, "betas": (0.8, 0.9), "eps": 0.01, "weight_decay": 0.01, "amsgrad": True},
+        ]
+
+    def check_settings(self) -> None:
+        """torch's ranges."""
+        for name in ("lr", "eps", "weight_decay"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas must be at least 0 and below 1, not {list(self.betas)}")
+
+    def vector_names(self) -> list[str]:
+        """The two moments, and with amsgrad the largest second one."""
+        return ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if self.amsgrad else [])]
+
+    def coefficients(self, step: int) -> dict[str, float]:
+        """The corrections of the moments are in step_size and eps: Adam's docstring has the last line written so."""
+        beta1, beta2 = self.betas
+        correction = math.sqrt(1 - beta2**step)
+        return {
+            "decay": self.decay_factor(),
+            "keep": beta1,
+            "add": 1 - beta1,
+            "keep_sq": beta2,
+            "add_sq": 1 - beta2,
+            "eps": self.eps * correction,
+            "step_size": self.lr * correction / (1 - beta1**step),
+        }
+
+    @abstractmethod
+    def decay_factor(self) -> float:
+        """What `decay` multiplies the parameters with."""
+
+    @abstractmethod
+    def decay(self, direction: Array, factor: Array, *, param: Array) -> Array:
+        """The direction with weight decay, or the direction as it was where `param` itself decays."""
+
+    def move(
+        self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
+    ) -> None:
+        """The formulas, on one block."""
+        direction = -grad if self.maximize else grad
+        if self.weight_decay:
+            direction = self.decay(direction, coefficients["decay"], param=param)
+        exp_avg, exp_avg_sq = vectors["exp_avg"], vectors["exp_avg_sq"]
+        exp_avg *= coefficients["keep"]
+        exp_avg += coefficients["add"] * direction
+        exp_avg_sq *= coefficients["keep_sq"]
+        exp_avg_sq += coefficients["add_sq"] * direction * direction
+        if self.amsgrad:
+            np.maximum(vectors["max_exp_avg_sq"], exp_avg_sq, out=vectors["max_exp_avg_sq"])
+            exp_avg_sq = vectors["max_exp_avg_sq"]
+        param -= coefficients["step_size"] * exp_avg / (np.sqrt(exp_avg_sq) + coefficients["eps"])
+
+
+@dataclass(eq=False)
+class Adam(_Moments):
+    """Adam (Kingma and Ba, 2015), as torch.optim.Adam.
+
+        direction  = -grad if maximize else grad
+        direction  = direction + weight_decay * param
+        exp_avg    = beta1 * exp_avg + (1 - beta1) * direction
+        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * direction**2
+        mean       = exp_avg / (1 - beta1**step)
+        mean_sq    = exp_avg_sq / (1 - beta2**step)
+        param      = param - lr * mean / (sqrt(mean_sq) + eps)
+
+    With the steps counted from 1. Why the corrections: after `step` steps from 0, exp_avg is the sum of
+    (1 - beta1) * beta1**(step - i) * direction_i, and these weights add up to 1 - beta1**step. Divided by that, it is a
+    weighted mean of the directions. The same holds of exp_avg_sq.
+
+    With amsgrad (Reddi et al., 2018), max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq) takes the place of exp_avg_sq in
+    mean_sq: the divisor never falls but for its correction, as in torch.
+
+    The order of section 2 of the paper saves passes: with c = sqrt(1 - beta2**step), numerator and denominator times c,
+
+        param = param - (lr * c / (1 - beta1**step)) * exp_avg / (sqrt(exp_avg_sq) + eps * c)
+
+    Raises ValueError for values out of range.
+    """
+
+    def decay_factor(self) -> float:
+        """weight_decay."""
+        return self.weight_decay
+
+    def decay(self, direction: Array, factor: Array, *, param: Array) -> Array:
+        """L2 regularization: the gradient of weight_decay * sum(param**2) / 2 is added."""
+        decayed: Array = direction + factor * param
+        return decayed
+
+
+@dataclass(eq=False)
+class AdamW(_Moments):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019), as torch.optim.AdamW.
+
+        param = param - lr * weight_decay * param
+
+    and then Adam's formulas without their line of weight_decay. In Adam the decay goes through the moments, so that
+    parameters with large gradients decay less; here all decay at one rate. Raises ValueError for values out of range.
+    """
+
+    weight_decay: float = 1e-2
+
+    def decay_factor(self) -> float:
+        """1 - lr * weight_decay."""
+        return 1 - self.lr * self.weight_decay
+
+    def decay(self, direction: Array, factor: Array, *, param: Array) -> Array:
+        """The parameters decay, and the direction is what it was."""
+        param *= factor
+        return direction

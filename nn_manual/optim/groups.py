@@ -1,0 +1,53 @@
+"""Groups of parameters that an optimizer moves with settings of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
+
+from nn_manual.arrays import Shape, size_of
+
+#: A pattern of parameter names, and settings: {"parameters": "*.bias", "weight_decay": 0.0}.
+Group: TypeAlias = dict[str, Any]
+Groups: TypeAlias = list[Group]
+
+#: The key of a group's pattern.
+PATTERN = "parameters"
+
+
+def group_of_each(groups: Sequence[Group], names: Sequence[str]) -> list[int]:
+    """For each parameter name, the number from 1 of the first group whose pattern matches it; 0 where none does."""
+    return [
+        next((number for number, group in enumerate(groups, 1) if fnmatchcase(name, group[PATTERN])), 0)
+        for name in names
+    ]
+
+
+def without_parameters(groups: Sequence[Group], names: Sequence[str]) -> dict[int, str]:
+    """By the index of each group that has none of the parameters: why. A model without parameters has none to match."""
+    taken = set(group_of_each(groups, names))
+    reasons = {}
+    for index, group in enumerate(groups):
+        if names and index + 1 not in taken:
+            pattern = group[PATTERN]
+            if any(fnmatchcase(name, pattern) for name in names):
+                why = "matches parameters of groups before it alone"
+            else:
+                why = f"matches no parameter; there are {', '.join(names)}"
+            reasons[index] = f"groups.{index}.{PATTERN} {pattern!r} {why}"
+    return reasons
+
+
+def runs(groups: Sequence[Group], shapes: Mapping[str, Shape]) -> list[list[slice]]:
+    """For no group and then for each, where its parameters lie in a flat vector: slices, of which no two touch."""
+    result: list[list[slice]] = [[] for _ in range(len(groups) + 1)]
+    start = 0
+    for number, shape in zip(group_of_each(groups, list(shapes)), shapes.values(), strict=True):
+        stop, own = start + size_of(shape), result[number]
+        if own and own[-1].stop == start:
+            own[-1] = slice(own[-1].start, stop)
+        else:
+            own.append(slice(start, stop))
+        start = stop
+    return result

@@ -1,0 +1,105 @@
+"""A schedule that watches the validation loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from nn_manual.optim.schedulers import Scheduler
+
+
+@dataclass
+class ReduceLROnPlateau(Scheduler):
+    """Smaller steps once the validation loss falls no more, as torch.optim.lr_scheduler.ReduceLROnPlateau.
+
+    After each epoch:
+
+        is_better        = loss < best * (1 - threshold)  or, with threshold_mode abs,  loss < best - threshold
+        best             = loss if is_better, else best
+        num_bad_epochs   = 0 if is_better or cooldown_counter > 0, else num_bad_epochs + 1
+        cooldown_counter = max(0, cooldown_counter - 1)
+
+    and if num_bad_epochs > patience, the lr is reduced once more, num_bad_epochs = 0 and cooldown_counter = cooldown.
+    To reduce is
+
+        reduced = max(factor * lr, min_lr)
+        lr      = reduced if lr - reduced > eps, else lr
+
+    `mode` is torch's: a loss is to be lowered, so it can only be min. best starts at infinity, the counts at 0. Raises
+    ValueError for values out of range.
+    """
+
+    mode: Literal["min"] = "min"
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    threshold_mode: Literal["rel", "abs"] = "rel"
+    cooldown: int = 0
+    min_lr: float = 0.0
+    eps: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if self.mode != "min":
+            raise ValueError(f"mode must be min, not {self.mode}")
+        if not 0 <= self.factor < 1:
+            raise ValueError(f"factor must be at least 0 and below 1, not {self.factor}")
+        for name in ("patience", "threshold", "cooldown", "min_lr", "eps"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if self.threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold_mode must be rel or abs, not {self.threshold_mode}")
+        self.best, self.num_bad_epochs, self.cooldown_counter, self.num_reductions = math.inf, 0, 0, 0
+
+    @classmethod
+    def examples(cls) -> list[Scheduler]:
+        """Little patience, so that much happens, and an lr and losses that lie on each threshold or beside it."""
+        return [
+            cls(factor=0.5, patience=3),
+            cls(factor=0.9, patience=0, threshold=0.5, cooldown=2),
+            cls(factor=0.9, patience=1, threshold=1 / 4, threshold_mode="abs", min_lr=1e-3),
+            cls(factor=0.3, patience=0, threshold=1 / 16, threshold_mode="abs", min_lr=1e-3),
+            cls(factor=0.5, patience=0, eps=0.05),
+            cls(factor=0.5, patience=0, eps=0.0499999),
+            cls(factor=0.9, patience=0, eps=0.02),
+        ]
+
+    def observe(self, validation_loss: float) -> None:
+        """The formulas of one epoch."""
+        if self.threshold_mode == "rel":
+            is_better = validation_loss < self.best * (1 - self.threshold)
+        else:
+            is_better = validation_loss < self.best - self.threshold
+        if is_better:
+            self.best = validation_loss
+        self.num_bad_epochs = 0 if is_better or self.cooldown_counter > 0 else self.num_bad_epochs + 1
+        self.cooldown_counter = max(0, self.cooldown_counter - 1)
+        if self.num_bad_epochs > self.patience:
+            self.num_reductions += 1
+            self.num_bad_epochs, self.cooldown_counter = 0, self.cooldown
+
+    def lr(self, initial_lr: float, count: int) -> float:  # noqa: ARG002 - the contract's signature
+        """The initial lr, reduced as often as the losses so far asked for it."""
+        lr = initial_lr
+        for _ in range(self.num_reductions):
+            reduced = max(lr * self.factor, self.min_lr)
+            lr = reduced if lr - reduced > self.eps else lr
+        return lr
+
+    def state(self) -> dict[str, float]:
+        """What the losses so far have left behind."""
+        return {
+            "best": self.best,
+            "num_bad_epochs": self.num_bad_epochs,
+            "cooldown_counter": self.cooldown_counter,
+            "num_reductions": self.num_reductions,
+        }
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` returned. Raises ValueError for names that are not the schedule's."""
+        super().load_state(state)
+        self.best = state["best"]
+        self.num_bad_epochs = int(state["num_bad_epochs"])
+        self.cooldown_counter = int(state["cooldown_counter"])
+        self.num_reductions = int(state["num_reductions"])
