@@ -20,7 +20,7 @@ MEAN_OF_MEANS = "only the sum over the batch is used, and the mean of all is the
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
-CENTERED = "the centered numbers add up to 0, and with them what any number times their sum adds to the squares"
+CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c), and the centered numbers c add up to 0"
 NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
 CONSTANT = "it is the same number in each step"
 WHOLE = "of two whole numbers one is the larger, too, if 1e-8, or a thousandth of 1, is added to one of them"
