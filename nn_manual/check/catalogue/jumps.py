@@ -27,14 +27,15 @@ def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
 
     The layer is run on inputs with one value in each row. Each interval between two values of `spread` is halved, the
     half in which more changes being kept: once for the output, once for the gradient under an upstream gradient of
-    ones. A kink that `kink_distance` states counts as a jump. A layer whose output is shaped otherwise than its input
-    is no elementwise function, and has none.
+    ones. A kink that `kink_distance` states counts as a jump. A layer whose output is shaped otherwise than its input,
+    or depends on the row's other numbers, is no elementwise function, and has none.
     """
     edges = spread(layer.domain).astype(DTYPES[dtype])
     column = edges.reshape(-1, *[1] * (len(input_shape) - 1))
     rows = np.broadcast_to(column, (len(edges), *input_shape[1:]))
     try:
         with np.errstate(all="ignore"):
+            _check_elementwise(layer, rows)
             below, above = _jumps(layer, rows[:-1], rows[1:])
             kinks = _stated_kinks(layer, column)
     except Exception:  # a layer may raise anything; it raises it again where it is checked
@@ -45,6 +46,22 @@ def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
     values = np.unique(np.where(np.abs(values) < SMALLEST, SMALLEST * np.sign(values), values))
     result: Array = values[inside(layer.domain, values)]
     return result
+
+
+def _check_elementwise(layer: Layer, rows: Array) -> None:
+    """Raise ValueError where an output changes with the other numbers of its row: of a row of equal ones, as `_jumps`
+    takes it, a normalization leaves rounding, which looks like jumps.
+    """
+    order = np.random.default_rng(0).permuted(np.broadcast_to(_column(rows), rows.shape), axis=0)
+    mixed, _ = layer.forward(np.take_along_axis(rows, order, axis=0))
+    expected = np.take_along_axis(layer.forward(rows)[0], order, axis=0)
+    if not np.allclose(mixed, expected, equal_nan=True):  # but for the rounding of either order
+        raise ValueError("not an elementwise function")
+
+
+def _column(rows: Array) -> Array:
+    """The number of each row."""
+    return np.arange(len(rows)).reshape(-1, *[1] * (rows.ndim - 1))
 
 
 def _jumps(layer: Layer, below: Array, above: Array) -> tuple[Array, Array]:
@@ -71,7 +88,7 @@ def _followed(layer: Layer, input: Array) -> Array:
     grad_input = layer.backward(saved, np.ones_like(output))
     if not input.shape == output.shape == grad_input.shape:
         raise ValueError("not an elementwise function")
-    return np.where(np.arange(len(input)).reshape(-1, *[1] * (input.ndim - 1)) < len(input) // 2, output, grad_input)
+    return np.where(_column(input) < len(input) // 2, output, grad_input)
 
 
 def _stated_kinks(layer: Layer, input: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import Layer, ReLU, Sequential, Tanh
+from nn_manual import Layer, LayerNorm, ReLU, Sequential, Tanh
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.check.catalogue.jumps import SMALLEST, values_at_jumps
 
@@ -88,3 +88,11 @@ def test_a_layer_of_another_shape_has_none() -> None:
 def test_a_model_is_searched_too() -> None:
     model = Sequential(Clip(), Tanh(), dtype="float64")
     assert Clip.high in values_at_jumps(model, (4, 3), "float64")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_layer_that_mixes_the_numbers_of_a_row_has_none(dtype: str) -> None:
+    """What a LayerNorm leaves of equal numbers is rounding, which would look like jumps."""
+    norm = LayerNorm(3)
+    Sequential(norm, dtype=dtype)
+    assert values_at_jumps(norm, (4, 3), dtype).size == 0
