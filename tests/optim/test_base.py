@@ -1,0 +1,85 @@
+"""What holds of every optimizer: its formulas, and clipping, look at no value."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+from nn_manual import Linear, Sequential, clip_grad_norm
+from nn_manual.arrays import Array
+from nn_manual.optim import SGD, Optimizer
+from nn_manual.registry import components
+
+
+class Looked(AssertionError):  # noqa: N818 - says what happened
+    """A formula looked at a value."""
+
+
+def refuse(*_: object) -> NoReturn:
+    raise Looked
+
+
+class Blind(np.ndarray[Any, np.dtype[Any]]):
+    """An array that computes as any other and shows no value, and nor does what is computed of it."""
+
+    __bool__ = __int__ = __float__ = __index__ = item = tolist = refuse
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return blind(array)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        return blind(super().__array_function__(function, types, arguments, keywords))  # a product of vectors, say
+
+    def __getitem__(self, key: Any) -> Any:
+        return blind(super().__getitem__(key))
+
+
+def blind(array: Any) -> Any:
+    return np.asarray(array).view(Blind)
+
+
+EXAMPLES = [(cls, settings) for cls in components(Optimizer).values() for settings in cls.examples()]
+
+
+def moved_blindly(optimizer: Any, num_steps: int) -> Array:
+    """The parameters after some steps in which `move` may look at no value."""
+    model = optimizer.model
+    param = model.param_arena.copy()
+    vectors = {name: blind(vector.copy()) for name, vector in optimizer.vectors.items()}
+    for step in range(1, num_steps + 1):
+        values = optimizer.coefficients(step).items()
+        coefficients = {name: blind(np.array(value, model.dtype)) for name, value in values}
+        optimizer.move(blind(param), blind(model.grad_arena), vectors, coefficients)
+    return param
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
+def test_move_looks_at_no_value(optimizer_class: Any, settings: dict[str, Any], dtype: str) -> None:
+    model = Sequential(Linear(3, 2), dtype=dtype)
+    model.grad_arena[...] = np.random.default_rng(0).normal(size=8)
+    optimizer = optimizer_class(model, lr=0.1, **settings)
+    blindly = moved_blindly(optimizer, 3)
+    for _ in range(3):
+        optimizer.step()
+    np.testing.assert_array_equal(blindly, model.param_arena)
+
+
+def test_a_move_that_looks_is_found() -> None:
+    class Looking(SGD):
+        def move(self, param: Array, grad: Array, *others: Any) -> None:
+            if grad[0] > 0:
+                super().move(param, grad, *others)
+
+    with pytest.raises(Looked):
+        moved_blindly(Looking(Sequential(Linear(3, 2))), 1)
+
+
+@pytest.mark.parametrize("max_norm", [0.5, 100.0])
+def test_clipping_looks_at_no_value(max_norm: float) -> None:
+    grad, blindly = np.arange(5, dtype=np.float32), np.arange(5, dtype=np.float32)
+    assert clip_grad_norm(blind(blindly), max_norm) is not None
+    clip_grad_norm(grad, max_norm)
+    np.testing.assert_array_equal(blindly, grad)
