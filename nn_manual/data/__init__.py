@@ -6,6 +6,7 @@ from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris
 from nn_manual.data.generated import LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
+from nn_manual.data.transform import Names, Standardization, Transform
 
 __all__ = [
     "MNIST",
@@ -17,8 +18,11 @@ __all__ = [
     "FashionMNIST",
     "Iris",
     "LinearTeacher",
+    "Names",
     "Spirals",
     "Split",
+    "Standardization",
+    "Transform",
     "batches",
     "num_batches",
 ]

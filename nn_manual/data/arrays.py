@@ -16,6 +16,9 @@ from nn_manual.errors import DataError
 
 Task = Literal["classification", "regression"]
 
+#: A table is read in float64, which holds every integer up to here.
+LARGEST_INTEGER = 2**53
+
 
 @dataclass
 class Arrays(Dataset):
@@ -26,7 +29,8 @@ class Arrays(Dataset):
     occurs. Target of a regression: any numbers, one output for each column.
 
     Numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
-    standardised by the training part.
+    standardised by the training part. With `integer_input` the inputs are indices, of words or categories: each must be
+    an integer, they stay int64, and `standardize` leaves them as they are.
     """
 
     file: Path
@@ -34,6 +38,7 @@ class Arrays(Dataset):
     task: Task
     input: str | list[str] | None = None
     standardize: bool = False
+    integer_input: bool = False
     validation_fraction: float = 0.2
 
     def __post_init__(self) -> None:
@@ -53,6 +58,8 @@ class Arrays(Dataset):
         for name in targets:
             if (inputs + targets).count(name) > 1:
                 raise ValueError(f"target must name {name} once, and input must not name it")
+        if self.standardize and self.integer_input and self.task == "classification":
+            raise ValueError("standardize must be false where the inputs are integers and the targets classes")
         check_validation_fraction(self.validation_fraction)
 
     def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
@@ -60,15 +67,17 @@ class Arrays(Dataset):
         read = read_csv if self.file.suffix == ".csv" else read_npz
         table = read(self.file, _names(self.input), _names(self.target))
         target, num_classes = (table.target, None) if self.task == "regression" else _classes(self.file, table)
+        input = _integers(table) if self.integer_input else table.input
         try:
             with np.errstate(over="raise"):
                 return split_examples(
-                    Examples(table.input, target),
+                    Examples(input, target),
                     num_classes,
                     self.validation_fraction,
                     seed,
                     dtype,
                     standardize=self.standardize,
+                    names=table.names,
                 )
         except FloatingPointError as error:
             largest = max(np.abs(table.input).max(), np.abs(table.target).max())
@@ -81,6 +90,16 @@ def _names(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names
 
 
+def _integers(table: Table) -> Array:
+    """The inputs as int64."""
+    wrong = np.argwhere((table.input != np.floor(table.input)) | (np.abs(table.input) > LARGEST_INTEGER))
+    if wrong.size:
+        index = tuple(wrong[0].tolist())
+        place, value = table.input_place(*index), table.input[index]
+        raise DataError(f"{place} holds {value}, not an integer up to 2**53")
+    return table.input.astype(np.int64)
+
+
 def _classes(file: Path, table: Table) -> tuple[Array, int]:
     """The targets as int64 class indices (examples,), and the number of classes."""
     if table.target.shape[1:] != (1,):
@@ -88,13 +107,13 @@ def _classes(file: Path, table: Table) -> tuple[Array, int]:
     labels = table.target[:, 0]
     wrong = np.flatnonzero((labels < 0) | (labels != np.floor(labels)))
     if wrong.size:
-        raise DataError(f"{table.place(wrong[0])} holds {labels[wrong[0]]}, not a class 0, 1, 2, ...")
+        raise DataError(f"{table.target_place(wrong[0])} holds {labels[wrong[0]]}, not a class 0, 1, 2, ...")
     classes = np.unique(labels)
     # A gap is far more often a label that is wrong, or classes counted from 1, than a class nobody has seen.
     missing = np.flatnonzero(classes != np.arange(len(classes)))
     if missing.size:
         raise DataError(
-            f"{table.place(int(labels.argmax()))} holds class {labels.max():.0f}, but class {missing[0]} is nowhere: "
-            "classes are counted from 0 without gaps"
+            f"{table.target_place(int(labels.argmax()))} holds class {labels.max():.0f}, but class {missing[0]} is "
+            "nowhere: classes are counted from 0 without gaps"
         )
     return labels.astype(np.int64), len(classes)

@@ -8,21 +8,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
+from nn_manual.data.transform import Transform
 
 
 class Examples(NamedTuple):
-    """Inputs (examples, ...) and their targets: int64 class indices (examples,), or values (examples, outputs)."""
+    """Inputs (examples, ...), floats or int64 indices, and their targets: int64 class indices (examples,), or values
+    (examples, outputs).
+    """
 
     input: Array
     target: Array
 
 
 class Split(NamedTuple):
-    """A loaded data set. `num_classes` is None for regression; `validation` has length 0 where none is held out."""
+    """A loaded data set. `num_classes` is None for regression; `validation` has length 0 where none is held out.
+    `transform` is what was done to the numbers of both parts.
+    """
 
     train: Examples
     validation: Examples
     num_classes: int | None
+    transform: Transform = Transform()
 
 
 class Dataset(ABC):
@@ -45,6 +51,6 @@ class Dataset(ABC):
     def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
         """Read or generate the examples and split them, both determined by `seed`.
 
-        Inputs, and the targets of a regression, are C-contiguous arrays of `dtype`; classes are int64.
-        Raises DataError.
+        Inputs, and the targets of a regression, are C-contiguous arrays of `dtype`; classes, and inputs that are
+        indices, are int64. Raises DataError.
         """

@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.data.transform import Names
 
 # scikit-learn is imported where it is used: that takes longer than `nn-manual --help` may take.
 
@@ -24,13 +25,25 @@ class _Bundled(Dataset):
         check_validation_fraction(self.validation_fraction)
 
     @abstractmethod
-    def examples(self) -> Examples:
-        """All examples as scikit-learn has them: float64 inputs; int64 classes or float64 (examples, 1)."""
+    def bunch(self) -> Any:
+        """The set as scikit-learn has it: `data` and `target`, float64 or int64 classes, and their names."""
 
     def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
         """Split by `seed`; the inputs, and the targets of a regression, standardised by the training part."""
+        bunch = self.bunch()
+        target, names = bunch.target, Names(input=tuple(bunch.feature_names))
+        if self.num_classes is None:
+            target = target.reshape(-1, 1)
+        else:
+            names = names._replace(classes=tuple(map(str, bunch.target_names)))
         return split_examples(
-            self.examples(), self.num_classes, self.validation_fraction, seed, dtype, standardize=True
+            Examples(bunch.data, target),
+            self.num_classes,
+            self.validation_fraction,
+            seed,
+            dtype,
+            standardize=True,
+            names=names,
         )
 
 
@@ -44,11 +57,11 @@ class Digits(_Bundled):
     example_shape = (64,)
     num_classes = 10
 
-    def examples(self) -> Examples:
+    def bunch(self) -> Any:
         """Pixels from 0 to 16, and the digit."""
         from sklearn.datasets import load_digits
 
-        return Examples(*load_digits(return_X_y=True))
+        return load_digits()
 
 
 @dataclass
@@ -61,11 +74,11 @@ class Iris(_Bundled):
     example_shape = (4,)
     num_classes = 3
 
-    def examples(self) -> Examples:
+    def bunch(self) -> Any:
         """Centimetres, and the species."""
         from sklearn.datasets import load_iris
 
-        return Examples(*load_iris(return_X_y=True))
+        return load_iris()
 
 
 @dataclass
@@ -78,9 +91,8 @@ class Diabetes(_Bundled):
 
     example_shape = (10,)
 
-    def examples(self) -> Examples:
+    def bunch(self) -> Any:
         """The columns as scikit-learn scales them, and the progression, from 25 to 346."""
         from sklearn.datasets import load_diabetes
 
-        input, target = load_diabetes(return_X_y=True)
-        return Examples(input, target.reshape(-1, 1))
+        return load_diabetes()

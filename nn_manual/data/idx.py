@@ -12,13 +12,14 @@ import struct
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.reading import reading
+from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.errors import DataError
 
 IMAGE_SHAPE = (28, 28)
@@ -32,6 +33,7 @@ class _Images(Dataset):
 
     example_shape = (math.prod(IMAGE_SHAPE),)
     num_classes = 10
+    class_names: ClassVar[tuple[str, ...]]
 
     def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the files are the split
         """Read the four files, the pixels standardised by the mean and std of all training pixels together."""
@@ -39,11 +41,13 @@ class _Images(Dataset):
         # A pixel is one of 256 values: these are standardised, and then looked up in one pass over the images.
         # The usual division by 255 comes first and cancels: (pixel/255 - mean/255) / (std/255).
         std = train.input.std() or 1.0  # blank images stay blank
-        standardized_pixel = ((np.arange(256) - train.input.mean()) / std).astype(dtype)
+        standardization = Standardization(np.array(train.input.mean()), np.array(std))
+        standardized_pixel = standardization.apply(np.arange(256)).astype(dtype)
         return Split(
             Examples(standardized_pixel[train.input], train.target),
             Examples(standardized_pixel[validation.input], validation.target),
             self.num_classes,
+            Transform(input=standardization, names=Names(classes=self.class_names)),
         )
 
     def _read(self, part: str) -> Examples:
@@ -77,6 +81,11 @@ class FashionMNIST(_Images):
     Algorithms", 2017.
     """
 
+    class_names = (
+        *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+        *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    )
+
 
 @dataclass
 class MNIST(_Images):
@@ -87,6 +96,8 @@ class MNIST(_Images):
 
     LeCun, Bottou, Bengio and Haffner, "Gradient-Based Learning Applied to Document Recognition", 1998.
     """
+
+    class_names = tuple("0123456789")
 
 
 def read_idx(file: Path, num_dimensions: int) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data.base import Examples, Split
+from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.streams import Stream, generator
 
 
@@ -25,39 +26,32 @@ def split_examples(
     dtype: np.dtype[Any],
     *,
     standardize: bool,
+    names: Names = Names(),  # noqa: B008 - a tuple, which nobody can change
 ) -> Split:
     """Hold out round(validation_fraction * examples) examples, chosen by `seed`, but never all of them.
 
-    Both parts keep the order of the source: shuffling is the business of `batches`. `standardize` applies to
-    the inputs and, where `num_classes` is None, to the targets. It is computed in float64, before the cast.
+    Both parts keep the order of the source: shuffling is the business of `batches`. `standardize` applies to the inputs
+    and, where `num_classes` is None, to the targets. It is computed in float64, before the cast. Inputs that are
+    integers stay as they are, in int64.
     """
     num_examples = len(examples.input)
     num_validation = min(round(validation_fraction * num_examples), num_examples - 1)
     is_validation = np.zeros(num_examples, dtype=bool)
     is_validation[generator(seed, Stream.SPLIT).permutation(num_examples)[:num_validation]] = True
 
-    def parts(array: Array, standardize: bool, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    def parts(array: Array, *, are_indices: bool) -> tuple[Array, Array, Standardization | None]:
         train, validation = array[~is_validation], array[is_validation]
-        if standardize:
-            train, validation = standardized(train, validation)
-        return np.ascontiguousarray(train, dtype), np.ascontiguousarray(validation, dtype)
+        standardization = Standardization.of(train) if standardize and not are_indices else None
+        if standardization is not None:
+            train, validation = standardization.apply(train), standardization.apply(validation)
+        part_dtype = np.dtype(np.int64) if are_indices else dtype
+        return np.ascontiguousarray(train, part_dtype), np.ascontiguousarray(validation, part_dtype), standardization
 
-    is_regression = num_classes is None
-    train_input, validation_input = parts(examples.input, standardize, dtype)
-    train_target, validation_target = parts(
-        examples.target, standardize and is_regression, dtype if is_regression else np.dtype(np.int64)
-    )
+    train_input, validation_input, of_input = parts(examples.input, are_indices=examples.input.dtype.kind == "i")
+    train_target, validation_target, of_target = parts(examples.target, are_indices=num_classes is not None)
     return Split(
-        Examples(train_input, train_target), Examples(validation_input, validation_target), num_classes
+        Examples(train_input, train_target),
+        Examples(validation_input, validation_target),
+        num_classes,
+        Transform(of_input, of_target, names),
     )
-
-
-def standardized(train: Array, validation: Array) -> tuple[Array, Array]:
-    """(array - mean) / std for both parts, with the mean and std of the training part, column by column.
-
-    std is the population's, divided by n. A column that is constant in the training part is divided by 1.
-    """
-    mean = train.mean(axis=0)
-    # Compared by values: the std of a constant column is often not 0 but a rounding error of the mean.
-    std = np.where((train == train[0]).all(axis=0), 1.0, train.std(axis=0))
-    return (train - mean) / std, (validation - mean) / std

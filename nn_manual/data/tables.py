@@ -15,6 +15,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data.reading import check_name, reading
+from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
 
 #: What numpy and zipfile raise for an archive that is cut off, flipped, encrypted, of pickles, or beyond the memory.
@@ -24,12 +25,15 @@ CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZ
 class Table(NamedTuple):
     """float64 inputs (rows, ...) and targets (rows, outputs), all finite, at least one row.
 
-    `place(row)` says for an error message where the target of that row stands.
+    For an error message, `target_place(row)` says where the target of that row stands, and `input_place(row, ...)`
+    where a number of the inputs does. `names` are those of a CSV's columns.
     """
 
     input: Array
     target: Array
-    place: Callable[[int], str]
+    input_place: Callable[..., str]
+    target_place: Callable[[int], str]
+    names: Names
 
 
 def read_csv(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
@@ -69,7 +73,11 @@ def read_csv(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
     table = np.array(values).reshape(len(lines), len(names))
     num_inputs = len(input)
     return Table(
-        table[:, :num_inputs], table[:, num_inputs:], lambda row: f"{file}:{lines[row]}: column {target[0]!r}"
+        table[:, :num_inputs],
+        table[:, num_inputs:],
+        lambda row, column: f"{file}:{lines[row]}: column {input[column]!r}",
+        lambda row: f"{file}:{lines[row]}: column {target[0]!r}",
+        Names(input=tuple(input), target=tuple(target)),
     )
 
 
@@ -115,7 +123,13 @@ def read_npz(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
         raise DataError(f"{file}: array {input[0]!r} of shape {inputs.shape} is empty")
     if targets.ndim == 1:
         targets = targets.reshape(-1, 1)
-    return Table(inputs, targets, lambda row: f"{file}: array {target[0]!r}[{row}]")
+    return Table(
+        inputs,
+        targets,
+        lambda *index: f"{file}: array {input[0]!r}[{', '.join(map(str, index))}]",
+        lambda row: f"{file}: array {target[0]!r}[{row}]",
+        Names(),
+    )
 
 
 def _read_array(file: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:

@@ -1,6 +1,7 @@
 """What a run directory says.
 
     config.yaml         the resolved config, text
+    data.json           what was done to the data's numbers, and their names
     metrics.jsonl       one JSON object a line for each epoch
     gradients.jsonl     one JSON object a line for each checked step; empty where the check is off
     model.safetensors   the weights under torch's names

@@ -30,6 +30,7 @@ from nn_manual.running.trainer import Trainer
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.verdict.report import GradientReport
 
+DATA_FILE = "data.json"
 SUMMARY_FILE = "summary.json"
 FIGURE_FILE = "loss.png"
 
@@ -156,6 +157,7 @@ def run(config: RunConfig, directory: Path) -> dict[str, Any]:
 def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -> dict[str, Any]:
     """The run itself, in a directory that is there."""
     files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
+    _write_json(directory / DATA_FILE, split.transform.as_json())
     tally = GradientTally()
     with (
         files.JsonLines(directory / metrics.METRICS_FILE) as epochs,
@@ -219,6 +221,10 @@ def _finish(directory: Path, trainer: Trainer, tally: GradientTally, last: dict[
         },
         "model_sha256": sha256,
     }
-    files.write_atomically(directory / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
+    _write_json(directory / SUMMARY_FILE, summary)
     plot_runs([directory], directory / FIGURE_FILE)
     return summary
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    files.write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())

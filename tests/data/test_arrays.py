@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual.data import Arrays, Split
+from nn_manual.data import Arrays, Names, Split, Transform
 from nn_manual.errors import DataError
 
 FLOAT64 = np.dtype(np.float64)
@@ -92,6 +92,24 @@ def test_seed_004_is_what_torch_draws() -> None:
     x, _weight, y = (torch.randn(shape, generator=random).numpy() for shape in ((10, 4), (4, 4), (10, 4)))
     assert np.array_equal(split.train.input, x)
     assert np.array_equal(split.train.target, y)
+
+
+def test_csv_names_are_kept(tmp_path: Path) -> None:
+    file = write(tmp_path, CSV)
+    assert load(file, input=["height", "age"]).transform.names == Names(("height", "age"), ("class",))
+    file = write(tmp_path, "a,b,c\n1,2,3\n4,5,6\n")
+    names = load(file, target=["c", "a"], task="regression").transform.names
+    assert (names.input, names.target, names.classes) == (("b",), ("c", "a"), None)
+
+
+def test_csv_of_integers(tmp_path: Path) -> None:
+    split = load(write(tmp_path, CSV.replace("1.5", "3")), input="age", integer_input=True)
+    assert split.train.input.dtype == np.int64
+    assert split.train.input[:, 0].tolist() == list(range(12))
+    assert split.transform.input is None
+    for cell in ("1.5", "1e300", "-9007199254740994"):
+        text = message(write(tmp_path, f"a,b,class\n1,2,0\n\n3,{cell},1\n"), integer_input=True)
+        assert text == f":4: column 'b' holds {float(cell)}, not an integer up to 2**53"
 
 
 @pytest.mark.parametrize(
@@ -186,6 +204,28 @@ def test_npz_regression(tmp_path: Path, shape: tuple[int, ...], expected: tuple[
     assert split.num_classes is None
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32"])
+def test_npz_of_integers(tmp_path: Path, dtype: str) -> None:
+    tokens = np.arange(12).reshape(4, 3).astype(dtype)
+    fields: dict[str, Any] = {"input": "x", "target": "y"}
+    as_numbers = load(write_npz(tmp_path, x=tokens, y=Y), **fields)
+    assert as_numbers.train.input.dtype == np.float64
+    split = load(write_npz(tmp_path, x=tokens, y=Y), integer_input=True, **fields)
+    assert split.train.input.dtype == np.int64
+    assert np.array_equal(split.train.input, tokens)
+    assert split.transform == Transform()
+    text = message(write_npz(tmp_path, x=changed(tokens, (2, 1), 0.5), y=Y), integer_input=True, **fields)
+    assert text == ": array 'x'[2, 1] holds 0.5, not an integer up to 2**53"
+
+
+def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
+    file = write_npz(tmp_path, x=np.arange(4).reshape(4, 1), y=np.array([1.0, 3.0, 1.0, 3.0]))
+    fields: dict[str, Any] = {"input": "x", "target": "y", "task": "regression", "standardize": True}
+    split = load(file, integer_input=True, **fields)
+    assert split.train.input.tolist() == [[0], [1], [2], [3]]
+    assert split.train.target.tolist() == [[-1], [1], [-1], [1]]
+
+
 def changed(array: np.ndarray, index: tuple[int, ...], value: float) -> np.ndarray:
     array = array.astype(np.float64)
     array[index] = value
@@ -257,6 +297,10 @@ def test_cut_off_and_flipped_archives(tmp_path: Path) -> None:
         ({"target": "a", "input": ["b", "a"]}, "target must name a once, and input must not name it"),
         ({"file": "a.npz"}, "input must name one array of the .npz, not None"),
         ({"file": "a.npz", "input": ["a", "b"]}, "input must name one array of the .npz, not ['a', 'b']"),
+        (
+            {"standardize": True, "integer_input": True},
+            "standardize must be false where the inputs are integers and the targets classes",
+        ),
         ({"validation_fraction": 1.5}, "validation_fraction must be at least 0 and less than 1, not 1.5"),
     ],
 )

@@ -22,7 +22,12 @@ def test_shapes_and_standardised_numbers(
     dataset: type[Dataset], num_examples: int, num_classes: int | None, dtype: np.dtype
 ) -> None:
     description = dataset()
-    train, validation, loaded_num_classes = description.load(0, dtype)
+    train, validation, loaded_num_classes, transform = description.load(0, dtype)
+    assert transform.names.input is not None
+    assert (len(transform.names.input),) == description.example_shape
+    assert (transform.names.classes is None) == (num_classes is None)
+    assert (transform.target is None) == (num_classes is not None)
+    assert len(transform.names.classes or range(num_classes or 0)) == (num_classes or 0)
     assert num_classes == loaded_num_classes == description.num_classes
     if num_classes is not None:
         assert set(train.target.tolist()) == set(range(num_classes))
@@ -40,7 +45,8 @@ def test_shapes_and_standardised_numbers(
 
 
 def test_digits() -> None:
-    train, validation, _ = Digits().load(0, np.dtype(np.float32))
+    train, validation, _, transform = Digits().load(0, np.dtype(np.float32))
+    assert transform.names.classes == tuple("0123456789")
     assert (np.bincount(train.target, minlength=10) + np.bincount(validation.target, minlength=10)).tolist() == [
         178, 182, 177, 183, 181, 182, 181, 179, 174, 180,  # as UCI's description counts them
     ]  # fmt: skip
@@ -49,16 +55,24 @@ def test_digits() -> None:
 
 def test_iris() -> None:
     split = Iris(validation_fraction=0.0).load(0, np.dtype(np.float64))
+    assert split.transform.names.classes == ("setosa", "versicolor", "virginica")
     assert np.bincount(split.train.target).tolist() == [50, 50, 50]
     # The first flower of Fisher's table is 5.1, 3.5, 1.4, 0.2; the second 4.9, 3.0, 1.4, 0.2: equal petals.
     first, second = split.train.input[:2]
+    assert split.transform.input is not None
+    centimetres = first * split.transform.input.std + split.transform.input.mean
+    assert centimetres == pytest.approx([5.1, 3.5, 1.4, 0.2], rel=1e-14)
     assert first[0] > second[0]
     assert first[1] > second[1]
     assert first[2:].tolist() == second[2:].tolist()
 
 
 def test_the_target_of_diabetes_is_standardised() -> None:
-    train, validation, num_classes = Diabetes().load(0, np.dtype(np.float64))
+    train, validation, num_classes, transform = Diabetes().load(0, np.dtype(np.float64))
+    assert transform.target is not None
+    assert train.target * transform.target.std + transform.target.mean == pytest.approx(
+        np.rint(train.target * transform.target.std + transform.target.mean), abs=1e-10
+    )  # the progression is a whole number
     assert num_classes is None
     assert train.target.shape == (354, 1)
     assert validation.target.shape == (88, 1)

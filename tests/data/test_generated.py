@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual.data import Dataset, LinearTeacher, Spirals
+from nn_manual.data import Dataset, LinearTeacher, Spirals, Transform
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -46,7 +46,8 @@ def test_noise_of_spirals() -> None:
 
 def test_linear_teacher_is_linear() -> None:
     teacher = LinearTeacher(num_examples=200, in_features=4, out_features=3, noise=0.0, validation_fraction=0.0)
-    train, _, num_classes = teacher.load(0, FLOAT64)
+    train, _, num_classes, transform = teacher.load(0, FLOAT64)
+    assert transform == Transform()
     assert num_classes is None
     assert (train.input.shape, train.target.shape) == ((200, 4), (200, 3))
     with_ones = np.hstack([train.input, np.ones((200, 1))])

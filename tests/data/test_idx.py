@@ -50,7 +50,7 @@ def test_images_divided_by_255_and_standardised(
 ) -> None:
     write_part(tmp_path, "train", images[:5], np.arange(5), gzipped)
     write_part(tmp_path, "t10k", images[5:], np.array([9, 0]), gzipped)
-    train, validation, num_classes = dataset(tmp_path).load(0, np.dtype(dtype))
+    train, validation, num_classes, transform = dataset(tmp_path).load(0, np.dtype(dtype))
     pixels = images.reshape(7, 784) / 255
     standardised = (pixels - pixels[:5].mean()) / pixels[:5].std()
     # Up to 1.7 large and rounded once to the dtype; before that, a few roundings in float64 and two sums.
@@ -61,6 +61,11 @@ def test_images_divided_by_255_and_standardised(
     assert train.input.flags.c_contiguous
     assert (train.target.tolist(), validation.target.tolist()) == ([0, 1, 2, 3, 4], [9, 0])
     assert train.target.dtype == np.int64
+    assert transform.input is not None
+    kept = transform.input.apply(images.reshape(7, 784)).astype(dtype)
+    assert np.array_equal(kept, np.concatenate([train.input, validation.input]))
+    assert transform.names.classes is not None
+    assert transform.names.classes[9] == ("9" if dataset is MNIST else "Ankle boot")
     assert (num_classes, dataset(tmp_path).num_classes, dataset(tmp_path).example_shape) == (10, 10, (784,))
 
 
@@ -78,7 +83,7 @@ def test_read_idx_dimensions(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not INSTALLED.is_dir(), reason="Debian's package dataset-fashion-mnist is not installed")
 def test_the_real_fashion_mnist() -> None:
-    train, validation, _ = FashionMNIST(INSTALLED).load(0, np.dtype(np.float32))
+    train, validation, *_ = FashionMNIST(INSTALLED).load(0, np.dtype(np.float32))
     assert train.input.shape == (60000, 784)
     assert validation.input.shape == (10000, 784)
     assert np.bincount(train.target).tolist() == [6000] * 10

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nn_manual.data import Examples, Split
-from nn_manual.data.split import split_examples, standardized
+from nn_manual.data.split import split_examples
+from nn_manual.data.transform import Names
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -24,7 +25,7 @@ def numbered(num_examples: int, validation_fraction: float, seed: int = 0) -> Sp
 def test_parts_are_disjoint_complete_and_in_the_order_of_the_source(
     num_examples: int, validation_fraction: float, seed: int
 ) -> None:
-    train, validation, _ = numbered(num_examples, validation_fraction, seed)
+    train, validation, *_ = numbered(num_examples, validation_fraction, seed)
     train_numbers, validation_numbers = train.input[:, 0].tolist(), validation.input[:, 0].tolist()
     assert len(train_numbers) >= 1
     assert sorted(train_numbers + validation_numbers) == list(range(num_examples))
@@ -61,21 +62,34 @@ def test_every_example_is_held_out_equally_often() -> None:
     assert (abs(held_out - 120) < 46).all()
 
 
-def test_standardized_by_the_training_part() -> None:
-    train = np.array([[1.0, 10.0], [3.0, 30.0]])
-    train_standardized, validation_standardized = standardized(train, np.array([[2.0, 50.0]]))
-    # mean 2 and 20, population std 1 and 10
-    assert train_standardized.tolist() == [[-1, -1], [1, 1]]
-    assert validation_standardized.tolist() == [[0, 3]]
+def test_what_was_standardised_is_kept() -> None:
+    number = np.arange(20.0).reshape(10, 2)
+    names = Names(input=("a", "b"), target=("c", "d"))
+    split = split_examples(
+        Examples(number, 3 * number), None, 0.3, 0, np.dtype(np.float32), standardize=True, names=names
+    )
+    plain = split_examples(Examples(number, 3 * number), None, 0.3, 0, FLOAT64, standardize=False)
+    assert (plain.transform.input, plain.transform.target) == (None, None)
+    for name, standardization in (("input", split.transform.input), ("target", split.transform.target)):
+        assert standardization is not None
+        source = getattr(plain.train, name)
+        assert np.array_equal(standardization.mean, source.mean(axis=0))
+        assert np.array_equal(standardization.std, source.std(axis=0))
+        for part, plain_part in ((split.train, plain.train), (split.validation, plain.validation)):
+            expected = standardization.apply(getattr(plain_part, name)).astype(np.float32)
+            assert np.array_equal(getattr(part, name), expected)
+    assert split.transform.names == names
 
 
-def test_constant_column_is_divided_by_1() -> None:
-    # Ten times 0.1, summed down a column and divided by 10, is not 0.1: the std is 1.4e-17 and not 0.
-    train = np.full((10, 2), 0.1)
-    assert (train.std(axis=0) > 0).all()
-    train_standardized, validation_standardized = standardized(train, np.array([[2.1, 0.1]]))
-    assert abs(train_standardized).max() < 1e-16  # the rounding of the mean, a few units in the last place of 0.1
-    np.testing.assert_allclose(validation_standardized, [[2, 0]], rtol=0, atol=1e-15)  # the rounding of 2.1 - 0.1
+def test_integer_inputs_stay_as_they_are() -> None:
+    indices = np.arange(12).reshape(6, 2)
+    split = split_examples(Examples(indices, 1.0 * indices), None, 0.5, 0, np.dtype(np.float32), standardize=True)
+    assert split.transform.input is None
+    assert split.transform.target is not None
+    for part in (split.train, split.validation):
+        assert part.input.dtype == np.int64
+        assert part.target.dtype == np.float32
+    assert sorted([*split.train.input.ravel(), *split.validation.input.ravel()]) == list(range(12))
 
 
 def test_class_targets_are_left_alone_and_int64() -> None:
@@ -88,5 +102,5 @@ def test_class_targets_are_left_alone_and_int64() -> None:
 
 def test_arrays_are_contiguous() -> None:
     rotated = np.arange(60.0).reshape(10, 3, 2).transpose(0, 2, 1)  # numpy keeps this layout where it selects rows
-    train, validation, _ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)
+    train, validation, *_ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)
     assert all(part.flags.c_contiguous for part in (*train, *validation))

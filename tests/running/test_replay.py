@@ -198,7 +198,7 @@ def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(StepLR, "lr", lambda self, initial_lr, epoch: initial_lr * 0.9**epoch)  # noqa: ARG005
     found = mismatch(tmp_path / "run", EVERYTHING)
     assert found.__notes__[-1] == "it can't be replayed: it was found before the step"
-    assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+    assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
 
 
 def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.Monke
     found = mismatch(tmp_path / "run")
     note = "it can't be replayed: tensors.safetensors: can't be written: No space left on device"
     assert found.__notes__[-1] == note
-    assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+    assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
 
 
 USER_LAYER = """\
