@@ -36,6 +36,11 @@ def size_of(shape: Shape) -> int:
     return math.prod(shape)
 
 
+def placeholder(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Zeros that can't be written to and take no memory: for what asks an array for its shape and its dtype alone."""
+    return np.broadcast_to(dtype.type(0), shape)
+
+
 def carve(flat: Array, shapes: Mapping[str, Shape]) -> SimpleNamespace:
     """Named views into a flat vector, one after the other, in the order of `shapes`.
 

@@ -95,7 +95,8 @@ class GradientChecker:
             except CannotCompare as problem:
                 raise GradientMismatch(GradientReport((), problem=str(problem))) from failed
             # The step is sound so far: the loss refused its target, or is wrong itself.
-            failed.error.add_note(f"raised by {type(self.loss).__name__}.forward")
+            method = "check_target" if self.recorded.loss.prediction is None else "forward"
+            failed.error.add_note(f"raised by {type(self.loss).__name__}.{method}")
             raise failed.error from None
 
     def compare(self) -> StepCheck:
@@ -189,7 +190,8 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained; the
     gradients stay in the model. The report's str() is the table.
 
-    input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError where they don't fit.
+    input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
+    don't fit.
     """
     checker = GradientChecker(model, loss, input_grad=True)
     # What a backward forgets to write, or adds to, shows.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.config.run_config import RunConfig, inner_layers
 from nn_manual.config.tree import Errors, Place
 from nn_manual.data import Dataset, Split
@@ -19,9 +19,12 @@ def check_sizes(config: RunConfig, split: Split) -> None:
     """Raises ConfigError where the model and the loss don't fit the loaded data, each misfit at its place."""
     errors = Errors()
     fit = _Fit(config.places, errors, config.batch_size)
+    fit.input(config.model, "model", split.train.input.dtype)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
-        fit.loss(config.loss, config.model, output_shape, split.train.target[:1], split.num_classes)
+        for examples in split.train, split.validation:
+            if not fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes):
+                break
     errors.raise_if_any()
 
 
@@ -46,6 +49,14 @@ class _Fit:
 
     def __init__(self, places: Mapping[str, Place], errors: Errors, batch_size: int) -> None:
         self.places, self.errors, self.batch_size = places, errors, batch_size
+
+    def input(self, layers: Sequence[Any], path: str, dtype: np.dtype[Any]) -> None:
+        """Check that the first layer takes numbers of this dtype."""
+        inner = inner_layers(layers[0])
+        if inner is not None:
+            self.input(inner, f"{path}.0.Sequential", dtype)
+        elif dtype.kind == "i":
+            self.add(f"{path}.0", f"{type(layers[0]).__name__} takes no integers, and the data's input is {dtype}")
 
     def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:
         """The shape after the last layer; None stands for one that isn't known.
@@ -83,20 +94,22 @@ class _Fit:
 
     def loss(
         self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None
-    ) -> None:
-        """Check that the loss takes `target`, that of one example, and that the model puts out one value a class."""
+    ) -> bool:
+        """Check that the loss takes `target`, and that the model puts out one value a class; whether both is so."""
         if num_classes is None:
-            data, shape, dtype = f"targets of shape {target.shape[1:]}", (1, *output_shape[1:]), target.dtype
+            data, shape, dtype = f"targets of shape {target.shape[1:]}", output_shape[1:], target.dtype
         else:
-            data, shape, dtype = f"{num_classes} classes", (1, *output_shape[1:-1], num_classes), np.dtype(float)
+            data, shape, dtype = f"{num_classes} classes", (*output_shape[1:-1], num_classes), np.dtype(float)
         try:
-            loss.forward(np.broadcast_to(dtype.type(0), shape), target)
-        except (ValueError, TypeError, MemoryError) as error:  # MemoryError: more classes than any data has
+            loss.check_target(placeholder((len(target), *shape), dtype), target)
+        except (ValueError, TypeError) as error:
             self.add("loss", f"{type(loss).__name__} doesn't fit data with {data}: {error}")
-        else:
-            if num_classes is not None and output_shape[-1] != num_classes:
-                message = f"the model puts out {output_shape[-1]} values, but the data has {num_classes} classes"
-                self.add(f"model.{len(layers) - 1}", message)
+            return False
+        if num_classes is not None and output_shape[-1] != num_classes:
+            message = f"the model puts out {output_shape[-1]} values, but the data has {num_classes} classes"
+            self.add(f"model.{len(layers) - 1}", message)
+            return False
+        return True
 
     def add(self, path: str, message: str) -> None:
         """Record an error about what stands at `path`."""

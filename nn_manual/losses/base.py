@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
+
 from nn_manual.arrays import Array
 
 
@@ -14,6 +16,9 @@ class Loss(ABC):
     Concrete losses are dataclasses whose fields are keyword arguments of the torch.nn class of the same name. A
     loss that torch doesn't have defines `reference(prediction, target)`, its formula in operators that torch
     tensors have too.
+
+    `forward` and `backward` are formulas: they take it that the target fits and never branch on a value. What refuses
+    a target is `check_target`. The trainer and the check call it, once for a data set or for a batch.
     """
 
     reduction: str
@@ -26,9 +31,27 @@ class Loss(ABC):
     def backward(self, saved: Any) -> Array:
         """grad_prediction, shaped as the prediction."""
 
+    def check_target(self, prediction: Array, target: Array) -> None:  # noqa: B027 - a loss may take any target
+        """Raise ValueError or TypeError, with what is at fault, for a target that doesn't fit the prediction. Of the
+        prediction, only the shape and the dtype count.
+        """
+
+    def counted(self, target: Array) -> Array:
+        """Which of the examples count, bool (batch,): all of them, unless the loss ignores some targets."""
+        return np.ones(len(target), dtype=bool)
+
+    def denominator(self, target: Array) -> float:
+        """What the loss of several batches is divided by where reduction is mean: with the denominators d of batches
+        whose losses are l, the loss of all of them together is sum(d * l) / sum(d). The number of examples, unless the
+        loss weighs them.
+        """
+        return float(len(target))
+
     @classmethod
-    def examples(cls) -> list[Loss]:
-        """Losses of this class with different settings, on which the catalogue checks the class."""
+    def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - most losses take any number
+        """Losses of this class with different settings, on which the catalogue checks the class. The prediction has
+        `num_outputs` columns: that many classes, where the loss has classes.
+        """
         return [cls()]
 
 

@@ -9,14 +9,13 @@ from nn_manual.arrays import Array
 from nn_manual.losses.base import Loss, check_reduction
 
 
-def _difference(name: str, prediction: Array, target: Array) -> Array:
-    """prediction - target, refusing to broadcast or to change the dtype."""
+def _check_alike(loss: Loss, prediction: Array, target: Array) -> None:
+    """Raise ValueError where the shapes differ, for nothing is broadcast, and TypeError where the dtypes do."""
+    name = type(loss).__name__
     if prediction.shape != target.shape:
         raise ValueError(f"{name} takes equal shapes, not prediction {prediction.shape} and target {target.shape}")
     if prediction.dtype != target.dtype:
         raise TypeError(f"{name} takes equal dtypes, not prediction {prediction.dtype} and target {target.dtype}")
-    difference: Array = prediction - target
-    return difference
 
 
 @dataclass(eq=False)
@@ -31,7 +30,6 @@ class MSELoss(Loss):
 
     Derivation: d (p - t)**2 / dp = 2 (p - t) and d (p - t)**2 / dt = -2 (p - t); the mean multiplies by 1 / N.
     N counts every element, as torch does: outputs times batch, not the batch alone.
-    Raises ValueError where the shapes differ (nothing is broadcast), TypeError where the dtypes do.
     """
 
     reduction: str = "mean"
@@ -40,13 +38,13 @@ class MSELoss(Loss):
         check_reduction(self.reduction)
 
     @classmethod
-    def examples(cls) -> list[Loss]:
+    def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - it takes any number
         """Both reductions."""
         return [cls("mean"), cls("sum")]
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
         """The scalar loss; saves prediction - target."""
-        difference = _difference("MSELoss", prediction, target)
+        difference = prediction - target
         squares = difference * difference
         return (squares.mean() if self.reduction == "mean" else squares.sum()), difference
 
@@ -58,6 +56,10 @@ class MSELoss(Loss):
     def backward_target(self, saved: Array) -> Array:
         """grad_target."""
         return -self.backward(saved)
+
+    def check_target(self, prediction: Array, target: Array) -> None:
+        """Raise ValueError where the shapes differ, TypeError where the dtypes do."""
+        _check_alike(self, prediction, target)
 
 
 @dataclass(eq=False)
@@ -71,16 +73,13 @@ class TraceLoss(Loss):
     Derivation: with d = prediction - target, trace(d.T @ d) = sum_j (d.T @ d)[j, j] = sum_ij d[i, j]**2, so its
     derivative with respect to d[i, j] is 2 d[i, j]. forward uses that sum: it needs batch * outputs
     multiplications where the product of the matrices needs batch * outputs**2.
-    Raises ValueError where the shapes differ or are not matrices, TypeError where the dtypes differ.
     """
 
     reduction = "sum"  # a fact, not a field: a trace is a sum
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Array]:
         """The scalar loss; saves prediction - target."""
-        difference = _difference("TraceLoss", prediction, target)
-        if difference.ndim != 2:
-            raise ValueError(f"TraceLoss takes matrices, not arrays of shape {difference.shape}")
+        difference = prediction - target
         return (difference * difference).sum(), difference
 
     def backward(self, saved: Array) -> Array:
@@ -91,6 +90,12 @@ class TraceLoss(Loss):
     def backward_target(self, saved: Array) -> Array:
         """grad_target."""
         return -self.backward(saved)
+
+    def check_target(self, prediction: Array, target: Array) -> None:
+        """Raise ValueError where the shapes differ or are not matrices, TypeError where the dtypes differ."""
+        _check_alike(self, prediction, target)
+        if prediction.ndim != 2:
+            raise ValueError(f"TraceLoss takes matrices, not arrays of shape {prediction.shape}")
 
     def reference(self, prediction: Any, target: Any) -> Any:
         """The definition, on torch tensors."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nn_manual.arrays import Array, carve
+from nn_manual.arrays import Array, carve, placeholder
 from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.config.files import dump_yaml
 from nn_manual.config.tree import one_line
@@ -233,8 +233,8 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
             raise ValueError(f"there is no {' and no '.join(sorted(missing))}")
         if tensors[INPUT].dtype != model.dtype:
             raise TypeError(f"the model is {model.dtype}, the input {tensors[INPUT].dtype}")
-        # The loss refuses a target that doesn't fit, whatever the prediction's values.
-        config.loss.forward(np.zeros(model.output_shape(tensors[INPUT].shape), model.dtype), tensors[TARGET])
+        prediction_shape = model.output_shape(tensors[INPUT].shape)
+        config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
     return Trainer(model, config.loss, optimizer, clip_grad_norm=config.clip_grad_norm)

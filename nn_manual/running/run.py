@@ -181,7 +181,7 @@ def _epochs(
         losses = []
         label = epoch_label(epoch + 1, config.epochs)
         for step in with_bar(steps, num_batches(len(split.train.input), config.batch_size), label, tally):
-            losses.append((step.loss, step.num_examples))
+            losses.append((step.loss, step.denominator))
             if step.check is not None:
                 gradients.append_step(step.number, step.check)
                 tally.add(step.number, step.check)

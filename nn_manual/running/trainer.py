@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape, placeholder, size_of
 from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
@@ -21,21 +21,31 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
     from nn_manual.check.verdict.report import StepCheck
 
-#: Validation runs in slices of this many examples, so that its activations take no more memory than a large batch's.
-EVALUATION_BATCH = 4096
+#: Validation runs in slices whose activations take no more memory than this, 32 MiB: as many as those of a training
+#: step of 1,000 examples in the 784-2048-2048-10 net. A slice has one example at least.
+EVALUATION_BYTES = 1 << 25
+
+
+#: Inputs and their targets.
+Batch: TypeAlias = tuple[Array, Array]
 
 
 class Step(NamedTuple):
-    """What a step leaves behind: its number from 1, its loss, how many examples, and the check if it was checked."""
+    """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
+    is a mean, and the check if it was checked.
+    """
 
     number: int
     loss: float
     num_examples: int
+    denominator: float
     check: StepCheck | None
 
 
 class Evaluation(NamedTuple):
-    """The loss over a set of examples, and for class targets the fraction whose largest output is the target's."""
+    """The loss over a set of examples, and for class targets the fraction whose largest output is the target's: of the
+    examples that the loss counts.
+    """
 
     loss: float
     accuracy: float | None
@@ -58,7 +68,8 @@ class Trainer:
     `trainer.observe(loss)` after each epoch.
 
     Raises GradientMismatch where a checked step has a wrong value, NotFiniteError where a loss or a parameter
-    overflows, ValueError for settings that are out of range or an optimizer of another model.
+    overflows, ValueError for settings that are out of range or an optimizer of another model, and ValueError or
+    TypeError for a target that the loss does not take: all those of an epoch are looked at in its first step.
     """
 
     model: Sequential
@@ -90,9 +101,13 @@ class Trainer:
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
 
-    def step(self, input: Array, target: Array) -> float:
-        """One step of gradient descent on a batch; returns the loss before it."""
+    def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
+        """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
+        batch's among them, of which it isn't known yet whether the loss takes them.
+        """
         prediction, saved = self.model.forward(input)
+        if unchecked is not None:
+            self._check_targets(*unchecked, input, prediction)
         value, loss_saved = self.loss.forward(prediction, target)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
         if self.clip_grad_norm is not None:
@@ -101,14 +116,17 @@ class Trainer:
         return float(value)
 
     def train_step(self, input: Array, target: Array) -> Step:
-        """`step`, checked if it is a `check_every`-th one."""
+        """`step` on a batch of your own, checked if it is a `check_every`-th one."""
+        return self._train_step(input, target, (input, target))
+
+    def _train_step(self, input: Array, target: Array, unchecked: Batch | None) -> Step:
         checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
         if self.lr_step == "step":
             self._set_lrs(self.num_steps, checker)
         self.num_steps += 1
         try:
             with checker.recording() if checker else nullcontext():
-                value = self.step(input, target)
+                value = self.step(input, target, unchecked)
             # The check comes first: of a value that isn't finite it says whether a formula is wrong.
             check = checker.compare() if checker else None
         except GradientMismatch as mismatch:
@@ -117,13 +135,15 @@ class Trainer:
         except NotFiniteError as error:
             raise NotFiniteError(f"{error} at step {self.num_steps}") from None
         self._check_finite("the loss", value)
-        return Step(self.num_steps, value, len(input), check)
+        return Step(self.num_steps, value, len(input), self.loss.denominator(target), check)
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
         self.start_epoch(epoch)
+        unchecked: Batch | None = examples
         for batch in batches(examples, batch_size, seed, epoch):
-            yield self.train_step(*batch)
+            yield self._train_step(*batch, unchecked)
+            unchecked = None
         # The losses have shown that the parameters were finite before the last step; this is what it made of them.
         for name, parameter in self.model.state_dict().items():
             self._check_finite(f"the largest magnitude in {name}", float(np.abs(parameter).max()))
@@ -153,29 +173,58 @@ class Trainer:
 
     def evaluate(self, examples: Examples) -> Evaluation:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy."""
-        losses, num_right = [], 0
+        losses, num_right, num_counted = [], 0, 0
         classification = examples.target.dtype.kind == "i"
-        for start in range(0, len(examples.input), EVALUATION_BATCH):
-            input, target = (array[start : start + EVALUATION_BATCH] for array in examples)
+        slice_size = self._evaluation_size(examples.input.shape[1:])
+        for start in range(0, len(examples.input), slice_size):
+            input, target = (array[start : start + slice_size] for array in examples)
             prediction = self.model(input)
-            losses.append((float(self.loss.forward(prediction, target)[0]), len(input)))
+            if start == 0:
+                self._check_targets(*examples, input, prediction)
+            denominator = self.loss.denominator(target)
+            if denominator:  # a mean over nothing is not a number
+                losses.append((float(self.loss.forward(prediction, target)[0]), denominator))
             if classification:
-                num_right += int((prediction.argmax(axis=1) == target).sum())
+                counted = self.loss.counted(target)
+                num_right += int(((prediction.argmax(axis=1) == target) & counted).sum())
+                num_counted += int(counted.sum())
         loss = self.mean_loss("the validation loss", losses)
-        return Evaluation(loss, num_right / len(examples.input) if classification else None)
+        return Evaluation(loss, num_right / num_counted if num_counted else None)
 
-    def mean_loss(self, name: str, batches: list[tuple[float, int]]) -> float:
-        """The loss of all batches, (value, number of examples) each, together: their mean weighted by the examples,
-        or their sum if the loss is a sum over the examples. Raises NotFiniteError, with `name`.
+    def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
+        """The loss of all batches, (value, denominator) each, together: their mean weighted by the denominators, or
+        their sum if the loss is a sum over the examples. Raises NotFiniteError, with `name`.
         """
         if self.loss.reduction == "sum":
             loss = sum(value for value, _ in batches)
         else:
-            num_examples = sum(size for _, size in batches)
-            loss = sum(value * (size / num_examples) for value, size in batches)
+            total = sum(denominator for _, denominator in batches)
+            loss = sum(value * (denominator / total) for value, denominator in batches) if batches else math.nan
         self._check_finite(name, loss)
         return loss
+
+    def _check_targets(self, inputs: Array, targets: Array, input: Array, prediction: Array) -> None:
+        """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs, given the prediction for
+        some of these: for `input`.
+        """
+        if inputs is not input:
+            prediction = placeholder((len(inputs), *prediction.shape[1:]), prediction.dtype)
+        self.loss.check_target(prediction, targets)
+
+    def _evaluation_size(self, example_shape: Shape) -> int:
+        """How many examples an evaluation takes at a time."""
+        num_elements = _num_activations(self.model, (1, *example_shape))
+        return max(1, EVALUATION_BYTES // (self.model.dtype.itemsize * max(1, num_elements)))
 
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):
             raise NotFiniteError(f"{name} is {value} at step {self.num_steps}")
+
+
+def _num_activations(model: Sequential, input_shape: Shape) -> int:
+    """The number of elements in the outputs of all layers, by the shapes that they state."""
+    num_elements = 0
+    for _, layer in model.named_layers():
+        input_shape = layer.output_shape(input_shape)
+        num_elements += size_of(input_shape)
+    return num_elements

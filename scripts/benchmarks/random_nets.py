@@ -13,7 +13,7 @@ import numpy as np
 from nn_manual import Layer, LayerNorm, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
-from nn_manual.registry import components, examples
+from nn_manual.registry import components
 from nn_manual.running.trainer import Step
 
 #: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
@@ -21,7 +21,12 @@ WIDTHS = (1, 2, 3, 5, 8, 16, 20)
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.
 NUM_BATCHES = (1, 4, 16)
-LOSSES: tuple[Loss, ...] = tuple(examples(components(Loss)))
+#: Each example of each loss, by its number: what it is depends on the number of outputs.
+LOSSES: tuple[tuple[type[Loss], int], ...] = tuple(
+    (loss_class, number)
+    for loss_class in components(Loss).values()
+    for number, _ in enumerate(loss_class.examples())
+)
 #: The layers that fit behind any Linear, because they need no sizes.
 ACTIVATIONS: tuple[type[Any], ...] = tuple(
     layer_class
@@ -37,9 +42,10 @@ SCHEDULERS: tuple[Scheduler, ...] = tuple(examples(components(Scheduler)))
 def random_run(seed: int) -> Iterator[Step]:
     """The checked steps, without end, of a net, a loss, an optimizer, a schedule and data, all drawn from `seed`."""
     generator = np.random.default_rng(seed)
-    loss = LOSSES[generator.integers(len(LOSSES))]
-    layers = _normalized(_layers(generator, loss), np.random.default_rng([seed, 1]))
+    loss_class, number = LOSSES[generator.integers(len(LOSSES))]
+    layers = _normalized(_layers(generator, loss_class), np.random.default_rng([seed, 1]))
     model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))))
+    loss = loss_class.examples(_sizes(model)[1])[number]
     optimizer = _optimizer(generator, model)
     trainer = Trainer(
         model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)], **_schedule(generator.spawn(1)[0])
@@ -53,9 +59,15 @@ def random_run(seed: int) -> Iterator[Step]:
         trainer.observe(step.loss)
 
 
-def _layers(generator: np.random.Generator, loss: Loss) -> list[Layer]:
+def _sizes(model: Sequential) -> tuple[int, int]:
+    """How many numbers go in, and how many come out."""
+    linear = [layer for layer in model.layers if isinstance(layer, Linear)]
+    return linear[0].in_features, linear[-1].out_features
+
+
+def _layers(generator: np.random.Generator, loss_class: type[Loss]) -> list[Layer]:
     widths = [int(width) for width in generator.choice(WIDTHS, generator.integers(2, 6))]
-    if not hasattr(loss, "backward_target"):  # its target is a class, and one class alone is nothing to learn
+    if not hasattr(loss_class, "backward_target"):  # its target is a class, and one class alone is nothing to learn
         widths[-1] = max(2, widths[-1])
     layers: list[Layer] = []
     for in_features, out_features in pairwise(widths):
@@ -113,8 +125,7 @@ def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
 
 def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> list[tuple[Array, Array]]:
     """Inputs of any scale, and targets that a linear map of them gives, with noise or without."""
-    linear = [layer for layer in model.layers if isinstance(layer, Linear)]
-    in_features, out_features = linear[0].in_features, linear[-1].out_features
+    in_features, out_features = _sizes(model)
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)
     teacher = generator.standard_normal((in_features, out_features))

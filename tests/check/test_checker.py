@@ -192,6 +192,9 @@ def test_a_model_whose_input_misfits_raises_as_forward_does() -> None:
 def test_a_target_that_the_loss_refuses_is_the_losss_own_error() -> None:
     with pytest.raises(ValueError, match=r"label 4 at index 1 is outside 0 \.\.\. 3"):
         check_gradients(net(), CrossEntropyLoss(), batch()[0], np.array([0, 4, 1, 1]))
+    with pytest.raises(ValueError, match=r"equal shapes, not prediction \(4, 4\) and target \(4, 1\)") as caught:
+        check_gradients(net(), MSELoss(), batch()[0], batch()[1][:, :1])
+    assert caught.value.__notes__ == ["raised by MSELoss.check_target"]
 
 
 def test_models_without_anything_to_check_are_refused() -> None:

@@ -112,6 +112,34 @@ def test_as_many_outputs_as_targets(tmp_path: Path) -> None:
     assert "override 'loss=MSELoss': MSELoss doesn't fit data with targets of shape (3,): " in str(caught.value)
 
 
+def test_a_label_that_the_loss_refuses(tmp_path: Path) -> None:
+    config = arrays_config(tmp_path)
+    for labels in (np.array([0, 1, 10]), np.array([0, -1])):
+        part = Examples(np.zeros((len(labels), 64), np.float32), labels)
+        message = rf"label {labels[-1]} at index {len(labels) - 1} is outside 0 \.\.\. 9$"
+        for train in (part, split(64, np.arange(10), 10).train):
+            with pytest.raises(ConfigError, match=message):
+                check_sizes(config, Split(train, part, 10))
+
+
+def test_weights_for_other_classes(errors_of: ErrorsOf) -> None:
+    assert errors_of(valid_but(10, "loss: {CrossEntropyLoss: {weight: [1, 0.5]}}")) == [
+        "run.yaml:10:8: CrossEntropyLoss doesn't fit data with 10 classes: CrossEntropyLoss has a weight for 2 "
+        "classes, the prediction 10"
+    ]
+    assert errors_of(valid_but(10, "loss: {CrossEntropyLoss: {weight: [1, -2], ignore_index: 0.5}}")) == [
+        "run.yaml:10:27: weight must be finite and at least 0, not -2.0, that of class 1",
+        "run.yaml:10:44: ignore_index must be an integer, not 0.5",
+    ]
+
+
+def test_integers_for_a_layer_that_takes_none(tmp_path: Path) -> None:
+    config = arrays_config(tmp_path)
+    indices = Examples(np.zeros((10, 64), np.int64), np.arange(10))
+    with pytest.raises(ConfigError, match=r"run\.yaml:7:5: Linear takes no integers, and the data's input is int64$"):
+        check_sizes(config, Split(indices, indices, 10))
+
+
 def test_a_config_made_in_python_names_the_path() -> None:
     config = RunConfig(
         data=Digits(),

@@ -89,6 +89,6 @@ def test_the_summary(results: dict[str, Any], check: dict[str, Any], described: 
 
 
 def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
-    steps = [Step(number, 0.5, 16, None) for number in (1, 2, 3)]
+    steps = [Step(number, 0.5, 16, 16.0, None) for number in (1, 2, 3)]
     assert list(with_bar(iter(steps), 3, "epoch 1/1", GradientTally())) == steps
     assert capfd.readouterr() == ("", "")

@@ -22,7 +22,9 @@ from nn_manual.run_directory.metrics import read_run
 from nn_manual.running import run as run_module
 from nn_manual.running.run import EarlyStop, check, default_run_directory, load, run
 
-RUN_FILES = ["config.yaml", "gradients.jsonl", "loss.png", "metrics.jsonl", "model.safetensors", "summary.json"]
+RUN_FILES = [
+    *("config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl", "model.safetensors", "summary.json"),
+]
 
 
 @pytest.fixture
@@ -92,6 +94,34 @@ def test_the_metrics_are_those_of_the_model_that_was_saved(config_path: Path, tm
     model.load_state_dict(read_weights(tmp_path / "run" / "model.safetensors"))
     right = model(split.validation.input).argmax(axis=1) == split.validation.target
     assert summary["validation_accuracy"] == right.mean()
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_what_was_done_to_the_data_is_kept(tmp_path: Path) -> None:
+    """So that other examples can be brought into the form that the model was trained on: here those it was."""
+    config = load_config(write_config(tmp_path, re.sub("data: .*", "data: Iris", CONFIG)), [
+        "model.0.Linear.in_features=4", "model.2.Linear.out_features=3", "gradient_check.every=0", "epochs=1",
+    ])  # fmt: skip - a list of overrides
+    run(config, tmp_path / "run")
+    kept = json.loads((tmp_path / "run" / "data.json").read_text())
+    assert kept["target"] is None
+    assert kept["names"]["classes"] == ["setosa", "versicolor", "virginica"]
+    assert len(kept["names"]["input"]) == 4
+    flower = (np.array([5.1, 3.5, 1.4, 0.2]) - kept["input"]["mean"]) / kept["input"]["std"]
+    split = load(config)[0]
+    examples = np.concatenate([split.train.input, split.validation.input])
+    assert (examples == flower.astype(np.float32)).all(axis=1).any()
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_mean_over_the_epoch_weighs_each_batch_by_its_denominator(config_path: Path, tmp_path: Path) -> None:
+    weights = ["loss={CrossEntropyLoss: {weight: [1, 5]}}", "optimizer.SGD.lr=0", "epochs=1"]
+    config = load_config(config_path, weights)
+    summary = run(config, tmp_path / "run")
+    split, model = load(config)
+    for name, (input, target) in (("train_loss", split.train), ("validation_loss", split.validation)):
+        whole = config.loss.forward(model(input), target)[0]
+        assert summary[name] == pytest.approx(whole, rel=1e-6)  # in float32
 
 
 @pytest.mark.usefixtures("without_figure")
@@ -302,7 +332,8 @@ class TestEndsEarly:
             f"stopped in epoch 3 at step 8; the run so far lies in {tmp_path / 'run'}",
             f"to run this step again: nn-manual check --replay {tmp_path / 'run' / 'mismatch-step-8'}",
         ]
-        assert names(tmp_path / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl", "mismatch-step-8"]
+        found = names(tmp_path / "run")
+        assert found == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl", "mismatch-step-8"]
         recorded = read_run(tmp_path / "run")
         assert list(recorded.metrics["epoch"]) == [1, 2]
         assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7]

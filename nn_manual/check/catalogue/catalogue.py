@@ -110,7 +110,7 @@ def catalogue(seed: int = 0) -> CatalogueReport:
         for layer, shape in examples(components(Layer)):
             entries.append(entry(label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
         for loss in examples(components(Loss)):
-            entries.append(entry(label(loss), dtype, loss_cases(loss, dtype, seed)))
+            entries.append(entry(_shortened(label(loss)), dtype, loss_cases(loss, dtype, seed)))
         for optimizer_class in components(Optimizer).values():
             for settings in optimizer_class.examples():
                 name = _shortened(f"{optimizer_class.__name__}({', '.join(settings)})")
@@ -118,6 +118,10 @@ def catalogue(seed: int = 0) -> CatalogueReport:
     for scheduler in examples(components(Scheduler)):
         entries.append(entry(_shortened(label(scheduler)), "float64", scheduler_cases(scheduler)))
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
+
+
+def _shortened(name: str) -> str:
+    return textwrap.shorten(name, WIDEST, placeholder=" ...)")
 
 
 class Case(NamedTuple):

@@ -129,6 +129,7 @@ class LossCalls:
     def clear(self) -> None:
         """Forget the last step, and find the loss's methods as they are now."""
         self._forward, self._backward = self.loss.forward, self.loss.backward
+        self._check_target = self.loss.check_target
         self.prediction: Array | None = None
         self.target: Array | None = None
         self.value: Any = None
@@ -136,6 +137,14 @@ class LossCalls:
         self.grad_prediction: Array | None = None
         self.refused = False
         self.failure: str | None = None
+
+    def check_target(self, prediction: Array, target: Array) -> None:
+        """The loss's check of a target: a refusal is noted."""
+        try:
+            self._check_target(prediction, target)
+        except Exception as error:  # a user's own code may raise anything: the loss is named
+            self.refused = True
+            raise CallFailed(error) from error
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
         """The loss's forward, noted."""
@@ -183,7 +192,7 @@ class Recording:
         self._watched: list[tuple[dict[str, Any], dict[str, Callable[..., Any]]]] = [
             (vars(calls.layer), _methods(calls, "forward", "backward", "backward_parameters")) for calls in self.layers
         ]
-        self._watched.append((vars(loss), _methods(self.loss, "forward", "backward")))
+        self._watched.append((vars(loss), _methods(self.loss, "check_target", "forward", "backward")))
         #: What stood on the instances before: methods that somebody else put there.
         self._own: list[dict[str, Any]] = []
 
@@ -218,8 +227,11 @@ def _methods(calls: object, *names: str) -> dict[str, Callable[..., Any]]:
 
 
 def run_step(model: Sequential, loss: Loss, input: Array, target: Array, *, input_grad: bool) -> None:
-    """Forward, loss and backward, as a training step does them; with the gradient of the input if it is asked for."""
+    """Forward, loss and backward, as a training step does them; with the gradient of the input if it is asked for.
+    Raises what the loss raises for a target that doesn't fit.
+    """
     prediction, saved = model.forward(input)
+    loss.check_target(prediction, target)
     grad_prediction = loss.backward(loss.forward(prediction, target)[1])
     if input_grad:
         model.backward(saved, grad_prediction)

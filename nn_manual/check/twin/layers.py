@@ -114,13 +114,26 @@ def torch_module(ours: Any, name: str) -> torch.nn.Module:
     try:
         # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
         with torch.device("meta"):
-            module = torch_class(**settings(ours))
+            module = torch_class(**_with_tensors(settings(ours)))
         if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
             with torch.random.fork_rng(devices=[]):
-                module = torch_class(**settings(ours))
+                module = torch_class(**_with_tensors(settings(ours)))
     except Exception as error:  # TypeError for other keyword arguments; torch's classes raise anything for bad values
         raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {error}") from error
     return module
+
+
+def _with_tensors(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same, lists of floats as tensors: torch.nn takes weights so, and a config has them as a list."""
+    return {name: _as_tensor(value) if _are_weights(value) else value for name, value in settings.items()}
+
+
+def _are_weights(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, float) for item in value)
+
+
+def _as_tensor(weights: list[float]) -> torch.Tensor:
+    return torch.tensor(weights, dtype=torch.float64)  # the module is moved to its own dtype later
 
 
 def settings(ours: Any) -> dict[str, Any]:

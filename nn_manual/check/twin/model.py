@@ -24,12 +24,12 @@ class Twin:
 
     def __init__(self, model: Sequential, loss: Loss, dtype: npt.DTypeLike | None = None) -> None:
         self.param: Array = np.zeros(model.num_parameters, dtype or model.dtype)
-        self.loss_function = loss_function(loss)
         self.parameters = {
             name: torch.nn.Parameter(torch.from_numpy(view))
             for name, view in vars(carve(self.param, model.parameter_shapes())).items()
         }
         torch_dtype = TORCH_DTYPES[self.param.dtype.name]
+        self.loss_function = loss_function(loss, torch_dtype)
         self.functions: list[Function | ByDifferences] = [
             layer_function(
                 layer, {key: self.parameters[f"{name}.{key}"] for key in layer.parameter_shapes()}, torch_dtype
@@ -42,12 +42,14 @@ class Twin:
         torch.from_numpy(self.param).copy_(torch.from_numpy(param))  # by torch's threads
 
 
-def loss_function(loss: Loss) -> Function:
-    """torch's version of a loss: its own `reference`, or torch.nn's of the same name. TypeError if there is neither."""
+def loss_function(loss: Loss, dtype: torch.dtype) -> Function:
+    """torch's version of a loss in `dtype`: its own `reference`, or torch.nn's of the same name. TypeError if there is
+    neither.
+    """
     reference: Function | None = getattr(loss, "reference", None)
     if reference is not None:
         return reference
     try:
-        return torch_module(loss, type(loss).__name__).forward
+        return torch_module(loss, type(loss).__name__).to(dtype).forward
     except Misfit as misfit:
         raise TypeError(f"{misfit}: the class must define reference(), its formula on torch tensors") from misfit

@@ -9,6 +9,7 @@ does not stand here has the mistakes that are made by rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,24 +18,15 @@ from benchmarks.mutation.mutants import Mutant
 from benchmarks.mutation.replacing import Formula, method_of, replace_gradient
 from nn_manual.arrays import Array
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
-
-
-def _batch(loss: Loss, array: Array) -> int:
-    return len(array) if loss.reduction == "mean" else 1
+from nn_manual.losses.cross_entropy import Saved
 
 
 def _count(loss: Loss, array: Array) -> int:
     return array.size if loss.reduction == "mean" else 1
 
 
-def _onehot(log_probability: Array, target: Array) -> Array:
-    return np.eye(log_probability.shape[1], dtype=log_probability.dtype)[target]
-
-
-def _expected(log_probability: Array, target: Array, smoothing: float) -> Array:
-    """q of CrossEntropyLoss's formula."""
-    expected: Array = (1 - smoothing) * _onehot(log_probability, target) + smoothing / log_probability.shape[1]
-    return expected
+def _onehot(log_probability: Array, label: Array) -> Array:
+    return np.eye(log_probability.shape[1], dtype=log_probability.dtype)[label]
 
 
 #: MSELoss and TraceLoss save prediction - target; their right formula is 2 * difference, and / N for a mean.
@@ -67,38 +59,85 @@ def _negative(formula: Formula) -> Formula:
 NEGATIVE_SQUARES = {description: _negative(formula) for description, formula in SQUARES.items()}
 
 
-def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Array, Array, Array], Array]) -> Formula:
-    """A formula of the loss, the probabilities p, the expected ones q, and the target; divided by the batch."""
+class Rows(NamedTuple):
+    """What CrossEntropyLoss's gradient is made of: the probabilities p, the weights of the classes and of the targets,
+    which rows count, the labels, and the smoothing.
+    """
 
-    def formula(loss: CrossEntropyLoss, saved: tuple[Array, Array]) -> Array:
-        log_probability, target = saved
-        q = _expected(log_probability, target, loss.label_smoothing)
-        return wrong(loss, np.exp(log_probability), q, target) / _batch(loss, log_probability)
+    p: Array
+    weight: Array
+    row_weight: Array
+    counted: Array
+    label: Array
+    smoothing: float
+
+    @property
+    def q(self) -> Array:
+        """q of the docstring's formula."""
+        onehot = _onehot(self.p, self.label)
+        q: Array = self.counted * self.weight * ((1 - self.smoothing) * onehot + self.smoothing / self.p.shape[1])
+        return q
+
+
+def _gradient(p: Array, q: Array) -> Array:
+    """The right formula, where p and q are right."""
+    gradient: Array = q.sum(axis=1, keepdims=True) * p - q
+    return gradient
+
+
+def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Rows], Array]) -> Formula:
+    """A formula of the loss and the rows; divided by the total of a mean."""
+
+    def formula(loss: CrossEntropyLoss, saved: Saved) -> Array:
+        p = saved.exponential / saved.divisor[:, np.newaxis]
+        weight = np.ones(p.shape[1], p.dtype) if loss.weight is None else np.array(loss.weight, p.dtype)
+        row_weight, counted = saved.row_weight[:, np.newaxis], saved.counted[:, np.newaxis]
+        rows = Rows(p, weight, row_weight, counted, saved.of_target % p.shape[1], loss.label_smoothing)
+        return wrong(loss, rows) / (saved.total if loss.reduction == "mean" else 1)
 
     return formula
 
 
 CROSS_ENTROPY: dict[str, Formula] = {
-    "minus onehot is lost": _cross_entropy(lambda loss, p, q, target: p),
-    "the softmax is lost": _cross_entropy(lambda loss, p, q, target: -q),
-    "the sign": _cross_entropy(lambda loss, p, q, target: q - p),
-    "the log-probability's": _cross_entropy(lambda loss, p, q, target: np.log(p) - q),
+    "minus q is lost": _cross_entropy(lambda loss, rows: rows.q.sum(axis=1, keepdims=True) * rows.p),
+    "the softmax is lost": _cross_entropy(lambda loss, rows: -rows.q),
+    "the sign": _cross_entropy(lambda loss, rows: -_gradient(rows.p, rows.q)),
+    "the log-probability's": _cross_entropy(lambda loss, rows: _gradient(np.log(rows.p), rows.q)),
+    "the sum of q is taken for 1": _cross_entropy(lambda loss, rows: rows.p - rows.q),
     "1/N is lost, or one too many": _cross_entropy(
-        lambda loss, p, q, target: (p - q) * (len(p) if loss.reduction == "mean" else 1 / len(p))
+        lambda loss, rows: (
+            _gradient(rows.p, rows.q) * (len(rows.p) if loss.reduction == "mean" else 1 / len(rows.p))
+        )
     ),
-    "a mean over the classes, too": _cross_entropy(lambda loss, p, q, target: (p - q) / p.shape[1]),
-    "smoothing is ignored, or made up": _cross_entropy(
-        lambda loss, p, q, target: p - _expected(p, target, 0 if loss.label_smoothing else 0.1)
+    "divided by the batch, not by its weights": _cross_entropy(
+        lambda loss, rows: _gradient(rows.p, rows.q) * rows.row_weight.sum() / len(rows.p)
     ),
-    "smoothing leaves out the target, or adds to it": _cross_entropy(
-        lambda loss, p, q, target: p - q + (loss.label_smoothing or 0.1) / p.shape[1] * _onehot(p, target)
+    "a mean over the classes, too": _cross_entropy(lambda loss, rows: _gradient(rows.p, rows.q) / rows.p.shape[1]),
+    "smoothing is ignored": _cross_entropy(lambda loss, rows: _gradient(rows.p, rows._replace(smoothing=0).q)),
+    "smoothing leaves out the target": _cross_entropy(
+        lambda loss, rows: (
+            _gradient(rows.p, rows.q) + rows.smoothing / rows.p.shape[1] * _onehot(rows.p, rows.label)
+        )
     ),
-    "through the softmax twice": _cross_entropy(lambda loss, p, q, target: p * (p - q)),
-    "the softmax over the batch": _cross_entropy(lambda loss, p, q, target: p / p.sum(axis=0) - q),
-    "one label for all": _cross_entropy(lambda loss, p, q, target: p - q[:1]),
-    "labels off by one": _cross_entropy(lambda loss, p, q, target: p - np.roll(q, 1, axis=1)),
-    "labels reversed": _cross_entropy(lambda loss, p, q, target: p - q[::-1]),
-    "the target's class alone": _cross_entropy(lambda loss, p, q, target: (p - q) * _onehot(p, target)),
+    "the weights are ignored": _cross_entropy(
+        lambda loss, rows: _gradient(rows.p, rows._replace(weight=np.ones_like(rows.weight)).q)
+    ),
+    "every class weighs what the target does": _cross_entropy(
+        lambda loss, rows: _gradient(rows.p, rows._replace(weight=rows.row_weight).q)
+    ),
+    "what is ignored counts": _cross_entropy(
+        lambda loss, rows: _gradient(rows.p, rows._replace(counted=np.ones_like(rows.counted)).q)
+    ),
+    "through the softmax twice": _cross_entropy(lambda loss, rows: rows.p * _gradient(rows.p, rows.q)),
+    "the softmax over the batch": _cross_entropy(
+        lambda loss, rows: _gradient(rows.p / rows.p.sum(axis=0), rows.q)
+    ),
+    "one label for all": _cross_entropy(lambda loss, rows: _gradient(rows.p, rows.q[:1] + 0 * rows.q)),
+    "labels off by one": _cross_entropy(lambda loss, rows: _gradient(rows.p, np.roll(rows.q, 1, axis=1))),
+    "labels reversed": _cross_entropy(lambda loss, rows: _gradient(rows.p, rows.q[::-1])),
+    "the target's class alone": _cross_entropy(
+        lambda loss, rows: _gradient(rows.p, rows.q) * _onehot(rows.p, rows.label)
+    ),
 }
 
 LOSSES: dict[type, dict[str, dict[str, Formula]]] = {

@@ -53,6 +53,8 @@ def expressions(tree: ast.AST) -> list[ast.expr]:
         match node:
             case ast.Constant(str() | None) | ast.Name("np" | "self") | ast.Slice():
                 continue
+            case ast.Tuple(elements) if any(isinstance(element, ast.Slice) for element in elements):  # [:, np.newaxis]
+                continue
             case ast.Call(ast.Attribute(attr="empty_like")):  # values that will be overwritten
                 continue
             case ast.Call(ast.Name("len")) | ast.Compare(ops=[ast.Is() | ast.IsNot()]):  # whatever the values are

@@ -96,7 +96,9 @@ def _loss(owner: type[Loss]) -> Subject:
     value, of_prediction, of_target = (frozenset({name}) for name in ("loss", "grad_prediction", "grad_target"))
     known = {
         "forward": ((value, of_prediction | of_target), value | of_prediction | of_target),
-        "_expected": ((value,), value),
+        "_row_weight": ((value | of_prediction,), value | of_prediction),
+        "_class_weight": ((value | of_prediction,), value | of_prediction),
+        "counted": ((value | of_prediction,), value | of_prediction),
         "backward": ((of_prediction,), of_prediction),
         "backward_target": ((of_target,), of_target),
     }
@@ -131,7 +133,7 @@ def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
     """Each example behind a layer that does nothing, and behind a net."""
     for loss in owner.examples():
         yield Trial(loss_cases(loss, dtype, SEED), "loss", "loss.")
-    for loss in owner.examples():
+    for loss in owner.examples(num_outputs=3):
         net = Sequential(Linear(3, 3), Tanh(), Linear(3, 3), seed=SEED, dtype=dtype)
         yield Trial(net_cases(net, loss, (3, 3), dtype), "loss", "loss.")
 

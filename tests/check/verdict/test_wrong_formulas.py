@@ -11,6 +11,7 @@ from nets import batch, net, replace_method
 
 from nn_manual import CrossEntropyLoss, Linear, Loss, MSELoss, ReLU, Tanh, TraceLoss, check_gradients
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.losses.cross_entropy import Saved
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -118,13 +119,13 @@ def trace_of_the_mean(loss: TraceLoss, saved: Array) -> Array:  # noqa: ARG001
     return 2 * saved / saved.size
 
 
-def cross_entropy_without_the_target(loss: CrossEntropyLoss, saved: tuple[Array, Array]) -> Array:  # noqa: ARG001
-    grad_prediction: Array = np.exp(saved[0]) / len(saved[0])
+def cross_entropy_without_the_target(loss: CrossEntropyLoss, saved: Saved) -> Array:  # noqa: ARG001
+    grad_prediction: Array = saved.exponential / saved.divisor[:, np.newaxis] / len(saved.exponential)
     return grad_prediction
 
 
-def cross_entropy_without_smoothing(loss: CrossEntropyLoss, saved: tuple[Array, Array]) -> Array:
-    return CrossEntropyLoss(loss.reduction).backward(saved) if loss.label_smoothing else np.zeros_like(saved[0])
+def cross_entropy_without_smoothing(loss: CrossEntropyLoss, saved: Saved) -> Array:
+    return CrossEntropyLoss(loss.reduction).backward(saved)
 
 
 @each_dtype

@@ -1,0 +1,141 @@
+"""Cross-entropy: weights, ignored rows, and exact values where floating point is hard pressed."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from comparing import TOLERANCES, combinations
+from loss_results import CLASSIFICATION, WEIGHTS, assert_as_torch, our_results, torch_results, with_weights
+
+from nn_manual import CrossEntropyLoss
+from nn_manual.check.kinds import draw
+
+each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
+
+
+@pytest.mark.parametrize("loss", with_weights(4), ids=repr)
+@combinations
+def test_torch_agrees_with_weights_and_ignored_rows(
+    loss: CrossEntropyLoss, kind: str, other_kind: str, dtype: str
+) -> None:
+    generator = np.random.default_rng(len(kind) + len(other_kind))
+    for batch in (6, 2):
+        prediction = draw(kind, (batch, 4), dtype, generator)
+        target = generator.integers(0, 4, batch)
+        target[0], target[1] = 2, loss.ignore_index
+        assert_as_torch(loss, prediction, target)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHTS[:3]])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@each_dtype
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # 0 / 0 is what is tested
+def test_where_nothing_counts_a_mean_is_no_number_and_its_gradient_zero(
+    weight: list[float] | None, label_smoothing: float, dtype: str
+) -> None:
+    prediction, target = np.ones((2, 3), dtype), np.full(2, -100)
+    for reduction, expected in (("mean", math.nan), ("sum", 0.0)):
+        loss = CrossEntropyLoss(reduction, label_smoothing, weight)
+        ours, reference = our_results(loss, prediction, target), torch_results(loss, prediction, target)
+        for results in (ours, reference):
+            np.testing.assert_array_equal(results["loss"], expected)
+            assert not results["grad_prediction"].any()
+        assert ours["loss"].dtype == ours["grad_prediction"].dtype == dtype
+        assert loss.denominator(target) == 0
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION, ids=repr)
+@each_dtype
+@pytest.mark.parametrize("scale", [1000, 1e30])
+def test_huge_logits(loss: CrossEntropyLoss, dtype: str, scale: float) -> None:
+    prediction = np.array([[1, -1, 0], [-1, 1, 1], [-1, -1, -1], [0, 0, 1]], dtype) * np.asarray(scale, dtype)
+    for target in [np.array([0, 1, 2, 0]), np.array([1, 0, 0, 2])]:
+        assert_as_torch(loss, prediction, target)
+
+
+@pytest.mark.parametrize("margin", [5.0, 18.420681, 50.0, 80.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_confident_prediction_keeps_its_digits(margin: float, dtype: str) -> None:
+    """For logits (margin, 0) the loss is log(1 + exp(-margin)), 1e-8 for the second margin, and the gradients are
+    -+ 1 / (1 + exp(margin)). What adds to 1 first is left with no digit of it in float32.
+    """
+    prediction = np.array([[margin, 0], [-margin, 0]], dtype)
+    ours = our_results(CrossEntropyLoss("sum"), prediction, np.array([0, 1]))
+    distance = float(prediction[0, 0])  # margin rounded to dtype
+    gradient = 1 / (1 + math.exp(distance))
+    # exp's argument has no rounding error of its own, so each function is off by a rounding or two: 4 in all.
+    tolerance = 4 * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(float(ours["loss"]), 2 * math.log1p(math.exp(-distance)), rtol=tolerance)
+    expected = [[-gradient, gradient], [gradient, -gradient]]
+    np.testing.assert_allclose(ours["grad_prediction"].astype(float), expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 1e-3])
+def test_a_confident_prediction_keeps_its_digits_whatever_it_weighs(label_smoothing: float) -> None:
+    """The gradient at the target, of weight 3, and at the other class, of weight 0.5, beside the formula in float64:
+    w1 = 3 (1 - e) + e / 2 * 3, and so on. Where nothing is smoothed they are -+ 3 / (1 + exp(18)).
+    """
+    loss, margin = CrossEntropyLoss("sum", label_smoothing, [3, 0.5]), 18.0
+    ours = our_results(loss, np.array([[margin, 0]], np.float32), np.array([0]))["grad_prediction"]
+    other = 1 / (1 + math.exp(margin))
+    q = [3 * (1 - label_smoothing / 2), 0.5 * label_smoothing / 2]
+    expected = [[q[1] - sum(q) * other, sum(q) * other - q[1]]]
+    # Of the larger of the two terms that are subtracted, a few roundings.
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=4 * float(np.finfo(np.float32).eps) * max(other * 3, q[1]))
+
+
+@pytest.mark.parametrize("label_smoothing", [-0.1, 1.5, math.nan])
+def test_label_smoothing_out_of_range(label_smoothing: float) -> None:
+    with pytest.raises(ValueError, match=f"^label_smoothing must be between 0 and 1, not {label_smoothing}$"):
+        CrossEntropyLoss(label_smoothing=label_smoothing)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, -0.5], "weight must be finite and at least 0, not -0.5, that of class 1"),
+        ([math.nan, 1], "weight must be finite and at least 0, not nan, that of class 0"),
+        ([1, 2, math.inf], "weight must be finite and at least 0, not inf, that of class 2"),
+        ([0, 0], "weight must be above 0 for one class at least, not [0.0, 0.0]"),
+        ([], "weight must be above 0 for one class at least, not []"),
+    ],
+)
+def test_weight_out_of_range(weight: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        CrossEntropyLoss(weight=weight)
+
+
+def test_labels_out_of_range() -> None:
+    prediction = np.zeros((4, 3))
+    for label in (-1, 3, -(2**63), 2**63 - 1):
+        message = f"CrossEntropyLoss: label {label} at index 2 is outside 0 ... 2"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            CrossEntropyLoss().check_target(prediction, np.array([0, 2, label, label]))
+
+
+def test_targets_that_are_no_class_indices() -> None:
+    for dtype in ("int32", "uint8", "bool", "float64"):
+        message = f"^CrossEntropyLoss takes int64 class indices as target, not {dtype}$"
+        with pytest.raises(TypeError, match=message):
+            CrossEntropyLoss().check_target(np.zeros((2, 3)), np.zeros(2, dtype))
+    for shape, target_shape in [((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (3,)), ((2, 3, 4), (2,)), ((2, 3), (2, 1))]:
+        message = "CrossEntropyLoss takes a prediction (batch, classes) and a target (batch,), "
+        message += f"not {shape} and {target_shape}"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            CrossEntropyLoss().check_target(np.zeros(shape), np.zeros(target_shape, np.int64))
+
+
+def test_labels_that_are_ignored_may_be_anything() -> None:
+    prediction = np.zeros((3, 3))
+    for ignored in (-100, -1, 2, 255):
+        CrossEntropyLoss(ignore_index=ignored).check_target(prediction, np.array([0, ignored, 2]))
+    with pytest.raises(ValueError, match=r"label 3 at index 2 is outside 0 \.\.\. 2$"):
+        CrossEntropyLoss(ignore_index=255).check_target(prediction, np.array([0, 255, 3]))
+
+
+def test_as_many_weights_as_classes() -> None:
+    with pytest.raises(ValueError, match=r"^CrossEntropyLoss has a weight for 2 classes, the prediction 3$"):
+        CrossEntropyLoss(weight=[1, 2]).check_target(np.zeros((2, 3)), np.zeros(2, np.int64))
