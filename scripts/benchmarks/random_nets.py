@@ -13,7 +13,7 @@ import numpy as np
 from nn_manual import Layer, LayerNorm, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
-from nn_manual.registry import components
+from nn_manual.registry import components, examples
 from nn_manual.running.trainer import Step
 
 #: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.

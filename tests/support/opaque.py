@@ -1,0 +1,112 @@
+"""Arrays whose values can't be looked at: a formula that runs on them branches on no value.
+
+On an `opaque` array, a formula that branches (`if x > 0`, `max(x, 0)`, `x[x > 0]`) or leaves numpy (`float(x)`) raises
+Looked. What it may ask is shapes, dtypes and settings. An array that is not opaque stays so where it is indexed with an
+opaque one; so whoever runs a formula makes everything opaque that the formula gets, parameters and gradients too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.kinds import draw
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+
+class Looked(AssertionError):  # noqa: N818 - says what happened
+    """Somebody looked at a value."""
+
+
+def _refusing(what: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise Looked(f"{what} looks at a value: what depends on values is np.where, np.maximum or the like")
+
+    return refuse
+
+
+#: numpy's functions whose result is a number of Python's, or has a shape that depends on values.
+LOOKING = {
+    *(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract, np.compress),
+    *(np.count_nonzero, np.array_equal, np.array_equiv, np.allclose),
+}
+
+
+class Opaque(np.ndarray[Any, np.dtype[Any]]):
+    """An array that computes as any other and shows no value. What is computed of it is opaque, single numbers too."""
+
+    __bool__ = _refusing("a condition")
+    __int__ = _refusing("int()")
+    __float__ = _refusing("float()")
+    __complex__ = _refusing("complex()")
+    __index__ = _refusing("an index or a size")
+    item = _refusing("item()")
+    tolist = _refusing("tolist()")
+    nonzero = _refusing("nonzero()")
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return opaque(array)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        if function in LOOKING or (function is np.where and len(arguments) == 1):
+            _refusing(f"np.{function.__name__}")()
+        return _all_opaque(super().__array_function__(function, types, arguments, keywords))
+
+    def argmax(self, *arguments: Any, **keywords: Any) -> Any:
+        """As an array's, but opaque: numpy makes a plain number of a single one."""
+        return opaque(super().argmax(*arguments, **keywords))
+
+    def argmin(self, *arguments: Any, **keywords: Any) -> Any:
+        """As `argmax`."""
+        return opaque(super().argmin(*arguments, **keywords))
+
+    def __getitem__(self, key: Any) -> Any:
+        for index in key if isinstance(key, tuple) else (key,):
+            if isinstance(index, np.ndarray) and index.dtype == bool:
+                _refusing("a mask")()
+        return opaque(super().__getitem__(key))
+
+
+def opaque(array: Any) -> Any:
+    """The same numbers in the same memory, opaque."""
+    return np.asarray(array).view(Opaque)
+
+
+def _all_opaque(result: Any) -> Any:
+    """What a function of numpy returned: its arrays and numbers opaque, sizes and shapes as they are."""
+    if isinstance(result, list | tuple):
+        return type(result)(map(_all_opaque, result))
+    return opaque(result) if isinstance(result, np.ndarray | np.generic) else result
+
+
+def run_layer(layer: Layer, input_shape: Shape, dtype: str, *, looking: bool) -> list[Array]:
+    """A layer's output and its gradients on random numbers, all of them opaque unless it may be `looking`."""
+    generator = np.random.default_rng(0)
+    input = draw("random", input_shape, dtype, generator, layer.domain)
+    grad_output = draw("random", layer.output_shape(input_shape), dtype, generator)
+    model = Sequential(layer, dtype=dtype)
+    param, grad = model.param_arena, model.grad_arena
+    if not looking:
+        param, grad, input, grad_output = map(opaque, (param, grad, input, grad_output))
+        model.bind(param, grad)
+    output, saved = layer.forward(input)
+    layer.backward_parameters(saved, grad_output)
+    return [output, layer.backward(saved, grad_output), grad]
+
+
+def run_loss(loss: Loss, shape: Shape, dtype: str, *, looking: bool) -> list[Array]:
+    """A loss and its gradients on random numbers, all of them opaque unless it may be `looking`."""
+    generator = np.random.default_rng(0)
+    prediction, target = draw("random", shape, dtype, generator), draw("random", shape, dtype, generator)
+    if not hasattr(loss, "backward_target"):
+        target = generator.integers(0, shape[1], shape[0])
+    if not looking:
+        prediction, target = opaque(prediction), opaque(target)
+    value, saved = loss.forward(prediction, target)
+    of_target = [loss.backward_target(saved)] if hasattr(loss, "backward_target") else []
+    return [value, loss.backward(saved), *of_target]
