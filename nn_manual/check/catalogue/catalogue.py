@@ -120,10 +120,6 @@ def catalogue(seed: int = 0) -> CatalogueReport:
     return CatalogueReport(tuple(sorted(entries, key=lambda entry: entry.component)))
 
 
-def _shortened(name: str) -> str:
-    return textwrap.shorten(name, WIDEST, placeholder=" ...)")
-
-
 class Case(NamedTuple):
     """One input of a component: how many tensors were compared, the worst as a fraction of its tolerance (without those
     that are beyond it by rounding), a failure, and the comparisons that prove nothing with this input.
