@@ -46,7 +46,7 @@ EXAMPLES = [(cls, settings) for cls in components(Optimizer).values() for settin
 def moved_blindly(optimizer: Any, num_steps: int) -> Array:
     """The parameters after some steps in which `move` may look at no value."""
     model = optimizer.model
-    param = model.param_arena.copy()
+    param: Array = model.param_arena.copy()
     vectors = {name: blind(vector.copy()) for name, vector in optimizer.vectors.items()}
     for step in range(1, num_steps + 1):
         values = optimizer.coefficients(step).items()
