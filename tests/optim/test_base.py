@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
+from opaque import Looked, opaque
 
 from nn_manual import Linear, Sequential, clip_grad_norm
 from nn_manual.arrays import Array
 from nn_manual.optim import SGD, Optimizer
 from nn_manual.registry import components
-
-
-class Looked(AssertionError):  # noqa: N818 - says what happened
-    """A formula looked at a value."""
-
-
-def refuse(*_: object) -> NoReturn:
-    raise Looked
-
-
-class Blind(np.ndarray[Any, np.dtype[Any]]):
-    """An array that computes as any other and shows no value, and nor does what is computed of it."""
-
-    __bool__ = __int__ = __float__ = __index__ = item = tolist = refuse
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return blind(array)
-
-    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        return blind(super().__array_function__(function, types, arguments, keywords))  # a product of vectors, say
-
-    def __getitem__(self, key: Any) -> Any:
-        return blind(super().__getitem__(key))
-
-
-def blind(array: Any) -> Any:
-    return np.asarray(array).view(Blind)
-
 
 EXAMPLES = [(cls, settings) for cls in components(Optimizer).values() for settings in cls.examples()]
 
@@ -47,11 +20,11 @@ def moved_blindly(optimizer: Any, num_steps: int) -> Array:
     """The parameters after some steps in which `move` may look at no value."""
     model = optimizer.model
     param: Array = model.param_arena.copy()
-    vectors = {name: blind(vector.copy()) for name, vector in optimizer.vectors.items()}
+    vectors = {name: opaque(vector.copy()) for name, vector in optimizer.vectors.items()}
     for step in range(1, num_steps + 1):
         values = optimizer.coefficients(step).items()
-        coefficients = {name: blind(np.array(value, model.dtype)) for name, value in values}
-        optimizer.move(blind(param), blind(model.grad_arena), vectors, coefficients)
+        coefficients = {name: opaque(np.array(value, model.dtype)) for name, value in values}
+        optimizer.move(opaque(param), opaque(model.grad_arena), vectors, coefficients)
     return param
 
 
@@ -80,6 +53,6 @@ def test_a_move_that_looks_is_found() -> None:
 @pytest.mark.parametrize("max_norm", [0.5, 100.0])
 def test_clipping_looks_at_no_value(max_norm: float) -> None:
     grad, blindly = np.arange(5, dtype=np.float32), np.arange(5, dtype=np.float32)
-    assert clip_grad_norm(blind(blindly), max_norm) is not None
+    assert clip_grad_norm(opaque(blindly), max_norm) is not None
     clip_grad_norm(grad, max_norm)
     np.testing.assert_array_equal(blindly, grad)

@@ -17,10 +17,15 @@ ANY_CLASS = (
 NO_SMOOTHING = "without smoothing the other branch adds 0 times the sum over all classes"
 ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold is"
 IGNORED = (
-    "a row that doesn't count is multiplied by 0, and in the catalogue its label is a class as any other; with labels that "
-    "are none it fails in tests/losses/test_cross_entropy.py"
+    "a row that doesn't count is multiplied by 0, whichever class its label points at; labels that point at none are in "
+    "tests/losses/test_cross_entropy.py"
 )
-SETTING = "the weights of the classes are the same in each step"
+SETTING = "the weights of the classes, and what is smoothed of them, are the same in each step"
+ZERO_TOTAL = (
+    "where the total is 0, the loss is not a number, and the check compares no gradient; tests/losses/test_cross_entropy.py "
+    "does"
+)
+ALL_COUNT = "no example ignores a class without weights: every row counts there, in each step"
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
@@ -121,6 +126,91 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "of_all = counted * (shifted @ weight - weight.sum() * log_sum)",
         "of_all = counted * (shifted @ weight - previous(self, weight).sum() * log_sum)",
     ): SETTING,
+    (
+        "CrossEntropyLoss.backward",
+        "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+        "denominator = total + (-total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+    ): ZERO_TOTAL,
+    (
+        "CrossEntropyLoss.backward",
+        "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+        "denominator = total + (total + 1e-08 == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+    ): ZERO_TOTAL,
+    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not -self.label_smoothing"): ZERO,
+    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not self.label_smoothing + 1e-08"): ADDS_ZERO,
+    (
+        "CrossEntropyLoss.backward",
+        "smoothed = self.label_smoothing / classes * self._class_weight(classes, exponential.dtype)",
+        "smoothed = previous(self, self.label_smoothing / classes * self._class_weight(classes, exponential.dtype))",
+    ): SETTING,
+    (
+        "CrossEntropyLoss.forward",
+        "weight = self._class_weight(classes, prediction.dtype)",
+        "weight = previous(self, self._class_weight(classes, prediction.dtype))",
+    ): SETTING,
+    (
+        "CrossEntropyLoss.forward",
+        "of_all = counted * (shifted @ weight - weight.sum() * log_sum)",
+        "of_all = counted * (shifted @ previous(self, weight) - weight.sum() * log_sum)",
+    ): SETTING,
+    (
+        "CrossEntropyLoss._class_weight",
+        "return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)",
+        "return previous(self, np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype))",
+    ): SETTING,
+    (
+        "CrossEntropyLoss.backward",
+        "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+        "denominator = total - (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+    ): ZERO_TOTAL,
+    (
+        "CrossEntropyLoss.backward",
+        "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+        "denominator = total + (total * 1.001 == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+    ): ZERO_TOTAL,
+    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not self.label_smoothing * 1.001"): ZERO,
+    (
+        "CrossEntropyLoss.backward",
+        "smoothed = self.label_smoothing / classes * self._class_weight(classes, exponential.dtype)",
+        "smoothed = self.label_smoothing / classes * previous(self, self._class_weight(classes, exponential.dtype))",
+    ): SETTING,
+    (
+        "CrossEntropyLoss._row_weight",
+        "return counted.astype(dtype)",
+        "return previous(self, counted).astype(dtype)",
+    ): ALL_COUNT,
+    (
+        "CrossEntropyLoss._class_weight",
+        "return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)",
+        "return previous(self, np.ones(classes, dtype)) if self.weight is None else np.array(self.weight, dtype)",
+    ): SETTING,
+    (
+        "CrossEntropyLoss._class_weight",
+        "return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)",
+        "return np.ones(classes, dtype) if self.weight is None else previous(self, np.array(self.weight, dtype))",
+    ): SETTING,
+    (
+        "CrossEntropyLoss.backward",
+        "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+        "denominator = total if self.reduction == 'mean' else total.dtype.type(1)",
+    ): ZERO_TOTAL,
+    (
+        "CrossEntropyLoss.backward",
+        "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+        "denominator = total + (total * 2 == 0) if self.reduction == 'mean' else total.dtype.type(1)",
+    ): ZERO_TOTAL,
+    ("CrossEntropyLoss.backward", "not self.label_smoothing", "False"): ADDS_ZERO,
+    (
+        "CrossEntropyLoss.backward",
+        "of_all = share * smoothed.sum()",
+        "of_all = share * previous(self, smoothed).sum()",
+    ): SETTING,
+    (
+        "CrossEntropyLoss.backward",
+        "grad_prediction -= share[:, np.newaxis] * smoothed",
+        "grad_prediction -= share[:, np.newaxis] * previous(self, smoothed)",
+    ): SETTING,
+    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not self.label_smoothing * 2"): ZERO,
     ("SGD.move", "self.momentum", "-self.momentum"): ZERO,
     ("SGD.move", "self.momentum", "self.momentum * 1.001"): ZERO,
     ("SGD.move", "self.momentum", "self.momentum * 2"): ZERO,
