@@ -306,7 +306,7 @@ class TestTrain:
             "stopped in epoch 1 at step 1; the run so far lies in run",
             "to run this step again: nn-manual check --replay run/mismatch-step-1",
         ]
-        assert names(small / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl", "mismatch-step-1"]
+        assert names(small / "run") == [*GROWING, "mismatch-step-1"]
 
     @pytest.mark.usefixtures("small")
     def test_overflow(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -400,7 +400,7 @@ class TestStopped:
         assert said == f"nn-manual: {word}"
         stopped = re.fullmatch(r"stopped in epoch \d+ at step (\d+); the run so far lies in run", where)
         assert stopped
-        assert names(small / "run") == ["config.yaml", "gradients.jsonl", "metrics.jsonl"]
+        assert names(small / "run") == GROWING
         recorded = read_run(small / "run")
         assert recorded.metrics["epoch"].size >= 1
         # The step at which it stopped may have been under way.
