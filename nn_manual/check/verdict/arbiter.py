@@ -9,7 +9,8 @@ does to each, and its distance from the float64 values is what rounding amounts 
 is less, by the ratio of the two eps.
 
 The values are moved in float32 because of ties. A tie that is moved breaks, which changes a gradient by as much as a
-wrong formula for ties does. The ratio makes this negligible. Only values that float32 can't hold are moved in float64.
+wrong formula for ties does. The ratio makes this negligible. Only values that float32 can't hold are moved in float64;
+where it leaves nothing of a gradient, the gradients alone, which breaks no tie.
 
 Where a prediction is almost perfect, torch's loss and its gradient are differences that have no digit left, or zero.
 Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of
@@ -27,8 +28,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, flat
 from nn_manual.check.comparison import Pair
+from nn_manual.check.step.evaluation import Evaluated
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
@@ -46,10 +48,13 @@ SMALLER = 0.25
 
 
 
-def in_float64(model: Sequential, param: Array) -> Sequential:
-    """A copy of the model in float64, with the parameters `param`."""
+def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) -> Sequential:
+    """A copy of the model in float64, with the parameters `param` and these buffers."""
     double = copy.deepcopy(model)
     double.bind(param.astype(np.float64), np.zeros(param.size))
+    values = {name: buffers[name] for name in double.buffer_shapes()}
+    counts = {name: buffers[name] for name in double.counter_names()}
+    double.bind_buffers(flat(values).astype(np.float64), flat(counts).astype(np.int64))
     return double
 
 
@@ -107,20 +112,34 @@ class Arbiter:
             if self._plan.dtype == np.float64 and not all(effect < math.inf for effect in effects.values()):
                 in_double = self._effects_of_moving(double, move)
                 effects = {name: value if value < math.inf else in_double[name] for name, value in effects.items()}
+            if self._plan.dtype == np.float64 and any(self._vanishes(*effect) for effect in effects.items()):
+                # Gradients alone are moved: a tie stays one.
+                moved = _effects(self._truth, self._reference(double, self._param, self._recorded, None, move), double)
+                effects = {name: larger_effect(value, moved[name]) for name, value in effects.items()}
             yield effects
             smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
             truth = self._reference(double, self._param, smaller)
             yield _effects(truth, self._reference(single, self._param.astype(np.float32), smaller), single)
 
+    def _vanishes(self, name: str, effect: float) -> bool:
+        """Whether float32 leaves nothing of a tensor: something on the way was more than it can hold, or less."""
+        largest = float(np.abs(self._truth[name]).max())
+        return largest > 0 and effect * eps_of(np.dtype(np.float32)) == largest
+
     def _effects_of_moving(self, twin: Twin, move: Move) -> Mapping[str, float]:
         moved = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
-        return _effects(self._truth, self._reference(twin, moved, self._recorded, move), twin)
+        return _effects(self._truth, self._reference(twin, moved, self._recorded, move, move), twin)
 
     def _reference(
-        self, twin: Twin, param: Array, recorded: Recording, move: Move | None = None
+        self,
+        twin: Twin,
+        param: Array,
+        recorded: Recording,
+        move: Move | None = None,
+        move_grad: Move | None = None,
     ) -> Mapping[str, Array]:
         np.copyto(twin.param, param)
-        both, _ = beside_torch(twin, recorded, self._plan, move, move)
+        both, _ = beside_torch(twin, recorded, self._plan, move, move_grad)
         values = {pair.quantity.name: pair.reference.numpy() for pair in both}
         return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
 
@@ -143,6 +162,17 @@ def eps_of(dtype: np.dtype[Any]) -> float:
 def distance(values: Array, truth: Array) -> float:
     """max|values - truth|; NaN where either has one."""
     return float(np.abs(values - truth).max())
+
+
+def is_rounding(evaluated: Evaluated) -> bool:
+    """Whether what `infer` returned is as near to torch's values as they stay when the input is moved by one eps."""
+    generator, effect = torch.Generator().manual_seed(0), 0.0
+    reference = evaluated.pair.reference.numpy()
+    with torch.no_grad():
+        for _ in range(NUM_PERTURBATIONS):
+            moved = evaluated.function(move_by_eps(evaluated.input, generator))
+            effect = larger_effect(effect, distance(moved.numpy(), reference))
+    return distance(evaluated.pair.ours, reference) <= MARGIN * effect
 
 
 def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
