@@ -59,6 +59,11 @@ def carve(flat: Array, shapes: Mapping[str, Shape]) -> SimpleNamespace:
     return SimpleNamespace(**views)
 
 
+def flat(views: Mapping[str, Array]) -> Array:
+    """The views end to end in a vector of their own: what `carve` takes apart. Without any it is an empty one."""
+    return np.concatenate([view.ravel() for view in views.values()]) if views else np.empty(0)
+
+
 def blocks(size: int) -> Iterator[slice]:
     """Consecutive slices that cover `range(size)`: several elementwise passes over one block at a time find it in the
     processor's cache.

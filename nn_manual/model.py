@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
 from nn_manual.initializers import Initializer
 from nn_manual.layers.base import Layer
-
-#: The Sequential that each layer is in, by the layer's id. A Sequential that nobody holds any more sets its layers
-#: free. As long as it lives, it keeps them alive, so no other object can have the id.
-_OWNERS: WeakValueDictionary[int, Sequential] = WeakValueDictionary()
+from nn_manual.layers.containers import shapes_of_chain
+from nn_manual.noise import Noise
+from nn_manual.ownership import check_parameters, check_places, check_types, own
+from nn_manual.ties import Ties
 
 
 class Sequential(Layer):
@@ -34,6 +35,9 @@ class Sequential(Layer):
     A layer can be in one Sequential, and there in one place: in a second one it would lose the memory of the first. So
     ValueError is raised for one that stands in two places, or that another Sequential holds which is still in use.
     `copy.deepcopy(model)` has layers and memory of its own.
+
+    `tied=[("0.weight", "9.weight")]` makes these two one parameter, which starts as the first and has its name. Each
+    layer writes the gradient of its own use of it; the model adds them.
     """
 
     def __init__(
@@ -42,31 +46,68 @@ class Sequential(Layer):
         seed: int = 0,
         dtype: str | np.dtype[Any] = "float32",
         initializer: Initializer | None = None,
+        tied: Iterable[tuple[str, str]] = (),
     ) -> None:
-        _check_types(layers)
-        self.layers = layers
-        self._check_distinct()
-        self._check_free()
-        self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
+        self._take_layers(layers)
+        self.ties = Ties({}, ())
+        _ = self.num_parameters  # raises TypeError for a layer whose shapes are none
+        #: What the layers' random numbers depend on: a Trainer counts the steps.
+        self.seed, self.num_steps = seed, 0
+        self.ties = Ties(super().parameter_shapes(), tied)
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
+        num_values = sum(map(size_of, self.buffer_shapes().values()))
+        self.bind_buffers(np.zeros(num_values, self.dtype), np.zeros(len(self.counter_names()), np.int64))
+        self.reset_buffers()
         self.initializer = initializer
         self.reset_parameters(np.random.default_rng(seed))
-        self._own()  # last: one that could not be made owns nothing
+        own(self)  # last: one that could not be made owns nothing
+
+    @classmethod
+    def without_memory(cls, *layers: Layer) -> Sequential:
+        """One that gets its memory from the Sequential that it will stand in. Until then it has no parameters."""
+        inner = cls.__new__(cls)
+        inner._take_layers(layers)
+        inner.ties = Ties({}, ())
+        inner.initializer = None
+        own(inner)
+        return inner
+
+    def _take_layers(self, layers: tuple[Layer, ...]) -> None:
+        check_types(layers)
+        self.layers = layers
+        check_places(self)
+        self._with_buffers = [
+            i for i, layer in enumerate(layers) if layer.buffer_shapes() or layer.counter_names()
+        ]
+        for name, layer in self.descendants():
+            if isinstance(layer, Sequential) and layer.ties.names:
+                raise ValueError(f"layer {name} has tied parameters: only the outermost Sequential can have them")
+        self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy, or one that was pickled: its layers' views, which were copied one by one, become views again."""
         vars(self).update(state)
-        self.bind(self.param_arena, self.grad_arena)
-        self._own()
+        if "param" in state:
+            bind = self.bind if self._noise is not None else super().bind
+            bind(*(flat(vars(views)).astype(self.dtype, copy=False) for views in (self.param, self.grad)))
+            buffers = vars(self.buffer)
+            counts = {name: buffers[name] for name in self.counter_names()}
+            values = {name: buffer for name, buffer in buffers.items() if name not in counts}
+            self.bind_buffers(flat(values).astype(self.dtype, copy=False), flat(counts).astype(np.int64, copy=False))
+        own(self)
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
 
     def forward(self, input: Array) -> tuple[Array, list[Any]]:
-        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype."""
-        if input.dtype != self.dtype:
-            raise TypeError(f"the model is {self.dtype}, its input {input.dtype}")
+        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype.
+
+        Random layers draw by the model's `seed` and `num_steps`: they do the same again until one of these changes.
+        """
+        self.check_dtype(input)
+        if self._noise is not None:
+            self._noise.bind(self, input.shape, self.dtype, seed=self.seed, step=self.num_steps)
         output, saved = input, []
         for layer in self.layers:
             output, layer_saved = layer.forward(output)
@@ -77,6 +118,7 @@ class Sequential(Layer):
         """Overwrite every gradient and return grad_input. Training uses `backward_parameters`."""
         for layer, layer_saved in zip(reversed(self.layers), reversed(saved), strict=True):
             grad_output = layer.backward(layer_saved, grad_output)
+        self.ties.add(vars(self.grad))
         return grad_output
 
     def backward_parameters(self, saved: list[Any], grad_output: Array) -> None:
@@ -88,23 +130,54 @@ class Sequential(Layer):
             grad_output = layer.backward(layer_saved, grad_output)
         for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
             layer.backward_parameters(layer_saved, grad_output)
+        self.ties.add(vars(self.grad))
 
     def __call__(self, input: Array) -> Array:
-        """Inference: the output alone."""
-        return self.forward(input)[0]
+        """Inference: the output alone, each layer as it is in evaluation."""
+        return self.infer(input)
+
+    def infer(self, input: Array) -> Array:
+        """What `model(input)` runs. Raises TypeError for another dtype."""
+        self.check_dtype(input)
+        for layer in self.layers:
+            input = layer.infer(input)
+        return input
+
+    def update_buffers(self, saved: list[Any]) -> None:
+        """Move the buffers of the layers that have some, after a training step."""
+        for i in self._with_buffers:
+            self.layers[i].update_buffers(saved[i])
+
+    def check_dtype(self, input: Array) -> None:
+        """Raise TypeError for an input that the model doesn't take: of its own dtype, or int64 for its first layer."""
+        expected = np.dtype(np.int64) if isinstance(self.domain, range) else self.dtype
+        if input.dtype != expected:
+            takes = f"its first layer takes {expected}" if expected != self.dtype else f"the model is {self.dtype}"
+            raise TypeError(f"{takes}, its input {'is ' if expected != self.dtype else ''}{input.dtype}")
+
+    def children(self) -> dict[str, Layer]:
+        """torch's names: "0", "1", ..."""
+        return {str(index): layer for index, layer in enumerate(self.layers)}
 
     def parameter_shapes(self) -> dict[str, Shape]:
-        """torch's names and order: "0.weight", "0.bias", "2.weight", ..."""
-        return {
-            f"{index}.{name}": shape
-            for index, layer in enumerate(self.layers)
-            for name, shape in layer.parameter_shapes().items()
-        }
+        """torch's names and order: "0.weight", "0.bias", "2.weight", ... A shared parameter is there once."""
+        return {name: shape for name, shape in super().parameter_shapes().items() if name not in self.ties.first_of}
+
+    def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """Each layer's input is the output of the one before it."""
+        return shapes_of_chain(self.children(), input_shape)
+
+    def check_values(self, input: Array) -> None:
+        """Raise ValueError for values that the first layer can't take."""
+        for layer in self.layers[:1]:
+            layer.check_values(input)
 
     @property
     def num_parameters(self) -> int:
-        """Number of scalars in the parameters of all layers. Raises TypeError for a layer's shapes that are none."""
-        return sum(layer.num_parameters for layer in self.layers)
+        """Number of scalars in all parameters; a shared one counts once. Raises TypeError for shapes that are none."""
+        total = super().num_parameters
+        shapes = super().parameter_shapes() if self.ties.first_of else {}
+        return total - sum(size_of(shapes[name]) for name in self.ties.first_of)
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape after the last layer; ValueError where one doesn't fit the one before it."""
@@ -113,82 +186,88 @@ class Sequential(Layer):
         return input_shape
 
     def bind(self, param: Array, grad: Array) -> None:
-        """Take two flat vectors as the arenas and give each layer its part."""
-        super().bind(param, grad)
+        """Take two flat vectors as the arenas and give each layer its views of them."""
+        check_parameters(self)
+        shapes = self.parameter_shapes()
+        params, grads = (vars(carve(vector, shapes)) for vector in (param, grad))
+        self.take_views(*self.ties.views(params, grads))
+        self.param, self.grad = SimpleNamespace(**params), SimpleNamespace(**grads)
         self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
-        start = 0
-        for layer in self.layers:
-            stop = start + layer.num_parameters
-            layer.bind(param[start:stop], grad[start:stop])
-            start = stop
+        self._noise: Noise | None = Noise(self)
+        for name, layer in self.descendants():
+            if isinstance(layer, Sequential):
+                layer._stand_inside(self, f"{name}.")
+
+    def _stand_inside(self, outer: Sequential, prefix: str) -> None:
+        """Leave memory and random numbers to the outermost, and see its part of the two vectors. With shared parameters
+        inside there is no such part.
+        """
+        self.dtype, self._noise = outer.dtype, None
+        sizes = {name: size_of(shape) for name, shape in outer.parameter_shapes().items()}
+        own = [name for name in sizes if name.startswith(prefix)]
+        start = sum(sizes[name] for name in itertools.takewhile(lambda name: name not in own, sizes))
+        part = slice(start, start + sum(sizes[name] for name in own))
+        self.param_arena, self.grad_arena = outer.param_arena[part], outer.grad_arena[part]
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
         """Draw all parameters anew: each layer's default, or where there is an initializer, weights of two or more
         dimensions from that and every `bias` zero.
         """
-        for _, layer in self.named_layers():
+        for name, layer in self.named_layers():
+            shared = {key: view.copy() for key, view in self._shared_before(name, layer)}
             if self.initializer is None:
                 layer.reset_parameters(generator)
             else:
                 _initialize(layer, self.initializer, generator)
+            for key, values in shared.items():
+                vars(layer.param)[key][...] = values
 
     def named_layers(self) -> Iterator[tuple[str, Layer]]:
-        """The layers in the order in which they run, those of inner Sequentials by torch's names: "1.0", "1.1"."""
-        for index, layer in enumerate(self.layers):
-            if isinstance(layer, Sequential):
-                for name, inner in layer.named_layers():
-                    yield f"{index}.{name}", inner
-            else:
-                yield str(index), layer
+        """The layers that are made of no others, by torch's names: "0", "1.0", "1.1"."""
+        return ((name, layer) for name, layer in self.descendants() if not layer.children())
 
-    def state_dict(self) -> dict[str, Array]:
-        """The parameters by torch's names, as views: a copy is the caller's to make."""
-        return dict(vars(self.param))
+    def _shared_before(self, name: str, layer: Layer) -> Iterator[tuple[str, Array]]:
+        """The parameters of a layer that start as those with which they are one."""
+        for key in layer.parameter_shapes():
+            if f"{name}.{key}" in self.ties.first_of:
+                yield key, vars(layer.param)[key]
+
+    def uses(self) -> dict[str, Array]:
+        """Each parameter as each layer sees it: by torch's names, a shared one under each of its own."""
+        own = vars(self.param)
+        return {name: own[self.ties.first_of.get(name, name)] for name in super().parameter_shapes()}
+
+    def state_dict(self, *, aliases: bool = True) -> dict[str, Array]:
+        """The parameters and buffers by torch's names, as views: a copy is the caller's to make. A shared parameter is
+        there under each of its names, as in torch, or without `aliases` under its first one.
+        """
+        own = self.uses() | vars(self.buffer)
+        names = [
+            f"{layer_name}.{name}"
+            for layer_name, layer in self.named_layers()
+            for name in (*layer.parameter_shapes(), *layer.buffer_shapes(), *layer.counter_names())
+        ]
+        return {name: own[name] for name in names if aliases or name not in self.ties.first_of}
 
     def load_state_dict(self, state_dict: Mapping[str, Array]) -> None:
-        """Copy parameters in by torch's names. Raises ValueError for a missing or unexpected name or a shape that
-        doesn't fit, TypeError for values that are no real numbers, before anything is changed.
+        """Copy parameters in by torch's names; a shared one needs its first name alone. Raises ValueError for a missing
+        or unexpected name, a shape that doesn't fit, or a shared parameter whose values differ from name to name,
+        TypeError for values that are no real numbers, before anything is changed.
         """
-        own = self.state_dict()
-        for name in sorted(own.keys() ^ state_dict.keys()):
-            raise ValueError(f"{'missing' if name in own else 'unexpected'} parameter {name!r} in the state dict")
+        own, first_of = self.state_dict(), self.ties.first_of
+        for name in sorted((own.keys() ^ state_dict.keys()) - (first_of.keys() - state_dict.keys())):
+            kind = "buffer" if name in vars(self.buffer) else "parameter"
+            raise ValueError(f"{'missing' if name in own else 'unexpected'} {kind} {name!r} in the state dict")
         for name, value in state_dict.items():
             if value.shape != own[name].shape:
                 raise ValueError(f"parameter {name!r} has shape {own[name].shape}, the state dict's {value.shape}")
-            if not np.can_cast(value.dtype, self.dtype, "same_kind"):
-                raise TypeError(f"parameter {name!r} is {self.dtype}, the state dict's {value.dtype}")
+            if not np.can_cast(value.dtype, own[name].dtype, "same_kind"):
+                raise TypeError(f"parameter {name!r} is {own[name].dtype}, the state dict's {value.dtype}")
+        for other in first_of.keys() & state_dict.keys():
+            if not np.array_equal(state_dict[other], state_dict[first_of[other]], equal_nan=True):
+                raise ValueError(f"{other!r} is {first_of[other]!r} in this model, the state dict's two differ")
         for name, value in state_dict.items():
             own[name][...] = value
-
-    def _check_distinct(self) -> None:
-        """Raise ValueError for a layer that stands in two places, inner Sequentials included."""
-        places: dict[int, str] = {}
-        for name, layer in self.named_layers():
-            first = places.setdefault(id(layer), name)
-            if first != name:
-                raise ValueError(
-                    f"layer {name} is the same object as layer {first}: their gradients would overwrite each other"
-                )
-
-    def _check_free(self) -> None:
-        """Raise ValueError for a layer that another Sequential holds."""
-        for index, layer in enumerate(self.layers):
-            if id(layer) in _OWNERS:
-                raise ValueError(
-                    f"layer {index}, {type(layer).__name__}, is in another Sequential already, which would lose it: "
-                    "pass a new layer, or copy.deepcopy(layer)"
-                )
-
-    def _own(self) -> None:
-        for layer in self.layers:
-            _OWNERS[id(layer)] = self
-
-
-def _check_types(layers: tuple[Layer, ...]) -> None:
-    for index, layer in enumerate(layers):
-        if not isinstance(layer, Layer):
-            raise TypeError(f"layer {index} is {layer!r}, not a Layer")
-
 
 def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
     name = str(np.dtype(dtype))

@@ -57,3 +57,9 @@ def _concrete(module: ModuleType, kind: type) -> dict[str, type[Any]]:
 def examples(classes: Mapping[str, type[Any]]) -> list[Any]:
     """The examples of all these classes of layers or losses: `examples(components(Loss))` are the losses to check."""
     return [example for component in classes.values() for example in component.examples()]
+
+
+def takes_layers(layer_class: type) -> bool:
+    """Whether layers are the positional arguments of a class, as of Sequential: a config gives it a list of them."""
+    kinds = [parameter.kind for parameter in inspect.signature(layer_class).parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL in kinds

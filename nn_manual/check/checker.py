@@ -18,11 +18,12 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
-from nn_manual.check.step.recording import CallFailed, Recording, run_step
+from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.reference import threads_for
-from nn_manual.check.step.structure import check_output_shapes, check_structure
+from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
@@ -113,8 +114,7 @@ class GradientChecker:
         plan = step.plan
         parts = [self.judge.differences(step)]
         if self.max_norm is not None:
-            gradients = [grad for calls in self.recorded.layers for grad in calls.grads.values()]
-            parts.append(compare_clipping(plan.clipping, self.model.grad_arena, gradients, self.max_norm))
+            parts.append(compare_clipping(plan.clipping, self.model.grad_arena, self._unclipped(), self.max_norm))
         if self.update is not None:
             try:
                 parts.append(self.update.compare(plan.update))
@@ -132,6 +132,15 @@ class GradientChecker:
         rounding = frozenset[str]().union(*(part.rounding for part in parts))
         return StepCheck(plan, absolute, scale, rounding, too_coarse)
 
+    def _unclipped(self) -> list[Array]:
+        """The gradient of each parameter as backward left it."""
+        of_uses = {
+            f"{calls.item.name}.{name}": grad for calls in self.recorded.layers for name, grad in calls.grads.items()
+        }
+        for first, names in self.model.ties.names.items():
+            of_uses[first] = np.sum([of_uses[name] for name in reversed(names)], axis=0, dtype=self.model.dtype)
+        return [of_uses[name] for name in self.model.parameter_shapes()]
+
     def report(self, input: Array | None = None) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
         comparisons prove nothing. Clipping and the optimizer are left out. `input` is the model's, as it was before the
@@ -141,9 +150,9 @@ class GradientChecker:
             check_structure(self.recorded, self._plan())
             self._check_conduct(input)  # before torch: what misbehaves may be its own reference
             step = self._proof()
+            report = self.judge.with_evaluation(step, self.judge.report(step))
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
-        report = self.judge.report(step)
         return replace(report, vacuous=tuple(vacuous(self.model, step))) if report.agrees else report
 
     def unproven(self) -> tuple[str, ...]:
@@ -161,7 +170,7 @@ class GradientChecker:
         run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
 
     def _check_conduct(self, input: Array | None = None) -> None:
-        check_conduct(self.recorded, self._plan(), self.recorded.layers[0].input if input is None else input)
+        check_conduct(self.recorded, self._plan(), self.recorded.first.input if input is None else input)
 
     def _proof(self) -> Proof:
         """The recorded step beside torch's. Raises CannotCompare."""
@@ -171,35 +180,39 @@ class GradientChecker:
         return step
 
     def _plan(self) -> Plan:
-        calls = self.recorded.layers[0]
-        if calls.input is None:
-            raise CannotCompare(f"Sequential never ran its first layer, {calls.label}")
-        shape = calls.input.shape
-        if shape not in self._plans:
-            check_output_shapes(self.recorded)
-            clip = self.max_norm is not None
-            self._plans[shape] = Plan(
-                self.model, self.loss, shape, input_grad=self.input_grad, clip=clip, optimizer=self.optimizer
-            )
-        return self._plans[shape]
+        first = self.recorded.first
+        if first.input is None:
+            raise CannotCompare(f"Sequential never ran its first layer, {first.label}")
+        shape = first.input.shape
+        if shape in self._plans:
+            return self._plans[shape]
+        clip = self.max_norm is not None
+        plan = Plan(self.model, self.recorded, input_grad=self.input_grad, clip=clip, optimizer=self.optimizer)
+        if self.recorded.loss.grad_prediction is not None:  # the step ran to its end, so the plan has every shape
+            self._plans[shape] = plan
+        return plan
 
 
 def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) -> GradientReport:
     """Run forward and backward once and compare everything with torch: each layer's output, the loss, and the
     gradients of the prediction, of the target (regression losses), of every parameter, at every layer boundary and of
-    the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained; the
-    gradients stay in the model. The report's str() is the table.
+    the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained:
+    the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
 
     input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
     don't fit.
     """
     checker = GradientChecker(model, loss, input_grad=True)
     # What a backward forgets to write, or adds to, shows.
-    model.grad_arena.fill(np.nan)
+    for grad in (model.grad_arena, *model.ties.use_grads.values()):
+        grad.fill(np.nan)
     try:
         with checker.recording():
             checker.run(input.copy(), target)
+        return checker.report(input)
     except GradientMismatch as mismatch:
         report: GradientReport = mismatch.report
         return report
-    return checker.report(input)
+    finally:
+        for name, buffer in checker.recorded.buffers_before.items():
+            checker.recorded.buffers[name][...] = buffer

@@ -33,6 +33,8 @@ def draw(kind: str, shape: Shape, dtype: str, generator: np.random.Generator, do
     """An array of one of the KINDS, or of kind "spread": the values of `spread`, shuffled, as many as fit or repeated
     until the array is full. All lie inside the domain.
     """
+    if isinstance(domain, range):
+        return _indices(kind, shape, generator, domain)
     if kind == "spread":
         values = np.resize(generator.permutation(spread(domain)), shape)
     else:
@@ -40,10 +42,21 @@ def draw(kind: str, shape: Shape, dtype: str, generator: np.random.Generator, do
     return moved_into(domain, values.astype(DTYPES[dtype]))
 
 
+def _indices(kind: str, shape: Shape, generator: np.random.Generator, domain: range) -> Array:
+    """int64 indices, most of them with repeats: for "zero" the first alone, for "tied" the first and the last, for
+    "spread" all in turn, for any other kind any.
+    """
+    choices = {"zero": [domain[0]], "tied": [domain[0], domain[-1]], "spread": generator.permutation(domain)}
+    values = np.asarray(choices.get(kind, domain), np.int64)
+    return np.resize(values, shape) if kind == "spread" else generator.choice(values, shape)
+
+
 def spread(domain: Domain = "real") -> Array:
     """Values from one end of the domain to the other, in float64 and in order: HALVES, counted from its end where it
     has one, and where it has two ends also NUM_SPREAD values with equal distances.
     """
+    if isinstance(domain, range):
+        return np.asarray(domain, np.int64)
     low, high = _bounds(domain)
     values = HALVES + next((end for end in (low, high) if math.isfinite(end)), 0)
     if math.isfinite(high - low):
@@ -76,7 +89,7 @@ def moved_into(domain: Domain, values: Array) -> Array:
 
 
 def _bounds(domain: Domain) -> tuple[float, float]:
-    """The ends of a domain."""
+    """The ends of a domain of real numbers."""
     if isinstance(domain, tuple):
         return domain
     return (0.0 if domain == "positive" else -math.inf), math.inf

@@ -165,7 +165,7 @@ class UpdateChecker:
     def _ours_in_float64(self) -> list[Array]:
         """Each tensor after our step, made again in float64."""
         ours = self.optimizer.model
-        model = in_float64(ours, self.start.param)
+        model = in_float64(ours, self.start.param, vars(ours.buffer))
         model.grad_arena[...] = ours.grad_arena
         optimizer = replace(self.optimizer, model=model)
         for member, its_original in zip(optimizer.members, self.optimizer.members, strict=True):

@@ -10,14 +10,13 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.names import named, nearest
-from nn_manual.config.run_config import Layers
 from nn_manual.config.tree import Errors, Node, Place
-from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
+from nn_manual.config.user_layers import LISTS_OF_LAYERS, CannotImport, Importer, is_import_path
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups
-from nn_manual.registry import KINDS
+from nn_manual.registry import KINDS, takes_layers
 
 
 class Builder:
@@ -65,10 +64,13 @@ class Builder:
         one that had an error before, is set to its default, or to 1 where it has none, and such a part is taken out,
         until no more are found.
         """
+        if takes_layers(cls):
+            return self.composite(cls, label, node, path)
         num_errors = len(self.errors.found)
         arguments = self.arguments(cls, label, node, path, **given)
         if not isinstance(node.value, dict):
             return MISSING
+        arguments = {name: value for name, value in arguments.items() if not _has_errors(value)}
         hints = get_type_hints(cls)
         stand_ins = {field.name: _stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
         found = {name for name in node.value if name in stand_ins and name not in arguments}
@@ -90,6 +92,17 @@ class Builder:
                 return thing if len(self.errors.found) == num_errors else MISSING
         return MISSING
 
+    def composite(self, cls: Any, label: str, node: Node, path: str) -> Any:
+        """A class whose arguments are layers; their list where some of them have errors."""
+        layers = self.layers(label, node, path)
+        if layers is MISSING or _has_errors(layers):
+            return layers
+        try:
+            return cls.without_memory(*layers) if cls is Sequential else cls(*layers)
+        except ValueError as error:
+            self.errors.add(node.name_place, str(error))
+            return MISSING
+
     def value(self, hint: Any, name: str, node: Node, path: str) -> Any:
         """What `node` holds, as the type `hint` asks."""
         inner = _without_none(hint)
@@ -97,7 +110,7 @@ class Builder:
             return None
         if get_origin(inner) is partial:
             return self.optimizer(get_args(inner)[0], node, path)
-        if inner == Layers:
+        if inner in LISTS_OF_LAYERS:
             return self.layers(name, node, path)
         if inner in KINDS:
             return self.component(inner, node, path)
@@ -105,6 +118,8 @@ class Builder:
             return self.list_of_components(get_args(inner)[0], name, node, path)
         if is_dataclass(inner) and isinstance(inner, type):
             return self.construct(inner, name, node, path)
+        if isinstance(node.value, list):
+            self.places |= {f"{path}.{index}": item.place for index, item in enumerate(node.value)}
         return read_leaf(hint, name, node, self.folder, self.errors)
 
     def component(self, kind: type, node: Node, path: str, **given: Any) -> Any:
@@ -133,8 +148,6 @@ class Builder:
         if name not in known:
             self.errors.add(place, f"unknown {label} {name!r}{nearest(name, known)}")
             return MISSING
-        if known[name] is Sequential:
-            return self.layers(name, arguments, f"{path}.{name}")
         return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
 
     def user_layer(self, name: str, place: Place, arguments: Node, path: str) -> Any:
@@ -200,6 +213,11 @@ class Builder:
             self.errors.add(node.name_place, f"{label} takes a list of layers, not {describe(node.value)}")
             return MISSING
         return [self.component(Layer, item, f"{path}.{index}") for index, item in enumerate(node.value)]
+
+
+def _has_errors(value: Any) -> bool:
+    """Whether it is a list of layers in which one couldn't be made."""
+    return isinstance(value, list) and any(item is MISSING or _has_errors(item) for item in value)
 
 
 def _nearest_node(node: Node, way: str) -> Node:

@@ -13,14 +13,14 @@ from typing import Any
 import yaml
 
 from nn_manual.config.build import Builder
-from nn_manual.config.overrides import apply_override
-from nn_manual.config.run_config import Layers, RunConfig, inner_layers
+from nn_manual.config.overrides import apply_overrides
+from nn_manual.config.run_config import RunConfig
 from nn_manual.config.sizes import find_misfits
 from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.config.updates import find_update_misfits
 from nn_manual.config.user_layers import Importer, import_path
 from nn_manual.layers import Layer
-from nn_manual.registry import KINDS
+from nn_manual.registry import KINDS, takes_layers
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> RunConfig:
@@ -33,8 +33,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     errors = Errors()
     tree = read_tree(read_file(path), partial(Place, os.fspath(path)), errors)
     if tree is not None:
-        for number, override in enumerate(overrides):
-            apply_override(tree, override, Place(f"override {override!r}", column=number), errors)
+        apply_overrides(tree, overrides, errors)
         folder = Path(os.path.abspath(path)).parent
         importer = Importer(_layer_folder(tree, folder))
         builder = Builder(folder, importer, errors)
@@ -58,7 +57,7 @@ def _layer_folder(tree: Node, folder: Path) -> Path:
 def dump_config(config: RunConfig) -> str:
     """YAML that `load_config` reads as the same run from any folder: every default is written out."""
     entries = {field.name: _plain(getattr(config, field.name)) for field in fields(config) if field.init}
-    return dump_yaml({**entries, "model": _plain_layers(config.model)})
+    return dump_yaml(entries)
 
 
 def dump_yaml(entries: dict[str, Any]) -> str:
@@ -68,19 +67,12 @@ def dump_yaml(entries: dict[str, Any]) -> str:
     )
 
 
-def _plain_layers(layers: Layers) -> list[Any]:
-    """A list of layers is the argument of a Sequential."""
-    inner = map(inner_layers, layers)
-    return [
-        _plain(layer) if its_layers is None else {"Sequential": _plain_layers(its_layers)}
-        for layer, its_layers in zip(layers, inner, strict=True)
-    ]
-
-
 def _plain(thing: Any) -> Any:
     """Components as `Name` or `{Name: arguments}`, paths as text, everything else as it is."""
-    if isinstance(thing, list):
+    if isinstance(thing, list | tuple):
         return [_plain(item) for item in thing]
+    if isinstance(thing, Layer) and takes_layers(type(thing)):
+        return {import_path(type(thing)): _plain(list(thing.children().values()))}
     if isinstance(thing, partial):
         return {thing.func.__name__: thing.keywords}
     if is_dataclass(thing):

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nn_manual.config.leaf import describe
+from nn_manual.config.repeat import expand_repeats
 from nn_manual.config.tree import Errors, Node, Place, read_tree
 
 #: One name of a path. That of a user's own layer, `package.module:Class`, has dots in it; an index ends it on the left.
 NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")
+
+
+def apply_overrides(root: Node, overrides: Sequence[str], errors: Errors) -> None:
+    """Set the values of all overrides, and put copies of the layers in the place of each Repeat. An override that goes
+    through a Repeat changes it before it is copied; all others see the copies.
+    """
+    numbered = [(override, Place(f"override {override!r}", column=n)) for n, override in enumerate(overrides)]
+    of_repeat = [override for override in overrides if "Repeat" in _names(override.partition("=")[0])]
+    for override, place in numbered:
+        if override in of_repeat:
+            apply_override(root, override, place, errors)
+    expand_repeats(root, errors)
+    for override, place in numbered:
+        if override not in of_repeat:
+            apply_override(root, override, place, errors)
+    expand_repeats(root, errors)  # of an override's value
 
 
 def apply_override(root: Node, override: str, place: Place, errors: Errors) -> None:

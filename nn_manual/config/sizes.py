@@ -8,23 +8,31 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
-from nn_manual.config.run_config import RunConfig, inner_layers
+from nn_manual.config.run_config import RunConfig
 from nn_manual.config.tree import Errors, Place
+from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.registry import takes_layers
+from nn_manual.ties import Ties
 
 
 def check_sizes(config: RunConfig, split: Split) -> None:
     """Raises ConfigError where the model and the loss don't fit the loaded data, each misfit at its place."""
     errors = Errors()
     fit = _Fit(config.places, errors, config.batch_size)
-    fit.input(config.model, "model", split.train.input.dtype)
+    fit.input(config.model[0], "model.0", split)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
         for examples in split.train, split.validation:
             if not fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes):
                 break
+    last_batch = len(split.train.input) % config.batch_size
+    if last_batch and not errors.found:  # a layer may need more than one example
+        last = _Fit(config.places, errors, last_batch, ", in the last batch of an epoch")
+        last.model(config.model, "model", (last_batch, *split.train.input.shape[1:]))
     errors.raise_if_any()
 
 
@@ -35,6 +43,7 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
     if "model" not in arguments:
         return
     fit = _Fit(places, errors, arguments.get("batch_size", 1))
+    fit.ties(arguments["model"], arguments.get("tied", []))
     data: Dataset | None = arguments.get("data")
     shape = None
     if data is not None and data.example_shape is not None:
@@ -47,16 +56,26 @@ def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], erro
 class _Fit:
     """Follows a shape through the layers and into the loss."""
 
-    def __init__(self, places: Mapping[str, Place], errors: Errors, batch_size: int) -> None:
-        self.places, self.errors, self.batch_size = places, errors, batch_size
+    def __init__(self, places: Mapping[str, Place], errors: Errors, batch_size: int, when: str = "") -> None:
+        self.places, self.errors, self.batch_size, self.when = places, errors, batch_size, when
 
-    def input(self, layers: Sequence[Any], path: str, dtype: np.dtype[Any]) -> None:
-        """Check that the first layer takes numbers of this dtype."""
-        inner = inner_layers(layers[0])
-        if inner is not None:
-            self.input(inner, f"{path}.0.Sequential", dtype)
-        elif dtype.kind == "i":
-            self.add(f"{path}.0", f"{type(layers[0]).__name__} takes no integers, and the data's input is {dtype}")
+    def input(self, first: Any, path: str, split: Split) -> None:
+        """Check that the first layer takes the data's numbers: indices, or real numbers."""
+        if takes_layers(type(first)):
+            name, inner = next(iter(first.children().items()))
+            self.input(inner, f"{path}.{import_path(type(first))}.{name}", split)
+            return
+        dtype, label = split.train.input.dtype, type(first).__name__
+        if isinstance(first.domain, range) != (dtype.kind == "i"):
+            kind = "integers alone" if isinstance(first.domain, range) else "no integers"
+            self.add(path, f"{label} takes {kind}, and the data's input is {dtype}")
+            return
+        for examples in split.train, split.validation:
+            try:
+                first.check_values(examples.input)
+            except ValueError as error:
+                self.add(path, str(error))
+                return
 
     def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:
         """The shape after the last layer; None stands for one that isn't known.
@@ -69,12 +88,16 @@ class _Fit:
         return shape
 
     def layer(self, layer: Any, path: str, shape: Shape | None) -> Shape | None:
-        """The shape after one layer, or after the list of layers of a Sequential."""
-        inner = inner_layers(layer)
-        if inner is not None:
-            return self.model(inner, f"{path}.Sequential", shape)
+        """The shape after one layer. Those in a Sequential or a Residual are followed one by one."""
+        if isinstance(layer, list):  # of layers, some of which have errors of their own
+            return self.model(layer, f"{path}.Sequential", shape)
         if not isinstance(layer, Layer):
             return None
+        if takes_layers(type(layer)):
+            num_errors = len(self.errors.found)
+            after = self.model(list(layer.children().values()), f"{path}.{import_path(type(layer))}", shape)
+            if len(self.errors.found) > num_errors or isinstance(layer, Sequential):
+                return after
         if shape is not None:
             try:
                 output_shape: Any = layer.output_shape(shape)
@@ -91,6 +114,18 @@ class _Fit:
         if in_features is None:
             return None
         return layer.output_shape((self.batch_size, in_features) if shape is None else (*shape[:-1], in_features))
+
+    def ties(self, layers: Sequence[Any], pairs: Sequence[Any]) -> None:
+        """Check that each pair of tied names is one of parameters of one shape."""
+        if not pairs or not all(isinstance(layer, Layer) for layer in layers):
+            return
+        shapes = Sequential.without_memory(*layers).parameter_shapes()
+        for number in range(len(pairs)):
+            try:
+                Ties(shapes, pairs[: number + 1])
+            except ValueError as error:
+                self.add(f"tied.{number}", str(error))
+                return
 
     def loss(
         self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None
@@ -113,4 +148,4 @@ class _Fit:
 
     def add(self, path: str, message: str) -> None:
         """Record an error about what stands at `path`."""
-        self.errors.add(self.places.get(path, Place(path)), message)
+        self.errors.add(self.places.get(path, Place(path)), message + self.when)

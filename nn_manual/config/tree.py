@@ -56,8 +56,9 @@ class Errors:
         self.found: list[tuple[Place, str]] = []
 
     def add(self, place: Place, message: str) -> None:
-        """Record one error."""
-        self.found.append((place, message))
+        """Record one error, once."""
+        if (place, message) not in self.found:
+            self.found.append((place, message))
 
     def raise_if_any(self) -> None:
         """Raise ConfigError, one line an error: the file's from top to bottom, then the overrides' in their order."""

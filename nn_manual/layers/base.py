@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, carve, size_of
+from nn_manual.streams import RowGenerator
 
 #: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, the bounds
-#: themselves left out. A bound may be infinite.
-Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float]
+#: themselves left out, of which each may be infinite; or the integers of a range.
+Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float] | range
 
 
 class Layer(ABC):
@@ -28,7 +31,9 @@ class Layer(ABC):
 
     A layer that does not take every real number, or overflows for large ones, states its `domain`: a logarithm's is
     "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It changes
-    nothing else: in a training step every input counts. A domain of any other form raises ValueError.
+    nothing else: in a training step every input counts. A domain of any other form raises ValueError. A layer that
+    looks something up takes int64 indices, its domain is a range, and its `backward` returns None: an index has no
+    gradient.
 
     A layer that torch.nn has under another name says that name in `torch_class`; None says that torch.nn has none.
     Where torch.nn's class of that name isn't what the layer computes, its own `reference(input, **parameters)`, its
@@ -36,6 +41,17 @@ class Layer(ABC):
 
     `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
     Sequential that the layer is in; `bind` makes the views.
+
+    `buffer` holds what the layer keeps from step to step beside its parameters, a running mean, say: arrays by
+    `buffer_shapes()` and int64 counts by `counter_names()`. `forward` and `backward` must not write to them. They move
+    in `update_buffers(saved)`, once after each training step. `infer` is what evaluation and prediction run.
+
+    `noise` holds the random numbers of a step: arrays by `noise_shapes(input_shape)`, which `draw_noise` fills before
+    forward. Forward itself draws nothing: run again, it computes the same.
+
+    A composite, a layer that is made of other layers, has them in fields of type Layer and list[Layer]. Its `forward`
+    and `backward` run theirs, each once. It has no parameters but theirs, and says in `reference(input, *children)`
+    how torch's versions of them are put together: each child is a function there, in the order of `children()`.
     """
 
     domain: Domain = "real"
@@ -43,15 +59,17 @@ class Layer(ABC):
 
     param: SimpleNamespace
     grad: SimpleNamespace
+    buffer: SimpleNamespace
+    noise: SimpleNamespace
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         match cls.domain:
-            case "real" | "positive" | "nonzero":
+            case "real" | "positive" | "nonzero" | range():
                 return
             case tuple((int() | float() as low, int() | float() as high)) if low < high:
                 return
-        known = '"real", "positive", "nonzero" or a pair (low, high) with low < high'
+        known = '"real", "positive", "nonzero", a range or a pair (low, high) with low < high'
         raise ValueError(f"{cls.__name__}.domain is {known}, not {cls.domain!r}")
 
     @abstractmethod
@@ -71,12 +89,88 @@ class Layer(ABC):
         """
         self.backward(saved, grad_output)
 
-    def parameter_shapes(self) -> dict[str, Shape]:
-        """Name and shape of each parameter, in torch's order."""
+    def infer(self, input: Array) -> Array:
+        """What evaluation and prediction run: forward's output, unless the layer behaves otherwise in training."""
+        return self.forward(input)[0]
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:  # noqa: ARG002 - most layers have none
+        """Name and shape of each array of random numbers that a forward on this shape of input takes; not those of the
+        children.
+        """
         return {}
 
-    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: B027 - most layers have none to fill
-        """Fill `self.param` from torch's default distribution for this layer."""
+    def draw_noise(self, generator: RowGenerator) -> None:
+        """Fill the arrays of `self.noise`. Only a layer that has some needs this."""
+        raise NotImplementedError(f"{type(self).__name__} has noise_shapes: it must define draw_noise(generator)")
+
+    def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """The shape of each child's input, by the child's name; the layer's own, unless it says otherwise. A composite
+        needs it only where a child, or a child of a child, has noise.
+        """
+        return dict.fromkeys(self.children(), input_shape)
+
+    def check_values(self, input: Array) -> None:  # noqa: B027 - most layers take any number
+        """Raise ValueError for values that the layer can't take. It stands apart from the formulas: a data set is
+        checked once, not at every step.
+        """
+
+    def update_buffers(self, saved: Any) -> None:  # noqa: ARG002 - most layers have none
+        """Move the buffers after a training step whose forward saved `saved`."""
+        if self.buffer_shapes() or self.counter_names():
+            name = type(self).__name__
+            raise TypeError(f"{name} has buffers, its own or its layers': it must define update_buffers(saved)")
+
+    def children(self) -> dict[str, Layer]:
+        """The layers that this one is made of, by torch's names: a field that holds a layer gives it the field's name,
+        one that holds several gives "name.0", "name.1", ... Most layers have none.
+        """
+        children: dict[str, Layer] = {}
+        own: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
+        for field in own:
+            value = getattr(self, field.name)
+            if isinstance(value, Layer):
+                children[field.name] = value
+            elif isinstance(value, list | tuple):
+                named = {f"{field.name}.{i}": item for i, item in enumerate(value) if isinstance(item, Layer)}
+                children.update(named)
+        return children
+
+    def descendants(self) -> Iterator[tuple[str, Layer]]:
+        """The children, and their children, each followed by its own: "0", "0.weight_norm", "1", ..."""
+        for name, child in self.children().items():
+            yield name, child
+            for inner_name, inner in child.descendants():
+                yield f"{name}.{inner_name}", inner
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """Name and shape of each parameter, in torch's order: those of the children, with the child's name before."""
+        return {
+            f"{name}.{parameter}": shape
+            for name, child in self.children().items()
+            for parameter, shape in child.parameter_shapes().items()
+        }
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        """Name and shape of each buffer in the model's dtype, in torch's order; of a composite, the children's."""
+        return {
+            f"{name}.{buffer}": shape
+            for name, child in self.children().items()
+            for buffer, shape in child.buffer_shapes().items()
+        }
+
+    def counter_names(self) -> tuple[str, ...]:
+        """The names of the buffers that are counts, each an int64 scalar; of a composite, the children's."""
+        return tuple(f"{name}.{own}" for name, child in self.children().items() for own in child.counter_names())
+
+    def reset_buffers(self) -> None:
+        """Fill `self.buffer`, which is zero, with what it starts from; of a composite, the children's."""
+        for child in self.children().values():
+            child.reset_buffers()
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """Fill `self.param` from torch's default distribution for this layer; of a composite, the children's."""
+        for child in self.children().values():
+            child.reset_parameters(generator)
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape that `forward` makes of `input_shape`. Raises ValueError, stating both sizes, where the
@@ -100,9 +194,21 @@ class Layer(ABC):
         """
         return [(cls(), (4, 3)), (cls(), (3, 3))]
 
+    def longest_sum(self, input_shape: Shape) -> int | None:  # noqa: ARG002 - few layers know
+        """The number of terms in the longest sum of forward or backward. It can only make the check stricter: the check
+        takes the longest dimension for it where that is less, or where this is None.
+        """
+        return None
+
+    def num_products(self, input_shape: Shape) -> int:
+        """About how many multiplications forward takes: each parameter's, once for each example."""
+        return size_of(input_shape[:-1]) * self.num_parameters
+
     @property
     def num_parameters(self) -> int:
         """Number of scalars in all parameters together. Raises TypeError for shapes that are none, as (3) for (3,)."""
+        if children := self.children():
+            return sum(child.num_parameters for child in children.values())
         shapes = self.parameter_shapes()
         try:
             return sum(size_of(shape) for shape in shapes.values())
@@ -114,5 +220,27 @@ class Layer(ABC):
 
     def bind(self, param: Array, grad: Array) -> None:
         """Carve `self.param` and `self.grad` out of two flat vectors of `num_parameters` elements."""
-        self.param = carve(param, self.parameter_shapes())
-        self.grad = carve(grad, self.parameter_shapes())
+        shapes = self.parameter_shapes()
+        self.take_views(vars(carve(param, shapes)), vars(carve(grad, shapes)))
+
+    def bind_buffers(self, buffer: Array, counters: Array) -> None:
+        """Carve `self.buffer` out of a flat vector of the model's dtype and one of int64, and the children's."""
+        counts = dict.fromkeys(self.counter_names(), ())
+        self.take_buffers(vars(carve(buffer, self.buffer_shapes())) | vars(carve(counters, counts)))
+
+    def take_buffers(self, views: Mapping[str, Array]) -> None:
+        """Take a view for each buffer, and give the children theirs."""
+        self.buffer = SimpleNamespace(**views)
+        for name, child in self.children().items():
+            own = (*child.buffer_shapes(), *child.counter_names())
+            child.take_buffers({buffer: views[f"{name}.{buffer}"] for buffer in own})
+
+    def take_views(self, param: Mapping[str, Array], grad: Mapping[str, Array]) -> None:
+        """Take one view for each of `parameter_shapes()`, and give the children theirs."""
+        self.param, self.grad = SimpleNamespace(**param), SimpleNamespace(**grad)
+        for name, child in self.children().items():
+            names = {parameter: f"{name}.{parameter}" for parameter in child.parameter_shapes()}
+            child.take_views(
+                {parameter: param[inside] for parameter, inside in names.items()},
+                {parameter: grad[inside] for parameter, inside in names.items()},
+            )

@@ -157,7 +157,8 @@ def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, 
     shapes = checker.model.parameter_shapes()
     for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
         tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
-    return tensors | _grad_outputs(checker)
+    buffers = {f"{PARAMETER} {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
+    return tensors | buffers | _grad_outputs(checker)
 
 
 def _grad_outputs(checker: GradientChecker) -> dict[str, Array]:
@@ -225,14 +226,14 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
     optimizer.num_steps = step - 1
     try:
         for name, vector in optimizer.vectors.items():
-            model.load_state_dict(_named(tensors, f"{name} "))  # which checks names, shapes and dtypes
+            # load_state_dict checks names, shapes and dtypes. An optimizer keeps nothing about buffers.
+            model.load_state_dict(_named(tensors, f"{name} ") | vars(model.buffer))
             vector[...] = model.param_arena
         model.load_state_dict(_named(tensors, f"{PARAMETER} "))
         missing = {INPUT, TARGET} - tensors.keys()
         if missing:
             raise ValueError(f"there is no {' and no '.join(sorted(missing))}")
-        if tensors[INPUT].dtype != model.dtype:
-            raise TypeError(f"the model is {model.dtype}, the input {tensors[INPUT].dtype}")
+        model.check_dtype(tensors[INPUT])
         prediction_shape = model.output_shape(tensors[INPUT].shape)
         config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:

@@ -58,7 +58,7 @@ def _check_memory(config: RunConfig) -> None:
     """Raise ConfigError, naming the largest layer, for a model whose parameters and gradients exceed the machine's
     memory. Left to the system, such a model may be granted, and the process killed when it fills what it was given.
     """
-    layers = config.named_layers()
+    layers = {path: layer for path, layer in config.named_layers().items() if not layer.children()}
     needed = 2 * sum(layer.num_parameters for layer in layers.values()) * DTYPES[config.dtype].itemsize
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > memory:
@@ -206,7 +206,7 @@ def _epochs(
 
 def _finish(directory: Path, trainer: Trainer, tally: GradientTally, last: dict[str, Any]) -> dict[str, Any]:
     """Write the weights, the summary and the figure."""
-    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, trainer.model.state_dict())
+    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, trainer.model.state_dict(aliases=False))
     checker = trainer.checker if tally.num_steps else None
     summary = {
         **last,

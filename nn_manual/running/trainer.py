@@ -13,6 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, placeholder, size_of
 from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
@@ -103,8 +104,10 @@ class Trainer:
 
     def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
         """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
-        batch's among them, of which it isn't known yet whether the loss takes them.
+        batch's among them, of which it isn't known yet whether the model and the loss take them.
         """
+        if unchecked is not None:
+            self.model.check_values(unchecked[0])
         prediction, saved = self.model.forward(input)
         if unchecked is not None:
             self._check_targets(*unchecked, input, prediction)
@@ -113,6 +116,7 @@ class Trainer:
         if self.clip_grad_norm is not None:
             clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
         self.optimizer.step()
+        self.model.update_buffers(saved)
         return float(value)
 
     def train_step(self, input: Array, target: Array) -> Step:
@@ -124,6 +128,7 @@ class Trainer:
         if self.lr_step == "step":
             self._set_lrs(self.num_steps, checker)
         self.num_steps += 1
+        self.model.num_steps = self.num_steps
         try:
             with checker.recording() if checker else nullcontext():
                 value = self.step(input, target, unchecked)
@@ -175,6 +180,7 @@ class Trainer:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy."""
         losses, num_right, num_counted = [], 0, 0
         classification = examples.target.dtype.kind == "i"
+        self.model.check_values(examples.input)
         slice_size = self._evaluation_size(examples.input.shape[1:])
         for start in range(0, len(examples.input), slice_size):
             input, target = (array[start : start + slice_size] for array in examples)
@@ -213,7 +219,8 @@ class Trainer:
 
     def _evaluation_size(self, example_shape: Shape) -> int:
         """How many examples an evaluation takes at a time."""
-        num_elements = _num_activations(self.model, (1, *example_shape))
+        # Of two examples: of one alone, batch normalization says that a training step can't take it.
+        num_elements = _num_activations(self.model, (2, *example_shape)) // 2
         return max(1, EVALUATION_BYTES // (self.model.dtype.itemsize * max(1, num_elements)))
 
     def _check_finite(self, name: str, value: float) -> None:
@@ -221,10 +228,11 @@ class Trainer:
             raise NotFiniteError(f"{name} is {value} at step {self.num_steps}")
 
 
-def _num_activations(model: Sequential, input_shape: Shape) -> int:
-    """The number of elements in the outputs of all layers, by the shapes that they state."""
-    num_elements = 0
-    for _, layer in model.named_layers():
-        input_shape = layer.output_shape(input_shape)
-        num_elements += size_of(input_shape)
-    return num_elements
+def _num_activations(layer: Layer, input_shape: Shape) -> int:
+    """The number of elements in the output of a layer; of a composite, in those of all that it is made of, by the
+    shapes that they state.
+    """
+    children = layer.children()
+    if not children:
+        return size_of(layer.output_shape(input_shape))
+    return sum(_num_activations(children[name], shape) for name, shape in layer.input_shapes(input_shape).items())

@@ -12,6 +12,7 @@ from nn_manual.data import Arrays, Digits
 from nn_manual.initializers import KaimingNormal
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss
+from nn_manual.model import Sequential
 from nn_manual.optim import SGD, StepLR
 
 from .conftest import VALID, ErrorsOf, valid_but
@@ -53,8 +54,8 @@ def test_optional_parts(tmp_path: Path) -> None:
     assert isinstance(config.clip_grad_norm, float)
     assert config.early_stopping == EarlyStopping(patience=4, min_delta=0.001)
     inner = config.model[1]
-    assert isinstance(inner, list)
-    assert [type(layer) for layer in inner] == [ReLU, Tanh]
+    assert isinstance(inner, Sequential)
+    assert [type(layer) for layer in inner.layers] == [ReLU, Tanh]
     assert {path: type(layer) for path, layer in config.named_layers().items()} == {
         "model.0": Linear, "model.1.Sequential.0": ReLU, "model.1.Sequential.1": Tanh, "model.2": Linear
     }  # fmt: skip - one table

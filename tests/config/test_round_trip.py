@@ -36,10 +36,11 @@ model:
 - Linear: {in_features: 64, out_features: 32, bias: true}
 - Sequential: [ReLU, Tanh]
 - Linear: {in_features: 32, out_features: 10, bias: true}
+tied: []
 layer_folder: null
 initializer: null
 loss:
-  CrossEntropyLoss: {reduction: mean, label_smoothing: 0.0}
+  CrossEntropyLoss: {reduction: mean, label_smoothing: 0.0, weight: null, ignore_index: -100}
 optimizer:
   SGD:
     lr: 0.1

@@ -11,6 +11,7 @@ from nets import batch, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, Sequential
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import StepCheck
 from nn_manual.run_directory.ledger import LARGEST, SMALLEST, errors_of, record_of
 
@@ -18,7 +19,7 @@ from nn_manual.run_directory.ledger import LARGEST, SMALLEST, errors_of, record_
 def plan_of(dtype: str = "float32") -> Plan:
     """Of four tensors."""
     model = Sequential(Linear(2, 2, bias=False), dtype=dtype)
-    plan = Plan(model, CrossEntropyLoss(), (4, 2), input_grad=False)
+    plan = Plan(model, Recording(model, CrossEntropyLoss()), input_grad=False)
     assert [quantity.name for quantity in plan.quantities] == [
         "0.output", "loss", "loss.grad_prediction", "0.grad_weight"
     ]  # fmt: skip
@@ -65,7 +66,8 @@ def test_a_name_that_json_and_the_template_would_read_otherwise() -> None:
         def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
             return {'100% "weight"': (2, 2)}
 
-    plan = Plan(Sequential(Odd(2, 2)), CrossEntropyLoss(), (4, 2), input_grad=False)
+    model = Sequential(Odd(2, 2))
+    plan = Plan(model, Recording(model, CrossEntropyLoss()), input_grad=False)
     check = StepCheck(plan, np.zeros(4), np.ones(4), frozenset())
     assert list(json.loads(errors_of(check)))[-1] == '0.grad_100% "weight"'
 

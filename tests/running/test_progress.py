@@ -11,6 +11,7 @@ import pytest
 
 from nn_manual import Linear, MSELoss, Sequential
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import StepCheck
 from nn_manual.running.progress import GradientTally, describe, epoch_label, epoch_line, with_bar
 from nn_manual.running.trainer import Step
@@ -18,7 +19,8 @@ from nn_manual.running.trainer import Step
 
 def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:
     """A step with 15 tensors, the worst of which has this part of its tolerance."""
-    plan = Plan(Sequential(*(Linear(2, 2) for _ in range(3))), MSELoss(), (4, 2), input_grad=True)
+    model = Sequential(*(Linear(2, 2) for _ in range(3)))
+    plan = Plan(model, Recording(model, MSELoss()), input_grad=True)
     tolerances = plan.tolerances
     absolute = np.full(len(tolerances), 1e-9)
     absolute[3] = severity * tolerances[3]

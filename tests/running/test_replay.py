@@ -364,7 +364,7 @@ def replace(old: str, new: str) -> Callable[[Path], None]:
         ("bundle.yaml", replace("lrs:", "rates:"), DataError, "whole description of a bundle: lrs: Field required"),
         ("bundle.yaml", replace("lrs: [", "lrs: [1.0, "), DataError, "has 2 lrs, config.yaml asks for 1"),
         ("bundle.yaml", replace("float32: ", "float16: "), DataError, "bundle.yaml: has no tolerance for float32"),
-        ("config.yaml", replace("dtype: float32", "dtype: float64"), DataError, "is float64, the input float32"),
+        ("config.yaml", replace("dtype: float32", "dtype: float64"), DataError, "is float64, its input float32"),
         ("config.yaml", replace("out_features: 8", "out_features: 9"), ConfigError, "in_features=8"),
         ("config.yaml", replace("s: 8", "s: 9"), DataError, "tensors.safetensors: doesn't fit config.yaml: parameter"),
         ("config.yaml", replace("seed: 0", "seed: -1"), ConfigError, "config.yaml:1:1: seed must be at least 0"),
@@ -410,7 +410,7 @@ def test_tensors_of_a_bundle_that_fit_no_step(bundle: Path, tmp_path: Path) -> N
         return str(caught.value).partition("config.yaml: ")[2]
 
     input, target = tensors["input"], tensors["target"]
-    assert with_other("input", input.astype(np.float64)) == "the model is float32, the input float64"
+    assert with_other("input", input.astype(np.float64)) == "the model is float32, its input float64"
     assert with_other("input", input[:3]) == (
         "CrossEntropyLoss takes a prediction (batch, classes) and a target (batch,), not (3, 2) and (16,)"
     )

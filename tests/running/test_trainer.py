@@ -185,13 +185,13 @@ class TestSabotage:
 def record_sizes(trainer: Trainer) -> list[int]:
     """How many examples each later call of the model gets."""
     sizes: list[int] = []
-    forward = type(trainer.model).forward
+    infer = type(trainer.model).infer
 
     def recording(input: Array) -> Any:
         sizes.append(len(input))
-        return forward(trainer.model, input)
+        return infer(trainer.model, input)
 
-    trainer.model.forward = recording  # type: ignore[method-assign]  # stands in for it on this model alone
+    trainer.model.infer = recording  # type: ignore[method-assign]  # stands in for it on this model alone
     return sizes
 
 

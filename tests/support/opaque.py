@@ -8,6 +8,7 @@ opaque one; so whoever runs a formula makes everything opaque that the formula g
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -92,11 +93,16 @@ def run_layer(layer: Layer, input_shape: Shape, dtype: str, *, looking: bool) ->
     model = Sequential(layer, dtype=dtype)
     param, grad = model.param_arena, model.grad_arena
     if not looking:
-        param, grad, input, grad_output = map(opaque, (param, grad, input, grad_output))
+        param, grad, grad_output = map(opaque, (param, grad, grad_output))
+        input = opaque(input) if input.dtype.kind == "f" else input  # indices are looked up, and nothing else
         model.bind(param, grad)
+    model.forward(draw("random", input_shape, dtype, generator, layer.domain))  # which binds the noise
+    for name, array in vars(getattr(layer, "noise", SimpleNamespace())).items():
+        setattr(layer.noise, name, array if looking else opaque(array))
     output, saved = layer.forward(input)
     layer.backward_parameters(saved, grad_output)
-    return [output, layer.backward(saved, grad_output), grad]
+    grad_input = layer.backward(saved, grad_output)
+    return [array for array in (output, grad_input, grad) if array is not None]
 
 
 def run_loss(loss: Loss, shape: Shape, dtype: str, *, looking: bool) -> list[Array]:

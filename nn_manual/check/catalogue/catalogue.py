@@ -27,7 +27,7 @@ from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
-from nn_manual.registry import components, examples
+from nn_manual.registry import components, examples, takes_layers
 
 #: Characters of a component with its settings, for which a row of 80 columns has room.
 WIDEST = 38
@@ -108,7 +108,8 @@ def catalogue(seed: int = 0) -> CatalogueReport:
     entries = []
     for dtype in DTYPES:
         for layer, shape in examples(components(Layer)):
-            entries.append(entry(label(layer), dtype, layer_cases(layer, shape, dtype, seed)))
+            name = textwrap.shorten(label(layer), WIDEST, placeholder=" ...)")
+            entries.append(entry(name, dtype, layer_cases(layer, shape, dtype, seed)))
         for loss in examples(components(Loss)):
             entries.append(entry(_shortened(label(loss)), dtype, loss_cases(loss, dtype, seed)))
         for optimizer_class in components(Optimizer).values():
@@ -151,6 +152,7 @@ def layer_cases(
         for upstream in upstreams:
             if upstream == "scattered" and len(input) > input_shape[0]:
                 continue
+            model.num_steps += 1  # random layers draw anew: a mask kept from the last case would pass
             model.reset_parameters(generator)  # or parameters kept from the last case would pass
             move_constants(model, generator)
             grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
@@ -262,6 +264,8 @@ def label(component: Any) -> str:
     """The component as one would write it: required fields, and the others where they are not the default."""
     if not is_dataclass(component):  # a Sequential
         return repr(component)
+    if isinstance(component, Layer) and takes_layers(type(component)):
+        return f"{type(component).__name__}({', '.join(map(label, component.children().values()))})"
     arguments = []
     for item in fields(component):
         value = getattr(component, item.name)

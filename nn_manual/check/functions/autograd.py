@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
+from nn_manual.model import Sequential
 
 
 def as_autograd_function(layer: Layer) -> torch.nn.Module:
@@ -23,33 +24,57 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
     and torch.load(..., weights_only=False) reads, is a module of its own: with its own layer, `module.layer`, and its
     own memory. load_state_dict copies the values into the memory that is there, except with `assign=True`.
 
-    Raises ValueError for a layer whose parameters have no memory yet: the Sequential that it is in gives it to them.
-    The module raises RuntimeError if its parameters were moved to other memory: by `.to(...)`, or by load_state_dict
-    with `assign=True`.
+    Buffers are the module's, too, and move at each forward in training, for which a Sequential's random layers draw
+    anew. After module.eval(), the module runs `infer`.
+
+    Raises ValueError for a layer that has no memory yet for its parameters, buffers or random numbers: the Sequential
+    that it is in gives it to them. The module raises RuntimeError if its parameters were moved to other memory: by
+    `.to(...)`, or by load_state_dict with `assign=True`; and in evaluation for a gradient of what differs from
+    training: by hand, none was derived.
     """
-    if layer.num_parameters and not hasattr(layer, "param"):
-        name = type(layer).__name__
-        raise ValueError(f"{name} has no memory for its parameters: pass Sequential(...) with the {name} in it")
-    return _Module(layer)
+    own = [inner for inner in (layer, *(inner for _, inner in layer.descendants())) if not inner.children()]
+    has_noise = any(type(inner).noise_shapes is not Layer.noise_shapes for inner in own)
+    has_buffers = any(inner.buffer_shapes() or inner.counter_names() for inner in own)
+    needs = {"param": layer.num_parameters > 0, "buffer": has_buffers, "num_steps": has_noise}
+    if any(needed and not hasattr(layer, name) for name, needed in needs.items()):
+        name, what = type(layer).__name__, "random numbers" if has_noise else "buffers" if has_buffers else "parameters"
+        raise ValueError(f"{name} has no memory for its {what}: pass Sequential(...) with the {name} in it")
+    return _Module(layer, evaluates=any(type(inner).infer is not Layer.infer for inner in own))
 
 
 class _Module(torch.nn.Module):
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: Layer, *, evaluates: bool) -> None:
         super().__init__()
         self.layer = layer
+        #: Whether evaluation computes something else than training.
+        self.evaluates = evaluates
         for name, view in _parameters(layer).items():
-            *path, last = name.split(".")
-            module: torch.nn.Module = self
-            for part in path:
-                if part not in dict(module.named_children()):
-                    module.add_module(part, torch.nn.Module())
-                module = module.get_submodule(part)
+            module, last = self._owner(name)
             module.register_parameter(last, torch.nn.Parameter(torch.from_numpy(view)))
+        for name, view in _buffers(layer).items():
+            module, last = self._owner(name)
+            module.register_buffer(last, torch.from_numpy(view))
+
+    def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
+        """The submodule that a dotted name leads to, made where there is none, and the last part of the name."""
+        *path, last = name.split(".")
+        module: torch.nn.Module = self
+        for part in path:
+            if part not in dict(module.named_children()):
+                module.add_module(part, torch.nn.Module())
+            module = module.get_submodule(part)
+        return module, last
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         for name in self._names_elsewhere():
             raise RuntimeError(f"parameter {name} no longer shares the memory of {type(self.layer).__name__}'s")
-        output: torch.Tensor = _Function.apply(self.layer, input, *self.parameters())  # type: ignore[no-untyped-call] # torch has none
+        if self.evaluates and not self.training:
+            if torch.is_grad_enabled() and any(t.requires_grad for t in (input, *self.parameters())):
+                raise RuntimeError("evaluation differs from training here, and has no gradient: use torch.no_grad()")
+            return torch.from_numpy(np.array(self.layer.infer(input.detach().numpy())))
+        if self.training and isinstance(self.layer, Sequential):
+            self.layer.num_steps += 1
+        output: torch.Tensor = _Function.apply(self.layer, self.training, input, *self.parameters())  # type: ignore[no-untyped-call] # torch has none
         return output
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -60,24 +85,33 @@ class _Module(torch.nn.Module):
 
     def _names_elsewhere(self) -> Iterator[str]:
         """The names of the parameters that don't lie in the layer's memory."""
-        views = _parameters(self.layer)
-        return (name for name, own in self.named_parameters() if own.data_ptr() != views[name].ctypes.data)
+        views = _parameters(self.layer) | _buffers(self.layer)
+        own = (*self.named_parameters(), *self.named_buffers())
+        return (name for name, tensor in own if tensor.data_ptr() != views[name].ctypes.data)
 
     def _share_memory(self) -> None:
         """Give the layer new memory, with the parameters' values, and let the parameters share it."""
-        (dtype,) = {view.dtype for view in _parameters(self.layer).values()}
+        views = _parameters(self.layer) | _buffers(self.layer)
+        (dtype,) = {view.dtype for view in views.values() if view.dtype.kind == "f"}
         self.layer.bind(np.zeros(self.layer.num_parameters, dtype), np.zeros(self.layer.num_parameters, dtype))
-        for name, parameter in self.named_parameters():
-            shared = torch.from_numpy(_parameters(self.layer)[name])
-            parameter.data = shared.copy_(parameter.detach())
+        counts = {name: np.zeros((), np.int64) for name in self.layer.counter_names()}
+        sizes = self.layer.buffer_shapes()
+        self.layer.take_buffers({name: np.zeros(shape, dtype) for name, shape in sizes.items()} | counts)
+        views = _parameters(self.layer) | _buffers(self.layer)
+        for name, tensor in (*self.named_parameters(), *self.named_buffers()):
+            tensor.data = torch.from_numpy(views[name]).copy_(tensor.detach())
 
 
 class _Function(torch.autograd.Function):
     """Arrays are copied on their way out: torch keeps and accumulates what our layer may overwrite or still need."""
 
     @staticmethod
-    def forward(context: Any, layer: Layer, input: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+    def forward(
+        context: Any, layer: Layer, moves_buffers: bool, input: torch.Tensor, *parameters: torch.Tensor
+    ) -> torch.Tensor:
         output, context.saved = layer.forward(input.detach().numpy())
+        if moves_buffers:
+            layer.update_buffers(context.saved)
         context.layer = layer
         context.save_for_backward(input, *parameters)  # what `saved` and backward read must not change in between
         return torch.from_numpy(np.array(output))
@@ -88,13 +122,17 @@ class _Function(torch.autograd.Function):
         _ = context.saved_tensors  # raises if one of them was changed in place
         layer: Layer = context.layer
         grad_input = None
-        if context.needs_input_grad[1]:
+        if context.needs_input_grad[2]:
             grad_input = torch.from_numpy(np.array(layer.backward(context.saved, grad_output.numpy())))
         else:
             layer.backward_parameters(context.saved, grad_output.numpy())
         grads = vars(layer.grad).values() if layer.num_parameters else ()
-        return None, grad_input, *(torch.from_numpy(grad.copy()) for grad in grads)
+        return None, None, grad_input, *(torch.from_numpy(grad.copy()) for grad in grads)
 
 
 def _parameters(layer: Layer) -> dict[str, Array]:
     return vars(layer.param) if layer.num_parameters else {}
+
+
+def _buffers(layer: Layer) -> dict[str, Array]:
+    return vars(layer.buffer) if hasattr(layer, "buffer") else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from nn_manual.arrays import Shape, size_of
 from nn_manual.check import tolerances
 from nn_manual.check.comparison import CannotCompare, Quantity
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Misfit, Source, counterpart_of
-from nn_manual.layers.base import Layer
-from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
@@ -22,9 +23,10 @@ PACKAGE = __name__.partition(".")[0]
 class Plan:
     """The quantities of one checked step, in the order in which a mistake would spread.
 
-    That order is: the outputs of the layers, first to last; the loss; grad_prediction; from the last layer to the first
-    its parameters' gradients and its grad_input; the clipped gradient; the optimizer's state vectors; the updated
-    parameters. The first that fails was computed from values that passed, so its layer is the wrong one.
+    That order is: the outputs of the layers, first to last, a composite's after its children's; the loss;
+    grad_prediction; from the last layer to the first its parameters' gradients and its grad_input; the clipped
+    gradient; the optimizer's state vectors; the updated parameters. The first that fails was computed from values that
+    passed, so its layer is the wrong one.
 
     `input_grad` says whether the gradients of the model's own input, and of the target where the loss has one, are
     asked for. If not, the gradient travels back to the first layer that has parameters and stops there. `clip` says
@@ -34,38 +36,46 @@ class Plan:
     def __init__(
         self,
         model: Sequential,
-        loss: Loss,
-        input_shape: Shape,
+        recorded: Recording,
         *,
         input_grad: bool,
         clip: bool = False,
         optimizer: Optimizer | None = None,
     ) -> None:
-        self.names, self.layers = _unzip(model)
+        """`recorded` is a step on inputs of the shape that the plan is for. It gives the shapes, and the order in which
+        the children of a composite ran.
+        """
+        loss, calls = recorded.loss.loss, {calls.item.name: calls for calls in recorded.layers}
         self.dtype = model.dtype
-        #: About how many multiplications forward takes: each parameter's, once for each example.
-        self.num_products = size_of(input_shape[:-1]) * model.num_parameters
+        self.chain = in_order(recorded.chain, {name: calls[name].place for name in calls})
+        #: Every layer, a composite after its children.
+        self.items = list(walk(self.chain))
+        #: The shapes of each layer's input and output, by its name.
+        self.shapes = {name: (_shape(calls[name].input), _shape(calls[name].output)) for name in calls}
+        #: The layers whose input is indices, which have no gradient.
+        self.integer_inputs = {
+            name for name in calls if np.issubdtype(getattr(calls[name].input, "dtype", np.float64), np.integer)
+        }
+        #: About how many multiplications forward takes.
+        self.num_products = sum(item.layer.num_products(self.shapes[item.name][0]) for item in self.chain)
         self.input_grad, self.target_grad = input_grad, input_grad and hasattr(loss, "backward_target")
-        with_parameters = [i for i, layer in enumerate(self.layers) if layer.num_parameters]
-        #: The first layer whose backward runs.
-        self.first = 0 if input_grad else min(with_parameters, default=len(self.layers))
-        #: The first layer whose grad_input is computed.
+        with_parameters = [i for i, item in enumerate(self.chain) if item.layer.num_parameters]
+        #: The first layer of the chain whose backward runs.
+        self.first = 0 if input_grad else min(with_parameters, default=len(self.chain))
+        #: The first layer of the chain whose grad_input is computed.
         self.first_grad_input = 0 if input_grad else self.first + 1
-        #: The names of each layer's parameters in the model.
-        self.parameters = [
-            [f"{name}.{parameter}" for parameter in layer.parameter_shapes()]
-            for name, layer in zip(self.names, self.layers, strict=True)
-        ]
-        self.labels = [label_of(name, layer) for name, layer in zip(self.names, self.layers, strict=True)]
-        #: What each layer is compared with.
-        self.counterparts = list(map(_counterpart_of, self.layers, self.labels))
-        self._tolerances = self._tolerance_of_each_layer(model, input_shape)
-        widest = max(self._tolerances, default=tolerances.sum_of_products(model.dtype, 1))
-        self.forward = [self._output_of(i) for i in range(len(self.layers))]
-        self.forward.append(Quantity("loss", "loss", widest))
+        #: What each layer is compared with, by its name.
+        self.counterparts = {item.name: _counterpart_of(item) for item in self.items}
+        self._tolerances = {item.name: self._tolerance_of(item) for item in self.items}
+        widest = max(self._tolerances.values())
+        self.forward = [*self._forward_of(self.chain), Quantity("loss", "loss", widest)]
         loss_grads = ["grad_prediction", *(["grad_target"] if self.target_grad else [])]
         self.backward = [Quantity(f"loss.{name}", "loss", widest) for name in loss_grads]
-        self.backward += chain.from_iterable(self._backward_of(i) for i in reversed(range(len(self.layers))))
+        self.backward += self._backward_of(self.chain[self.first :], self.first_grad_input - self.first)
+        #: The names of the uses of each shared parameter, by that of its gradient. Clipping would change this: then the
+        #: sum is compared when it is clipped.
+        self.sums = {" + ".join(map(grad_name, names)): names for names in model.ties.names.values() if not clip}
+        self.backward += [Quantity(name, "Sequential", widest) for name in self.sums]
         self.update = [
             Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name]) for name in _updated(model, optimizer)
         ]
@@ -77,52 +87,84 @@ class Plan:
         self.tolerances = np.array([quantity.tolerance for quantity in self.quantities])
         self.tensors = tuple(quantity.name for quantity in self.quantities)
 
-    def _backward_of(self, i: int) -> list[Quantity]:
-        names = self.gradient_names(i)
-        if i < self.first_grad_input:
-            names = names[:-1]
-        if self.counterparts[i].source is not Source.FORWARD:
-            return [Quantity(name, self.labels[i], self._tolerances[i]) for name in names]
-        return [Quantity(name, self.labels[i], self.differences_tolerance(i), "differences give") for name in names]
+    def _forward_of(self, chain: Sequence[Item]) -> Iterator[Quantity]:
+        """The outputs, and what a composite gives each of its children: if that is wrong, the composite is to blame."""
+        for item in chain:
+            for name, children in item.children.items():
+                if children:
+                    yield Quantity(f"{name}.input", item.label, self._tolerances[item.name])
+                yield from self._forward_of(children)
+            yield self._output_of(item)
+            for name in item.own_buffers:
+                yield Quantity(f"{item.name}.{name}", item.label, self._tolerances[item.name])
 
-    def _output_of(self, i: int) -> Quantity:
-        name, label, tolerance = f"{self.names[i]}.output", self.labels[i], self._tolerances[i]
-        if self.counterparts[i].source is not Source.FORWARD:
-            return Quantity(name, label, tolerance)
+    def _backward_of(self, chain: Sequence[Item], first_grad_input: int = 0) -> Iterator[Quantity]:
+        """The gradients, and what a composite passes back to each of its children. `first_grad_input` is the first
+        layer of the chain whose grad_input is computed.
+        """
+        for i, item in reversed(list(enumerate(chain))):
+            for name, children in reversed(item.children.items()):
+                if children:
+                    yield Quantity(f"{name}.grad_output", item.label, self._tolerances[item.name])
+                yield from self._backward_of(children)
+            names = gradient_names(item)
+            tolerance, origin = self._tolerances[item.name], "torch has"
+            if self.counterparts[item.name].source is Source.FORWARD:
+                tolerance, origin = self.differences_tolerance(item), "differences give"
+            if i < first_grad_input or item.name in self.integer_inputs:
+                names = names[:-1]
+            for name in names:
+                yield Quantity(name, item.label, tolerance, origin)
+
+    def _output_of(self, item: Item) -> Quantity:
+        name, tolerance = f"{item.name}.output", self._tolerances[item.name]
+        if self.counterparts[item.name].source is not Source.FORWARD:
+            return Quantity(name, item.label, tolerance)
         if self.dtype != np.float64:
             tolerance = max(tolerance, tolerances.OWN_FORWARD)
-        return Quantity(name, label, tolerance, "in float64 it is")
+        return Quantity(name, item.label, tolerance, "in float64 it is")
 
-    def gradient_names(self, i: int) -> list[str]:
-        """The names of a layer's gradients: of its parameters, then of its input."""
-        return [f"{self.names[i]}.grad_{name}" for name in (*self.layers[i].parameter_shapes(), "input")]
-
-    def differences_tolerance(self, i: int) -> float:
+    def differences_tolerance(self, item: Item) -> float:
         """How far a layer's gradients may be from central differences."""
-        return max(self._tolerances[i], tolerances.CENTRAL_DIFFERENCES)
+        return max(self._tolerances[item.name], tolerances.CENTRAL_DIFFERENCES)
 
     def reported_sources(self) -> tuple[str, ...]:
         """A sentence that says what a layer is compared with, for each layer but those of the package that are compared
         with torch's class of the same name.
         """
         return tuple(
-            f"{label} is compared with {counterpart.sentence}"
-            for label, counterpart, layer in zip(self.labels, self.counterparts, self.layers, strict=True)
-            if not (counterpart.source is Source.TORCH and type(layer).__module__.startswith(f"{PACKAGE}."))
+            f"{item.label} is compared with {counterpart.sentence}"
+            for item in self.items
+            for counterpart in [self.counterparts[item.name]]
+            if not type(item.layer).__module__.startswith(f"{PACKAGE}.") or counterpart.source is Source.FORWARD
         )
 
-    def _tolerance_of_each_layer(self, model: Sequential, input_shape: Shape) -> list[float]:
+    def _tolerance_of(self, item: Item) -> float:
         """By the longest dimension of input, output and parameters: no sum in the layer is longer. Leading dimensions
         count together, because a sum may run over all of them.
         """
-        result = []
-        for layer in self.layers:
-            output_shape = layer.output_shape(input_shape)
-            batch = size_of(input_shape[:-1])
-            longest = max(1, batch, *input_shape, *output_shape, *chain(*layer.parameter_shapes().values()))
-            result.append(tolerances.sum_of_products(model.dtype, longest))
-            input_shape = output_shape
-        return result
+        input_shape, output_shape = self.shapes[item.name]
+        parameters = item.layer.parameter_shapes() if item.own_parameters else {}
+        longest = max(1, size_of(input_shape[:-1]), *input_shape, *output_shape, *chain(*parameters.values()))
+        stated = item.layer.longest_sum(input_shape)
+        longest = longest if stated is None else max(1, min(longest, stated))
+        return tolerances.sum_of_products(self.dtype, longest)
+
+
+def grad_name(parameter: str) -> str:
+    """The name of a parameter's gradient: "0.grad_weight" for "0.weight"."""
+    layer, _, name = parameter.rpartition(".")
+    return f"{layer}.grad_{name}"
+
+
+def gradient_names(item: Item) -> list[str]:
+    """The names of a layer's gradients: of its own parameters, then of its input."""
+    return [f"{item.name}.grad_{name}" for name in (*item.own_parameters, "input")]
+
+
+def _shape(array: object) -> Shape:
+    """An array's shape; () of what a step that ended early, or a wrong layer, left in the place of one."""
+    return array.shape if isinstance(array, np.ndarray) else ()
 
 
 def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
@@ -136,18 +178,8 @@ def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
     ]
 
 
-def _counterpart_of(layer: Layer, label: str) -> Counterpart:
+def _counterpart_of(item: Item) -> Counterpart:
     try:
-        return counterpart_of(layer)
+        return counterpart_of(item.layer)
     except Misfit as misfit:
-        raise CannotCompare(f"{label}: {misfit}") from misfit
-
-
-def label_of(name: str, layer: Layer) -> str:
-    """How a layer is called in a report."""
-    return f"{name} ({type(layer).__name__})"
-
-
-def _unzip(model: Sequential) -> tuple[list[str], list[Layer]]:
-    named = list(model.named_layers())
-    return [name for name, _ in named], [layer for _, layer in named]
+        raise CannotCompare(f"{item.label}: {misfit}") from misfit

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, Pair
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.reference import Move, Reference, differentiate
+from nn_manual.check.step.reference import Move, differentiate
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
@@ -54,16 +54,17 @@ def beside_torch(
     differences found about gradients, by name. Raises CannotCompare, as `prove` does for a step that is whole.
     """
     reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad)
-    both = [*_forward(recorded, reference), *_backward(plan, recorded, reference)]
+    ours = _ours(plan, recorded)
     result = []
-    for quantity, (ours, theirs) in zip([*plan.forward, *plan.backward], both, strict=True):
-        if ours.shape != theirs.shape:
+    for quantity in (*plan.forward, *plan.backward):
+        array, theirs = ours[quantity.name], reference.values[quantity.name]
+        if array.shape != theirs.shape:
             raise CannotCompare(
-                f"{quantity.layer}: {quantity.name} has shape {ours.shape}, torch's has {tuple(theirs.shape)}"
+                f"{quantity.layer}: {quantity.name} has shape {array.shape}, torch's has {tuple(theirs.shape)}"
             )
-        if not ours.size:
-            raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {ours.shape}: nothing to compare")
-        result.append(Pair(quantity, ours, theirs))
+        if not array.size:
+            raise CannotCompare(f"{quantity.layer}: {quantity.name} is empty, shape {array.shape}: nothing to compare")
+        result.append(Pair(quantity, array, theirs))
     return result, reference.findings
 
 
@@ -73,28 +74,28 @@ def _check_memory(pairs: list[Pair]) -> None:
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
 
 
-Both = tuple[Array, torch.Tensor]
-
-
-def _forward(recorded: Recording, reference: Reference) -> Iterator[Both]:
-    for calls, output in zip(recorded.layers, reference.outputs, strict=True):
-        assert calls.output is not None
-        yield calls.output, output
-    yield np.asarray(recorded.loss.value), reference.loss
-
-
-def _backward(plan: Plan, recorded: Recording, reference: Reference) -> Iterator[Both]:
-    assert recorded.loss.grad_prediction is not None
-    yield recorded.loss.grad_prediction, reference.boundaries[-1]
-    if reference.target is not None:
-        yield _grad_target(recorded), reference.target
-    for i in reversed(range(len(recorded.layers))):
-        calls = recorded.layers[i]
-        for name, grad in zip(plan.parameters[i], calls.grads.values(), strict=True):
-            yield grad, reference.parameters[name]
-        if i >= plan.first_grad_input:
-            assert calls.grad_input is not None
-            yield calls.grad_input, reference.boundaries[i - plan.first_grad_input]
+def _ours(plan: Plan, recorded: Recording) -> dict[str, Any]:
+    """What the step computed, by the names in the plan; more than the plan asks for."""
+    ours: dict[str, Any] = {
+        "loss": np.asarray(recorded.loss.value),
+        "loss.grad_prediction": recorded.loss.grad_prediction,
+    }
+    calls = {calls.item.name: calls for calls in recorded.layers}
+    for item in plan.items:
+        of_layer = calls[item.name]
+        ours[f"{item.name}.output"], ours[f"{item.name}.grad_input"] = of_layer.output, of_layer.grad_input
+        for name, grad in of_layer.grads.items():
+            ours[f"{item.name}.grad_{name}"] = grad
+        for name, children in item.children.items():
+            if children:
+                ours[f"{name}.input"] = calls[children[0].name].input
+                ours[f"{name}.grad_output"] = calls[children[-1].name].grad_output
+    ours |= {name: buffer.astype(plan.dtype, copy=False) for name, buffer in recorded.buffers.items()}
+    for name, (first, *_) in plan.sums.items():
+        ours[name] = recorded.grads[first]
+    if plan.target_grad:
+        ours["loss.grad_target"] = _grad_target(recorded)
+    return ours
 
 
 def _grad_target(recorded: Recording) -> Array:

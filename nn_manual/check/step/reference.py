@@ -9,7 +9,8 @@ is anchored on the way back, too: where our grad_input is right, it travels on i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -18,9 +19,11 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
-from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.recording import LayerCalls, Recording
+from nn_manual.check.step.plan import Plan, grad_name, gradient_names
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
 from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
@@ -33,18 +36,9 @@ FEW_PRODUCTS = 1 << 20
 
 
 class Reference(NamedTuple):
-    """torch's values for one step.
+    """torch's values for one step: by the name of each quantity of the plan, and what differences say of gradients."""
 
-    `outputs`: of each layer, from our input to it. `parameters`: their gradients by name, not clipped.
-    `boundaries`: the gradients at the inputs of the layers from `plan.first_grad_input` on, and last at the prediction.
-    `target`: the target's gradient, if asked for. `findings`: by name in the plan, what differences say.
-    """
-
-    outputs: list[torch.Tensor]
-    loss: torch.Tensor
-    parameters: dict[str, torch.Tensor]
-    boundaries: list[torch.Tensor]
-    target: torch.Tensor | None
+    values: dict[str, torch.Tensor]
     findings: dict[str, Finding]
 
 
@@ -62,53 +56,159 @@ def differentiate(
     and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises, or
     that isn't a tensor like the layer's output.
     """
-    move = move or _stay
-    findings: dict[str, Finding] = {}
-    input = move(_tensor(recorded.layers[0].input, dtype)).requires_grad_(plan.input_grad)
-    target = move(_tensor(recorded.loss.target, dtype)).requires_grad_(plan.target_grad)
-    outputs, nodes = [], []
-    node = input
-    for i, calls in enumerate(recorded.layers):
-        function = twin.functions[i]
+    return Anchored(twin, recorded, plan, dtype, move or _stay, move_grad).differentiated()
+
+
+class Anchored:
+    """torch's run of one step.
+
+    `values` has, by the names in the plan, each layer's output from our input to it, and what a composite gives to its
+    children. `nodes` has the tensor that each gradient in the plan belongs to. Where an array of ours is used twice,
+    each use is a tensor of its own: at a fan-out, the gradient of one tensor would be the sum of both ways.
+    """
+
+    def __init__(
+        self, twin: Twin, recorded: Recording, plan: Plan, dtype: np.dtype[Any], move: Move, move_grad: Move | None
+    ) -> None:
+        self.twin, self.recorded, self.plan, self.dtype = twin, recorded, plan, dtype
+        self.move, self.move_grad = move, move_grad
+        self.calls = {calls.item.name: calls for calls in recorded.layers}
+        self.values: dict[str, torch.Tensor] = {}
+        self.nodes: dict[str, torch.Tensor] = {
+            f"{item.name}.grad_{name}": twin.parameters[f"{item.name}.{name}"]
+            for item in plan.items
+            for name in item.own_parameters
+        }
+        self.findings: dict[str, Finding] = {}
+        #: How often the output of each child of a composite had been written into when torch's run of it ended.
+        self.versions: dict[str, int] = {}
+
+    def differentiated(self) -> Reference:
+        """The whole step."""
+        self.twin.set_buffers(self.recorded.buffers_before)
+        input = self._tensor(self.recorded.first.input)
+        input.requires_grad_(self.plan.input_grad and input.is_floating_point())
+        target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
+        prediction = self.chain(self.plan.chain, input)
+        loss = _run_loss(self.twin, prediction, target)
+        self.values["loss"] = loss.detach()
+        self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
+        self.nodes |= {"loss.grad_prediction": prediction, "loss.grad_target": target}
+        names = [quantity.name for quantity in self.plan.backward if quantity.name not in self.plan.sums]
+        try:
+            wanted = [self.nodes[name] for name in names]
+            grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
+        except Exception as error:  # a user's own reference may be one that torch can't differentiate
+            raise CannotCompare(f"torch can't differentiate a reference: {_words(error)}") from error
+        self.values |= zip(names, grads, strict=True)
+        self.values |= {
+            name: torch.stack([self.values[grad_name(use)] for use in uses]).sum(0)
+            for name, uses in self.plan.sums.items()
+        }
+        for name, finding in self.findings.items():
+            if name.endswith(".grad_input"):  # ours travelled on: compare it with what the differences gave
+                self.values[name] = torch.from_numpy(finding.reference.astype(self.dtype))
+        return Reference(self.values, self.findings)
+
+    def chain(self, items: Iterable[Item], node: torch.Tensor) -> torch.Tensor:
+        """Layers one after the other."""
+        for item in items:
+            self.nodes[f"{item.name}.grad_input"] = node
+            node = self.composite(item, node) if item.children else self.leaf(item, node)
+            if self.move_grad is not None and node.requires_grad:
+                node.register_hook(self.move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
+        return node
+
+    def leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """A layer that is made of no others."""
+        calls, function = self.calls[item.name], self.twin.functions[item.name]
+        noise = vars(calls.layer.noise) if hasattr(calls.layer, "noise") else {}
         if isinstance(function, ByDifferences):
-            names = plan.gradient_names(i)
-            gradients = dict(zip(names, [*calls.grads.values(), calls.grad_input], strict=True))
-            function = function.beside(gradients, plan.differences_tolerance(i), findings, move_grad)
-        ours = move(_tensor(calls.output, dtype))
-        node = _run(function, node, ours, calls, plan.counterparts[i])
-        # Both replace the value and keep the graph; `outputs` keeps torch's value.
+            gradients = dict(zip(gradient_names(item), [*calls.grads.values(), calls.grad_input], strict=True))
+            tolerance = self.plan.differences_tolerance(item)
+            function = function.beside(gradients, tolerance, self.findings, self.move_grad)
+        elif noise:
+            function = functools.partial(function, **{name: self._tensor(array) for name, array in noise.items()})
+        ours = self._tensor(calls.output)
+        node = _run(function, node, ours, calls, self.plan.counterparts[item.name])
+        # Both replace the value and keep the graph; `values` keeps torch's value.
         if hasattr(node.grad_fn, "_saved_result"):
             # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
             # for a saturated tanh, 1 - output**2 depends on the last bit.
-            outputs.append(node.detach().clone())
+            self.values[f"{item.name}.output"] = node.detach().clone()
             node.data.copy_(ours)
         else:
-            outputs.append(node.detach())
+            self.values[f"{item.name}.output"] = node.detach()
             node.data = ours
-        nodes.append(node)
-        if move_grad is not None and node.requires_grad:
-            node.register_hook(move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
-    loss = _run_loss(twin, node, target)
-    boundaries = [input, *nodes] if plan.input_grad else nodes[plan.first :]
-    wanted = [*twin.parameters.values(), *boundaries, *([target] if plan.target_grad else [])]
-    try:
-        grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
-    except Exception as error:  # a user's own reference may be one that torch can't differentiate
-        raise CannotCompare(f"torch can't differentiate a reference: {_words(error)}") from error
-    num_parameters = len(twin.parameters)
-    gradients_at_boundaries = list(grads[num_parameters : num_parameters + len(boundaries)])
-    for i in range(plan.first_grad_input, len(plan.names)):
-        finding = findings.get(f"{plan.names[i]}.grad_input")
-        if finding is not None:  # ours travelled on: compare it with what the differences gave
-            gradients_at_boundaries[i - plan.first_grad_input] = torch.from_numpy(finding.reference.astype(dtype))
-    return Reference(
-        outputs,
-        loss.detach(),
-        dict(zip(twin.parameters, grads[:num_parameters], strict=True)),
-        gradients_at_boundaries,
-        grads[-1] if plan.target_grad else None,
-        findings,
-    )
+        return node
+
+    def composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """A layer that is made of others: its reference, in which each of them is a function."""
+        calls, layer = self.calls[item.name], item.layer
+        children = [
+            functools.partial(self.child, item.label, f"{item.name}.{key}", item.children[f"{item.name}.{key}"])
+            for key in layer.children()
+        ]
+        input, ours = self._alias(node, self._tensor(calls.input)), self._tensor(calls.output)
+        self.nodes[f"{item.name}.grad_input"] = input
+
+        def function(input: torch.Tensor) -> torch.Tensor:
+            output: torch.Tensor = layer.reference(input, *children)  # type: ignore[attr-defined]  # the plan has asked
+            return output
+
+        output = _run(function, input, ours, calls, self.plan.counterparts[item.name])
+        for name, inner in item.children.items():
+            if inner and f"{name}.grad_output" not in self.nodes:
+                raise CannotCompare(f"{item.label}: its own reference never ran {name}")
+            if inner and self.nodes[f"{name}.grad_output"]._version != self.versions[name]:
+                raise CannotCompare(f"{item.label}: its own reference writes into what {name} returned")
+        self.values[f"{item.name}.output"] = output.detach()
+        return self._alias(output, ours)
+
+    def child(self, composite: str, name: str, chain: list[Item], given: torch.Tensor) -> torch.Tensor:
+        """What a composite's reference calls with the input of one of its children."""
+        if not chain:
+            return given
+        if f"{name}.input" in self.values:
+            raise CannotCompare(f"{composite}: its own reference ran {name} twice")
+        ours = self._tensor(self.calls[chain[0].name].input)
+        if not (isinstance(given, torch.Tensor) and given.shape == ours.shape and given.dtype == ours.dtype):
+            raise CannotCompare(
+                f"{composite}: its own reference gave {name} {_described(given)}, forward {_described(ours)}"
+            )
+        self.values[f"{name}.input"] = given.detach()
+        node = self.chain(chain, self._alias(given, ours))
+        self.nodes[f"{name}.grad_output"] = node
+        self.versions[name] = node._version
+        return node
+
+    def _alias(self, node: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
+        """Our value of a tensor, behind it in torch's graph."""
+        alias: torch.Tensor = _Alias.apply(node, [ours])  # type: ignore[no-untyped-call]  # torch has no annotations
+        if alias.is_floating_point() and not alias.requires_grad:
+            alias.requires_grad_()  # nothing before it needs a gradient; the layers behind it compute theirs
+        if self.move_grad is not None and alias.requires_grad:
+            alias.register_hook(self.move_grad)  # type: ignore[no-untyped-call]  # as above
+        return alias
+
+    def _tensor(self, array: Array | None) -> torch.Tensor:
+        """`as_tensor`, floating ones in the dtype of this run."""
+        assert array is not None  # check_structure has seen it
+        if array.dtype.kind == "f":
+            array = array.astype(self.dtype, copy=False)
+        return self.move(as_tensor(array))
+
+
+class _Alias(torch.autograd.Function):
+    """A tensor's gradient, at another value: that of the only tensor in `values`."""
+
+    @staticmethod
+    def forward(context: Any, node: torch.Tensor, values: list[torch.Tensor]) -> torch.Tensor:  # noqa: ARG004 - torch's
+        return values[0].detach()
+
+    @staticmethod
+    def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor, None]:  # noqa: ARG004 - torch's
+        return grad_output, None
 
 
 def _run(
@@ -118,6 +218,8 @@ def _run(
     label, version = calls.label, input._version
     try:
         output = function(input)
+    except CannotCompare:  # of a child
+        raise
     except Exception as error:  # a user's own reference may raise anything
         words = f"{_words(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
         raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
@@ -158,14 +260,6 @@ def _described(value: object) -> str:
 
 def _stay(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
-
-
-def _tensor(array: Array | None, dtype: np.dtype[Any]) -> torch.Tensor:
-    """`as_tensor`, floating ones in `dtype`."""
-    assert array is not None  # check_structure has seen it
-    if array.dtype.kind == "f":
-        array = array.astype(dtype, copy=False)
-    return as_tensor(array)
 
 
 @contextmanager

@@ -8,8 +8,10 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.recording import LayerCalls, LossCalls, Recording
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.tree import Item
 from nn_manual.layers.base import Layer
 
 #: Arrays whose operators mean something else: what gets one of them goes wrong, or raises.
@@ -18,76 +20,118 @@ OTHER_OPERATORS = (np.matrix, np.ma.MaskedArray)
 
 def check_structure(recording: Recording, plan: Plan) -> None:
     """Raise CannotCompare for a layer that raised, that didn't run once forward and once backward, for one that was
-    given another array than its neighbour made (then the Sequential is wrong, not the layer), and for what is no
+    given another array than its neighbour made (then what it stands in is wrong, not the layer), and for what is no
     array or has the wrong shape or dtype.
 
     The calls are checked in the order in which they were made, and the first problem is reported. So a step that ended
     early is not blamed for what it never reached.
     """
-    _check_forward(recording.layers, recording.loss, plan)
+    structure = _Structure(recording, plan)
+    structure.check_forward()
     if not recording.loss.refused:
-        _check_backward(recording.layers, recording.loss, plan)
+        structure.check_backward()
 
 
-def check_output_shapes(recording: Recording) -> None:
-    """Raise CannotCompare for a layer whose output isn't shaped as its `output_shape` says: a plan of the step would
-    believe it, and blame the layer after it.
-    """
-    for calls in recording.layers:
-        if isinstance(calls.input, np.ndarray) and isinstance(calls.output, np.ndarray):
-            _check_output(calls, calls.output.dtype)
+class _Structure:
+    """The calls of a step, by the names of the layers."""
 
+    def __init__(self, recording: Recording, plan: Plan) -> None:
+        self.plan, self.loss = plan, recording.loss
+        self.calls = {calls.item.name: calls for calls in recording.layers}
 
-def _check_forward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
-    previous: LayerCalls | None = None
-    for calls in layers:
-        label = calls.label
-        if calls.num_forwards != 1:
-            raise CannotCompare(f"Sequential ran {label} forward {_times(calls.num_forwards)} instead of once")
-        if previous is not None and not _same(calls.input, previous.output):
-            raise CannotCompare(f"Sequential gave {label} another array than the output of the layer before it")
-        if calls.failure and calls.output is None:
-            raise CannotCompare(f"{label}: {calls.failure}")
-        _check_output(calls, plan.dtype)
-        previous = calls
-    assert previous is not None  # the checker takes no model without layers
-    if loss.prediction is None and loss.refused:  # it refused the target before it ran
-        return
-    if loss.prediction is None:
-        raise CannotCompare("the step never ran the loss")
-    if not _same(loss.prediction, previous.output):
-        raise CannotCompare(f"Sequential returned another array than the output of its last layer, {previous.label}")
+    def check_forward(self) -> None:
+        """From the first layer to the loss."""
+        last = self._forward_of(self.plan.chain, "Sequential")
+        if self.loss.prediction is None and self.loss.refused:  # it refused the target before it ran
+            return
+        if self.loss.prediction is None:
+            raise CannotCompare("the step never ran the loss")
+        if not _same(self.loss.prediction, last.output):
+            raise CannotCompare(f"Sequential returned another array than the output of its last layer, {last.label}")
 
+    def _forward_of(self, chain: list[Item], owner: str) -> LayerCalls:
+        """Check a chain that stands in `owner`, which must answer for what the first layer gets. Returns the last
+        layer's calls.
+        """
+        calls: LayerCalls | None = None
+        for item in chain:
+            previous, calls = calls, self.calls[item.name]
+            if calls.num_forwards != 1:
+                raise CannotCompare(f"{owner} ran {calls.label} forward {_times(calls.num_forwards)} instead of once")
+            if previous is not None and not _same(calls.input, previous.output):
+                words = "another array than the output of the layer before it"
+                raise CannotCompare(f"Sequential gave {calls.label} {words}")
+            if not isinstance(calls.input, np.ndarray):
+                raise CannotCompare(f"{owner} gave {calls.label} {type(calls.input).__name__}, not an array")
+            for children in filter(None, item.children.values()):
+                if calls.failure and not self.calls[children[0].name].num_forwards:
+                    break
+                self._forward_of(children, calls.label)
+            if calls.failure and calls.output is None:
+                self._check_fit(calls, owner if previous is None else "Sequential")
+                raise CannotCompare(f"{calls.label}: {calls.failure}")
+            _check_output(calls, self.plan.dtype)
+        assert calls is not None  # no chain is empty
+        return calls
 
-def _check_backward(layers: list[LayerCalls], loss: LossCalls, plan: Plan) -> None:
-    if loss.failure:
-        raise CannotCompare(f"loss: {loss.failure}")
-    if loss.grad_prediction is None:
-        raise CannotCompare("loss: backward never ran, or returned None")
-    assert loss.prediction is not None
-    if wrong := _wrong("grad_prediction", loss.grad_prediction, loss.prediction.shape, plan.dtype):
-        raise CannotCompare(f"loss: {wrong}")
-    grad: Array | None = loss.grad_prediction
-    for i in reversed(range(plan.first, len(layers))):
-        calls = layers[i]
-        label = calls.label
-        if calls.grad_output is not None and not _same(calls.grad_output, grad):
-            raise CannotCompare(f"Sequential gave {label} another gradient than {_source(layers, i)} returned")
-        if calls.grad_output is not None and calls.saved_again is not calls.saved:
-            raise CannotCompare(f"Sequential gave {label} back another `saved` than its forward had returned")
-        if calls.failure:
-            raise CannotCompare(f"{label}: {calls.failure}")
-        if calls.num_backwards != 1:
-            raise CannotCompare(f"Sequential ran {label} backward {_times(calls.num_backwards)} instead of once")
-        if i >= plan.first_grad_input:
-            assert calls.input is not None
-            if wrong := _wrong("grad_input", calls.grad_input, calls.input.shape, plan.dtype):
-                raise calls.fault("backward", wrong)
-            grad = calls.grad_input
+    @staticmethod
+    def _check_fit(calls: LayerCalls, owner: str) -> None:
+        """Of a layer that raised: raise ValueError, as it did, where the layers of a Sequential or the model's input
+        don't fit each other, and CannotCompare where a composite gave it something else than its shapes allow.
+        """
+        assert calls.input is not None
+        try:
+            calls.layer.output_shape(calls.input.shape)
+        except ValueError as misfit:
+            if owner == "Sequential":
+                raise
+            raise CannotCompare(f"{owner} gave {calls.label} an input that doesn't fit: {misfit}") from misfit
 
+    def check_backward(self) -> None:
+        """From the loss to the first layer whose backward runs."""
+        loss = self.loss
+        if loss.failure:
+            raise CannotCompare(f"loss: {loss.failure}")
+        if loss.grad_prediction is None:
+            raise CannotCompare("loss: backward never ran, or returned None")
+        assert loss.prediction is not None
+        if wrong := _wrong("grad_prediction", loss.grad_prediction, loss.prediction.shape, self.plan.dtype):
+            raise CannotCompare(f"loss: {wrong}")
+        first = self.plan.first
+        self._backward_of(self.plan.chain[first:], "Sequential", self.plan.first_grad_input - first)
 
-def _source(layers: list[LayerCalls], i: int) -> str:
-    return layers[i + 1].label if i + 1 < len(layers) else "the loss"
+    def _backward_of(self, chain: list[Item], owner: str, first_grad_input: int = 0) -> None:
+        """Check a chain that stands in `owner`, from its last layer on."""
+        grad, source = (self.loss.grad_prediction, "the loss") if owner == "Sequential" else (None, owner)
+        for i, item in reversed(list(enumerate(chain))):
+            calls = self.calls[item.name]
+            label = calls.label
+            if grad is not None and calls.grad_output is not None and not _same(calls.grad_output, grad):
+                raise CannotCompare(f"Sequential gave {label} another gradient than {source} returned")
+            if calls.grad_output is not None and calls.saved_again is not calls.saved:
+                raise CannotCompare(f"{owner} gave {label} back another `saved` than its forward had returned")
+            assert calls.output is not None
+            unfit = _wrong("the gradient", calls.grad_output, calls.output.shape, self.plan.dtype)
+            if unfit and calls.grad_output is not None:
+                raise CannotCompare(f"{owner} passed to {label} what can't be its grad_output: {unfit}")
+            for children in reversed([children for children in item.children.values() if children]):
+                if calls.failure and self.calls[children[-1].name].grad_output is None:
+                    break
+                if calls.grad_output is not None:
+                    self._backward_of(children, label)
+            if calls.failure:
+                raise CannotCompare(f"{label}: {calls.failure}")
+            if calls.num_backwards != 1:
+                raise CannotCompare(f"{owner} ran {label} backward {_times(calls.num_backwards)} instead of once")
+            if item.name in self.plan.integer_inputs:
+                if calls.grad_input is not None:
+                    words = f"an index has no gradient: return None, not {type(calls.grad_input).__name__}"
+                    raise calls.fault("backward", f"its input is of integers, and {words}")
+            elif i >= first_grad_input:
+                assert calls.input is not None
+                if wrong := _wrong("grad_input", calls.grad_input, calls.input.shape, self.plan.dtype):
+                    raise calls.fault("backward", wrong)
+            grad, source = calls.grad_input, label
 
 
 def _same(received: Array | None, made: Array | None) -> bool:

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,24 +73,39 @@ def counterpart_of(layer: Layer) -> Counterpart:
     """
     if hasattr(layer, "reference"):
         return Counterpart(Source.REFERENCE, Source.REFERENCE.value)
+    if layer.children():
+        raise Misfit(
+            "it is made of layers and has no reference: reference(self, input, *children) says how torch's versions of "
+            "them are put together"
+        )
     named = hasattr(layer, "torch_class")
     name = getattr(layer, "torch_class", type(layer).__name__)
     if name is not None and not isinstance(name, str):
         raise Misfit(f"its torch_class is {name!r}, it must be the name of a class of torch.nn, or None")
     if name is None or not (named or hasattr(torch.nn, name)):
-        return Counterpart(Source.FORWARD, Source.FORWARD.value)
+        return _own_forward(layer)
     try:
         return Counterpart(Source.TORCH, f"torch.nn.{name}", _fitting_module(name, layer))
     except Misfit as misfit:
         if named:
             raise Misfit(f"its torch_class doesn't fit: {misfit}") from misfit
-        return Counterpart(Source.FORWARD, Source.FORWARD.value, misfit=str(misfit))
+        return _own_forward(layer, str(misfit))
+
+
+def _own_forward(layer: Layer, misfit: str = "") -> Counterpart:
+    if layer.buffer_shapes() or layer.counter_names():
+        words = "it has buffers: its reference must return the output, and a dict of the buffers after the step"
+        raise Misfit(f"{words}; {misfit}" if misfit else words)
+    return Counterpart(Source.FORWARD, Source.FORWARD.value, misfit=misfit)
 
 
 def layer_function(
-    layer: Layer, parameters: dict[str, torch.nn.Parameter], dtype: torch.dtype
+    layer: Layer,
+    parameters: Mapping[str, torch.nn.Parameter],
+    buffers: Mapping[str, torch.Tensor],
+    dtype: torch.dtype,
 ) -> Function | ByDifferences:
-    """torch's version of a layer, using `parameters`, in `dtype`."""
+    """torch's version of a layer in training, using `parameters` and moving `buffers`, in `dtype`."""
     try:
         counterpart = counterpart_of(layer)
         if counterpart.source is Source.FORWARD:
@@ -97,13 +113,34 @@ def layer_function(
     except Misfit as misfit:
         return _raising(misfit)
     if counterpart.module is None:
-        return _own_reference(layer, parameters)
+        return _own_reference(layer, parameters, buffers)
     module = counterpart.module
-    for name, parameter in parameters.items():
+    module.to(dtype)  # its buffers, where the layer has none
+    for name, tensor in {**parameters, **buffers}.items():
         owner, _, own_name = name.rpartition(".")
-        setattr(module.get_submodule(owner), own_name, parameter)
-    module.to(dtype)  # the buffers: the parameters have this dtype
+        setattr(module.get_submodule(owner), own_name, tensor)
     return module.forward  # a call of the module looks for hooks, which takes longer than forward; there are none
+
+
+def evaluation_function(layer: Any) -> Function:
+    """torch's version of a layer in evaluation, with copies of its parameters and buffers: its `infer_reference`, or
+    torch's class in eval(), or its `reference` where `infer` is forward's output. Raises Misfit where there is none.
+    """
+    tensors = {name: torch.from_numpy(a.copy()) for name, a in (vars(layer.param) | vars(layer.buffer)).items()}
+    if hasattr(layer, "infer_reference"):
+        return lambda input: layer.infer_reference(input, **tensors)
+    name = getattr(layer, "torch_class", None) or type(layer).__name__
+    try:
+        module = torch_module(layer, name).eval()
+    except Misfit as misfit:
+        words = "it has an infer of its own, beside which nothing stands: define infer_reference(input, ...)"
+        raise Misfit(f"{words}; {misfit}") from misfit
+    parameters = {name: torch.nn.Parameter(tensors[name]) for name in vars(layer.param)}
+    dtype = next(iter(tensors.values())).dtype if tensors else None
+    module.to(dtype)
+    for name, tensor in {**tensors, **parameters}.items():
+        setattr(module, name, tensor)
+    return module.forward
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:
@@ -149,6 +186,10 @@ def _fitting_module(name: str, layer: Layer) -> torch.nn.Module:
     ours, theirs = layer.parameter_shapes(), {key: tuple(p.shape) for key, p in module.named_parameters()}
     if ours != theirs:
         raise Misfit(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
+    buffers = layer.buffer_shapes() | dict.fromkeys(layer.counter_names(), ())
+    theirs = {key: tuple(buffer.shape) for key, buffer in module.named_buffers()}
+    if buffers and buffers != theirs:  # a layer without any isn't compared after the step
+        raise Misfit(f"the buffers of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(buffers)}")
     return module
 
 
@@ -163,9 +204,23 @@ def _raising(misfit: Misfit) -> Function:
     return function
 
 
-def _own_reference(layer: Any, parameters: Mapping[str, torch.Tensor]) -> Function:
-    def function(input: torch.Tensor) -> torch.Tensor:
-        output: torch.Tensor = layer.reference(input, **parameters)
+def _own_reference(
+    layer: Any, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor]
+) -> Function:
+    """The layer's `reference`, which gets its parameters, buffers and noise by their names. Where it has buffers, it
+    returns the output and the buffers after the step, by their names.
+    """
+
+    def function(input: torch.Tensor, **noise: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor
+        if not buffers:
+            output = layer.reference(input, **parameters, **noise)
+            return output
+        # It gets copies: what it may do with them is to compute from them.
+        copies = {name: buffer.clone() for name, buffer in buffers.items()}
+        output, moved = layer.reference(input, **parameters, **copies, **noise)
+        for name, value in moved.items():
+            buffers[name].copy_(torch.as_tensor(value).detach())
         return output
 
     return function
@@ -184,6 +239,9 @@ def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
 
     def forward(*operands: Array) -> Array:
         *parameters, input = operands
+        if hasattr(layer, "noise"):
+            noise = {name: array.astype(np.float64) for name, array in vars(layer.noise).items()}
+            double.noise = SimpleNamespace(**noise)
         for view, parameter in zip(vars(double.param).values(), parameters, strict=True):
             view[...] = parameter
         return np.array(double.forward(input)[0])  # a copy: it may be a view of what is overwritten next

@@ -8,17 +8,21 @@ runs to find out. So `check_gradients` does it, and training only after a step h
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, flat
 from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.recording import LayerCalls, Recording
+from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.kept import Kept, arrays_in
 from nn_manual.layers.base import Layer
+
+_NONE = SimpleNamespace()
 
 NOT_DETERMINISTIC = "is not deterministic: run twice on the same"
 
@@ -36,9 +40,16 @@ def check_conduct(recording: Recording, plan: Plan, input: Array | None) -> None
     - has a kink_distance that isn't an array of the input's shape.
     """
     assert input is not None  # check_structure has seen it
-    for calls, quantity in zip(recording.layers, plan.forward, strict=False):  # the last is the loss
-        # What the layer before returned, and not what was recorded: that may have been written into since.
-        input = _LayerRuns(calls, input, quantity.tolerance).check()
+    in_chain = {item.name for item in plan.chain}
+    tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}
+    for calls in recording.layers:
+        tolerance = tolerances[f"{calls.item.name}.output"]
+        if calls.item.name in in_chain:
+            # What the layer before returned, and not what was recorded: that may have been written into since.
+            input = _LayerRuns(calls, input, tolerance).check()
+        else:  # a composite's child; children come first, so that none of them is taken for the composite
+            assert calls.input is not None
+            _LayerRuns(calls, calls.input, tolerance).check()
 
 
 class _Example(NamedTuple):
@@ -62,6 +73,9 @@ class _LayerRuns:
         except Exception as error:  # a layer may hold anything
             text = f"{calls.label} can't be copied, which the check needs: {type(error).__name__}: {error}"
             raise CannotCompare(text) from error
+        if calls.item.children:  # its children's views were copied one by one
+            self.layer.bind(*(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
+            self.layer.take_buffers(vars(self.layer.buffer))
         draw = np.random.default_rng(0).standard_normal
         self.examples = [
             _Example(values, draw(calls.output.shape).astype(calls.output.dtype))
@@ -72,8 +86,10 @@ class _LayerRuns:
         """Returns the layer's output for `input`."""
         example, other = self.examples
         owned = {f"param.{name}": array for name, array in vars(self.layer.param).items()}
+        for kind in ("buffer", "noise"):
+            owned |= {f"{kind}.{name}": array for name, array in vars(getattr(self.layer, kind, _NONE)).items()}
+        kept = Kept(self.calls.label, owned)
         owned |= {f"grad.{name}": array for name, array in vars(self.layer.grad).items()}
-        kept = Kept(self.calls.label, {name: array for name, array in owned.items() if name.startswith("param.")})
         kept.add({"its input": example.input, "grad_output": example.grad_output})
 
         output: Array
@@ -87,7 +103,7 @@ class _LayerRuns:
         if replaced := self.calls.replaced():
             raise self.calls.fault("reset_parameters", replaced)
 
-        returned = Kept(self.calls.label, {"the grad_input": grads["grad_input"]})
+        returned = Kept(self.calls.label, {"the grad_input": grads["grad_input"]} if "grad_input" in grads else {})
         grads_of_other = self._forward_and_backward(other)
         self._check_kept(kept, "forward", "run again on other values, it overwrote")
         self._check_kept(returned, "backward", "run again on other values, it overwrote")
@@ -121,7 +137,8 @@ class _LayerRuns:
         """Everything that backward computes; the parameters' gradients are copied out of the layer."""
         self._clear_grads()
         grad_input = self._run("backward", saved, example.grad_output)
-        return {"grad_input": grad_input, **self._copied_grads()}
+        of_input = {} if grad_input is None else {"grad_input": grad_input}  # None: an index has no gradient
+        return {**of_input, **self._copied_grads()}
 
     def _clear_grads(self) -> None:
         for grad in vars(self.layer.grad).values():
@@ -131,11 +148,11 @@ class _LayerRuns:
         return {f"grad_{name}": grad.copy() for name, grad in vars(self.layer.grad).items()}
 
     def _check_replaced(self, method: str, owned: dict[str, Array]) -> None:
-        now = {"param": vars(self.layer.param), "grad": vars(self.layer.grad)}
+        now = {kind: vars(getattr(self.layer, kind, _NONE)) for kind in ("param", "grad", "buffer", "noise")}
         for what, array in owned.items():
-            kind, name = what.split(".")
+            kind, _, name = what.partition(".")
             if now[kind].get(name) is not array:
-                write = "it may only be read" if kind == "param" else f"write into it, {what}[...] = ..."
+                write = f"write into it, {what}[...] = ..." if kind == "grad" else "it may only be read"
                 raise self.calls.fault(method, f"{method} replaced {what}: {write}")
 
     def _check_kept(self, kept: Kept, method: str, deed: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nn_manual.arrays import Array
-from nn_manual.check.step.recording import LayerCalls
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
 
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.

@@ -24,13 +24,14 @@ from nn_manual.check.comparison import (
     within,
     worst_differences,
 )
+from nn_manual.check.step.evaluation import evaluations
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict import zeros
-from nn_manual.check.verdict.arbiter import Arbiter, in_float64
+from nn_manual.check.verdict.arbiter import Arbiter, in_float64, is_rounding
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
 from nn_manual.check.verdict.parts import doubtful_parts
@@ -95,9 +96,16 @@ class Judge:
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         if verdict.wrong or len(verdict.rounding) < len(failed):
-            check_conduct(step.recorded, step.plan, step.recorded.layers[0].input)
+            check_conduct(step.recorded, step.plan, step.recorded.first.input)
             raise GradientMismatch(self.report(step, verdict))
         return verdict
+
+    def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
+        """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""
+        evaluated = [(each, compare(*each.pair)) for each in evaluations(step.recorded, step.plan)]
+        off = {comparison.name for each, comparison in evaluated if not comparison.passed and is_rounding(each)}
+        comparisons = (*report.comparisons, *(comparison for _, comparison in evaluated))
+        return replace(report, comparisons=comparisons, rounding=report.rounding | off)
 
     def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
@@ -126,7 +134,7 @@ class Judge:
         listed, too. Nothing is listed where float64 can't decide, and nothing of a layer that is compared with central
         differences: they are good to a fraction of a tensor's scale, and don't round as the step's dtype does.
         """
-        counterparts = dict(zip(step.plan.labels, step.plan.counterparts, strict=True))
+        counterparts = {item.label: step.plan.counterparts[item.name] for item in step.plan.items}
         by_differences = {label for label, counterpart in counterparts.items() if counterpart.source is Source.FORWARD}
         comparable = (pair for pair in step.pairs if pair.quantity.layer not in by_differences)
         parts = [part for pair in comparable for part in doubtful_parts(pair)]
@@ -195,15 +203,16 @@ class Judge:
 
     def _in_float64(self, step: Proof, twin: Twin) -> Proof:
         """The step made again in float64, beside torch's."""
-        input, target = (_double(array) for array in (step.recorded.layers[0].input, step.recorded.loss.target))
-        model = in_float64(self.model, step.param)
-        if input.shape not in self._plans_in_float64:
-            self._plans_in_float64[input.shape] = Plan(model, self.loss, input.shape, input_grad=self.input_grad)
-        plan = self._plans_in_float64[input.shape]
+        input, target = (_double(array) for array in (step.recorded.first.input, step.recorded.loss.target))
+        model = in_float64(self.model, step.param, step.recorded.buffers_before)
         np.copyto(twin.param, model.param_arena)
-        model.grad_arena.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
+        for grad in (model.grad_arena, *model.ties.use_grads.values()):
+            grad.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
         with Recording(model, self.loss) as recorded:
             run_step(model, self.loss, input, target, input_grad=self.input_grad)
+        if input.shape not in self._plans_in_float64:
+            self._plans_in_float64[input.shape] = Plan(model, recorded, input_grad=self.input_grad)
+        plan = self._plans_in_float64[input.shape]
         return prove(twin, recorded, plan)
 
 
@@ -237,5 +246,5 @@ def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> st
     """What the first failing difference looks like, and how near the layer's input is to a kink there."""
     pair = next(pair for pair in both if pair.quantity.name == failure.name)
     calls = next((calls for calls in recorded.layers if calls.label == failure.layer), None)
-    assert recorded.layers[0].input is not None
-    return diagnose(pair.ours, pair.reference.numpy(), failure.index, calls, len(recorded.layers[0].input))
+    assert recorded.first.input is not None
+    return diagnose(pair.ours, pair.reference.numpy(), failure.index, calls, len(recorded.first.input))

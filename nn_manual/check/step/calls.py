@@ -1,0 +1,194 @@
+"""What one layer, or the loss, received and returned in a step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.places import place_of_error, place_of_method
+from nn_manual.check.step.tree import Item
+from nn_manual.losses import Loss
+
+
+class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better
+    """A layer or a loss raised `error` while it was watched."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class LayerCalls:
+    """What one layer received and returned. Arrays are the very objects, not copies. `place` is its number among the
+    layers, in the order in which they began forward.
+
+    `param_views` and `grad_views` are the model's own of the layer's parameters and gradients, by their names in the
+    layer; `grads` are the gradients to compare: the views, or copies made when backward returns, where `copy_grads`
+    says that they will be clipped in place. A composite has none: they are its children's. `failure` says what went
+    wrong in a method that didn't return what it must.
+    """
+
+    def __init__(
+        self,
+        item: Item,
+        begun: Iterator[int],
+        params: dict[str, Array],
+        grads: dict[str, Array],
+        *,
+        copy_grads: bool,
+    ) -> None:
+        self.item, self.label, self.layer, self._begun = item, item.label, item.layer, begun
+        self.param_views, self.grad_views, self.grads = params, grads, grads
+        self._copy_grads = copy_grads
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the last step, and find the layer's methods as they are now."""
+        self._forward, self._backward = self.layer.forward, self.layer.backward
+        self._backward_parameters = self.layer.backward_parameters
+        self._update_buffers = self.layer.update_buffers
+        self.place = sys.maxsize  # after all that ran
+        self.num_forwards = 0
+        self.num_backwards = 0
+        self.input: Array | None = None
+        self.output: Array | None = None
+        self.saved: Any = None
+        self.grad_output: Array | None = None
+        self.grad_input: Array | None = None
+        self.saved_again: Any = None
+        self.failure: str | None = None
+        self._running = False
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        """The layer's forward, noted."""
+        if self._running:
+            return self._forward(input)
+        self.num_forwards += 1
+        self.place = next(self._begun)
+        self.input = input
+        result = self._run("forward", self._forward, input)
+        if not (isinstance(result, tuple | list) and len(result) == 2):
+            self.failure = f"forward must return `output, saved`, it returned {_describe(result)}"
+            self.failure += place_of_method(self.layer, "forward")
+            raise CallFailed(TypeError(self.failure))
+        self.output, self.saved = result
+        return self.output, self.saved
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        """The layer's backward, noted."""
+        self.grad_input = self._noted("backward", self._backward, saved, grad_output)
+        return self.grad_input
+
+    def backward_parameters(self, saved: Any, grad_output: Array) -> None:
+        """The layer's backward for its parameters alone, noted."""
+        self._noted("backward_parameters", self._backward_parameters, saved, grad_output)
+
+    def update_buffers(self, saved: Any) -> None:
+        """The layer's, noted where it raises."""
+        if self._running:
+            self._update_buffers(saved)
+        else:
+            self._run("update_buffers", self._update_buffers, saved)
+
+    def _noted(self, name: str, method: Callable[[Any, Array], Any], saved: Any, grad_output: Array) -> Any:
+        if self._running:
+            return method(saved, grad_output)
+        self.saved_again, self.grad_output = saved, grad_output
+        result = self._run(name, method, saved, grad_output)
+        self.num_backwards += 1
+        if self._copy_grads:
+            self.grads = {name: view.copy() for name, view in self.grad_views.items()}
+        return result
+
+    def _run(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
+        """Run one of the layer's methods. A method may call another one, or itself. Such inner calls are not noted:
+        they get what the layer passes on, not what the layer was given.
+        """
+        self._running = True
+        try:
+            return method(*arguments)
+        except CallFailed:  # of a child, which is named
+            raise
+        except (Exception, SystemExit) as error:  # a user's own code may raise anything: the layer is named
+            self.failure = f"{name} raised {type(error).__name__}: {error}{place_of_error(self.layer, error)}"
+            raise CallFailed(error) from error
+        finally:
+            self._running = False
+
+    def replaced(self) -> str:
+        """Which of the layer's parameters and gradients no longer lies in the model's memory, as a sentence."""
+        for kind, views in (("param", self.param_views), ("grad", self.grad_views)):
+            own = vars(getattr(self.layer, kind))
+            for name, view in views.items():
+                if not (name in own and np.may_share_memory(view, own[name])):
+                    return f"{kind}.{name} was replaced: write into it, {kind}.{name}[...] = ..."
+        return ""
+
+    def fault(self, method: str, text: str) -> CannotCompare:
+        """What a method of the layer does wrong, as an error to raise."""
+        return CannotCompare(f"{self.label}: {text}{place_of_method(self.layer, method)}")
+
+
+class LossCalls:
+    """What the loss received and returned."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the last step, and find the loss's methods as they are now."""
+        self._forward, self._backward = self.loss.forward, self.loss.backward
+        self._check_target = self.loss.check_target
+        self.prediction: Array | None = None
+        self.target: Array | None = None
+        self.value: Any = None
+        self.saved: Any = None
+        self.grad_prediction: Array | None = None
+        self.refused = False
+        self.failure: str | None = None
+
+    def check_target(self, prediction: Array, target: Array) -> None:
+        """The loss's check of a target: a refusal is noted."""
+        try:
+            self._check_target(prediction, target)
+        except Exception as error:  # a user's own code may raise anything: the loss is named
+            self.refused = True
+            raise CallFailed(error) from error
+
+    def forward(self, prediction: Array, target: Array) -> tuple[Any, Any]:
+        """The loss's forward, noted."""
+        self.prediction, self.target = prediction, target
+        try:
+            self.value, self.saved = self._forward(prediction, target)
+        except Exception as error:  # a user's own code may raise anything: the loss is named
+            self.refused = True
+            raise CallFailed(error) from error
+        return self.value, self.saved
+
+    def grad_target(self) -> Array:
+        """The gradient with respect to the target, of a loss that has one."""
+        grad_target: Array = self.loss.backward_target(self.saved)  # type: ignore[attr-defined]  # the plan has asked
+        return grad_target
+
+    def backward(self, saved: Any) -> Array:
+        """The loss's backward, noted."""
+        try:
+            self.grad_prediction = self._backward(saved)
+        except Exception as error:  # a user's own code may raise anything: the loss is named
+            self.failure = f"backward raised {type(error).__name__}: {error}"
+            raise CallFailed(error) from error
+        return self.grad_prediction
+
+
+def _describe(result: object) -> str:
+    if isinstance(result, np.ndarray):
+        return f"an array of shape {result.shape} alone"
+    if isinstance(result, tuple | list):
+        return f"{len(result)} values"
+    return "None" if result is None else f"one {type(result).__name__}"

@@ -1,0 +1,72 @@
+"""What evaluation runs, beside torch's modules in eval(): only where it differs from a training step's forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.check.comparison import CannotCompare, Pair, Quantity, as_tensor
+from nn_manual.check.step.places import place_of_error
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.tree import Item, walk
+from nn_manual.check.twin.layers import Misfit, evaluation_function
+from nn_manual.layers.base import Layer
+
+
+class Evaluated(NamedTuple):
+    """The output of `infer` beside torch's, the function that made torch's, and the input."""
+
+    pair: Pair
+    function: Callable[[torch.Tensor], torch.Tensor]
+    input: torch.Tensor
+
+
+def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
+    """The output of `infer`, on the recorded input, of each layer that defines it, and of each composite in which one
+    does. Raises CannotCompare, naming the layer, for an infer that raises, and where nothing can stand beside it.
+    """
+    tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}
+    for calls in recorded.layers:
+        if any(type(item.layer).infer is not Layer.infer for item in walk([calls.item])):
+            assert calls.input is not None
+            quantity = Quantity(f"{calls.item.name}.infer", calls.label, tolerances[f"{calls.item.name}.output"])
+            ours = _run(calls.item, "infer", calls.layer.infer, calls.input)
+            function, input = _torchs(calls.item), as_tensor(calls.input)
+            yield Evaluated(_pair(quantity, ours, _run(calls.item, "its reference", function, input)), function, input)
+
+
+def _run(item: Item, what: str, function: Callable[[Any], Any], input: Any) -> Any:
+    try:
+        with torch.no_grad():
+            return function(input)
+    except CannotCompare:
+        raise
+    except Exception as error:  # a user's own code may raise anything
+        words = f"{what} raised {type(error).__name__}: {error}{place_of_error(item.layer, error)}"
+        raise CannotCompare(f"{item.label}: in evaluation, {words}") from error
+
+
+def _pair(quantity: Quantity, ours: Any, theirs: Any) -> Pair:
+    if not (isinstance(ours, np.ndarray) and isinstance(theirs, torch.Tensor) and ours.shape == tuple(theirs.shape)):
+        returned, wanted = (getattr(value, "shape", type(value).__name__) for value in (ours, theirs))
+        raise CannotCompare(f"{quantity.layer}: infer returned {returned}, torch's in evaluation {wanted}")
+    return Pair(quantity, ours, theirs.detach())
+
+
+def _torchs(item: Item) -> Callable[[torch.Tensor], Any]:
+    """torch's version of a layer in evaluation; of a composite, with our own children: they are compared themselves."""
+    if not item.children:
+        try:
+            return evaluation_function(item.layer)
+        except Misfit as misfit:
+            raise CannotCompare(f"{item.label}: {misfit}") from misfit
+    children = [_as_torchs(child.infer) for child in item.layer.children().values()]
+    return lambda input: item.layer.reference(input, *children)  # type: ignore[attr-defined]  # the plan has asked
+
+
+def _as_torchs(infer: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda input: torch.from_numpy(np.array(infer(input.numpy())))

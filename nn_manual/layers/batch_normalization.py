@@ -1,0 +1,179 @@
+"""Batch normalization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.layers.base import Layer
+
+
+@dataclass(eq=False)
+class BatchNorm1d(Layer):
+    """Normalization of each feature over the batch, input (batch, num_features) or (batch, num_features, length).
+
+    Parameters, where `affine`: weight (num_features,), bias (num_features,). Buffers, where `track_running_stats`:
+    running_mean and running_var (num_features,), num_batches_tracked. Per feature, with n the values of one feature in
+    the batch (`axes` are all axes but the features'; `across` shapes a vector of features as the input):
+
+        mean        = input.mean(axis=axes, keepdims=True)
+        deviation   = 1 / sqrt(((input - mean)**2).mean(axis=axes, keepdims=True) + eps)
+        normalized  = (input - mean) * deviation
+        output      = across(weight) * normalized + across(bias)
+        grad        = across(weight) * grad_output
+        grad_mean   = grad.mean(axis=axes, keepdims=True)
+        grad_cross  = (grad * normalized).mean(axis=axes, keepdims=True)
+        grad_input  = deviation * (grad - grad_mean - normalized * grad_cross)
+        grad_weight = (grad_output * normalized).sum(axis=axes)
+        grad_bias   = grad_output.sum(axis=axes)
+
+    Derivation, for one feature, with x the input, h the normalized values, r = deviation, g = grad and n values:
+    d mean / d x[j] = 1 / n, and with v the variance d v / d x[j] = 2 (x[j] - mean) / n, because the deviations from the
+    mean add up to 0. So d r / d x[j] = -r**3 (x[j] - mean) / n = -r**2 h[j] / n, and
+
+        d h[i] / d x[j] = r ([i = j] - 1 / n) - r**2 h[j] (x[i] - mean) / n = r ([i = j] - 1 / n - h[i] h[j] / n)
+
+    of which sum_i g[i] d h[i] / d x[j] = r (g[j] - mean(g) - h[j] mean(g h)). A weight or bias is used n times.
+
+    After a training step, running = (1 - momentum) running + momentum batch's, with the unbiased variance, divided by
+    n - 1; where momentum is None, it is the mean over all steps so far. Evaluation uses the running values, or the
+    batch's where there are none. The variance is computed in two passes: mean(x**2) - mean(x)**2 loses its digits.
+
+    Source: Ioffe and Szegedy, 2015. Raises ValueError for an input of another shape, and for one that has a single
+    value for each feature in training, as torch does.
+    """
+
+    num_features: int
+    eps: float = 1e-5
+    momentum: float | None = 0.1
+    affine: bool = True
+    track_running_stats: bool = True
+
+    def __post_init__(self) -> None:
+        if self.num_features < 1:
+            raise ValueError(f"num_features must be at least 1, not {self.num_features}")
+        if not self.eps >= 0:
+            raise ValueError(f"eps must be at least 0, not {self.eps}")
+        if self.momentum is not None and not 0 <= self.momentum <= 1:
+            raise ValueError(f"momentum must be between 0 and 1, not {self.momentum}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Each setting, and both shapes of input."""
+        return [
+            (cls(3), (4, 3)),
+            (cls(3, eps=0.1, momentum=None), (3, 3)),
+            (cls(2, affine=False), (4, 2, 3)),
+            (cls(3, track_running_stats=False), (5, 3)),
+        ]
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight and bias (num_features,)."""
+        return dict.fromkeys(("weight", "bias"), (self.num_features,)) if self.affine else {}
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        """running_mean and running_var (num_features,)."""
+        names = ("running_mean", "running_var")
+        return dict.fromkeys(names, (self.num_features,)) if self.track_running_stats else {}
+
+    def counter_names(self) -> tuple[str, ...]:
+        """num_batches_tracked."""
+        return ("num_batches_tracked",) if self.track_running_stats else ()
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - torch draws nothing here
+        """weight 1, bias 0."""
+        if self.affine:
+            self.param.weight[...], self.param.bias[...] = 1, 0
+
+    def reset_buffers(self) -> None:
+        """running_mean 0, running_var 1, num_batches_tracked 0."""
+        if self.track_running_stats:
+            self.buffer.running_mean[...], self.buffer.running_var[...] = 0, 1
+            self.buffer.num_batches_tracked[...] = 0
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's, that of a training step."""
+        self._check(input_shape)
+        if size_of(input_shape) == self.num_features:
+            raise ValueError(
+                "BatchNorm1d needs more than 1 value for each feature in a training step, the input has shape "
+                f"{input_shape}"
+            )
+        return input_shape
+
+    def longest_sum(self, input_shape: Shape) -> int:
+        """Over the batch."""
+        return size_of(input_shape) // self.num_features
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, ...]]:
+        """Saves the normalized values, 1 / standard deviation, the mean and the variance."""
+        self.output_shape(input.shape)
+        axes = self._axes(input)
+        mean = input.mean(axis=axes, keepdims=True)
+        centered = input - mean
+        variance = (centered * centered).mean(axis=axes, keepdims=True)
+        deviation = 1 / np.sqrt(variance + self.eps)
+        normalized = centered * deviation
+        return self._affine(normalized), (normalized, deviation, mean, variance)
+
+    def infer(self, input: Array) -> Array:
+        """Normalizes by the running values, which are constants then."""
+        if not self.track_running_stats:
+            return self.forward(input)[0]
+        self._check(input.shape)
+        across = self._across(input.ndim)
+        deviation = 1 / np.sqrt(self.buffer.running_var + self.eps)
+        return self._affine((input - self.buffer.running_mean[across]) * deviation[across])
+
+    def backward(self, saved: tuple[Array, ...], grad_output: Array) -> Array:
+        """Write grad_weight and grad_bias, return grad_input."""
+        normalized, deviation, *_ = saved
+        self.check_gradient(grad_output, normalized.shape)
+        axes = self._axes(normalized)
+        grad = grad_output
+        if self.affine:
+            np.sum(grad_output * normalized, axis=axes, out=self.grad.weight)
+            np.sum(grad_output, axis=axes, out=self.grad.bias)
+            grad = self.param.weight[self._across(grad_output.ndim)] * grad_output
+        grad_mean = grad.mean(axis=axes, keepdims=True)
+        grad_cross = (grad * normalized).mean(axis=axes, keepdims=True)
+        grad_input: Array = deviation * (grad - grad_mean - normalized * grad_cross)
+        return grad_input
+
+    def update_buffers(self, saved: tuple[Array, ...]) -> None:
+        """Move the running values towards the batch's."""
+        normalized, _, mean, variance = saved
+        num_values = normalized.size // self.num_features
+        unbiased = variance * (num_values / (num_values - 1))
+        if self.track_running_stats:
+            self.buffer.num_batches_tracked += 1
+            momentum = 1 / self.buffer.num_batches_tracked if self.momentum is None else self.momentum
+            for running, of_batch in ((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased)):
+                running *= 1 - momentum
+                running += momentum * of_batch.ravel()
+
+    def _check(self, input_shape: Shape) -> None:
+        if len(input_shape) not in (2, 3) or input_shape[1] != self.num_features:
+            raise ValueError(
+                f"BatchNorm1d takes (batch, num_features={self.num_features}) or (batch, {self.num_features}, length), "
+                f"the input has shape {input_shape}"
+            )
+
+    def _affine(self, normalized: Array) -> Array:
+        if not self.affine:
+            return normalized
+        across = self._across(normalized.ndim)
+        output: Array = self.param.weight[across] * normalized + self.param.bias[across]
+        return output
+
+    @staticmethod
+    def _axes(array: Array) -> tuple[int, ...]:
+        return (0, *range(2, array.ndim))
+
+    @staticmethod
+    def _across(num_dimensions: int) -> tuple[Any, ...]:
+        """The index that shapes a vector of features as the input."""
+        return (slice(None), *[np.newaxis] * (num_dimensions - 2))

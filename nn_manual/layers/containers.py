@@ -1,0 +1,106 @@
+"""Layers that are made of layers, beside Sequential, which owns their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+from nn_manual.layers.batch_normalization import BatchNorm1d
+from nn_manual.layers.linear import Linear
+
+
+def shapes_of_chain(layers: Mapping[str, Layer], input_shape: Shape) -> dict[str, Shape]:
+    """The shape of each layer's input, where each gets what the one before it puts out."""
+    shapes = {}
+    for name, layer in layers.items():
+        shapes[name] = input_shape
+        input_shape = layer.output_shape(input_shape)
+    return shapes
+
+
+@dataclass(eq=False, init=False)
+class Residual(Layer):
+    """A skip connection around layers that run one after the other, the branch: `Residual(Linear(8, 8), ReLU())`.
+
+        output     = input + branch(input)
+        grad_input = grad_output + grad_branch
+
+    with grad_branch the gradient that the branch's own backward makes of grad_output. Input and output are of one
+    shape, any one that the branch keeps.
+
+    Derivation: the input goes two ways. d output / d input = 1 + d branch(input) / d input, so by the chain rule the
+    gradients of the two ways add. d output / d branch(input) = 1, so the branch's last layer gets grad_output as it is.
+    Raises ValueError for no layers, and for layers that don't keep the shape.
+    """
+
+    layers: tuple[Layer, ...]
+
+    def __init__(self, *layers: Layer) -> None:
+        if not layers:
+            raise ValueError("layers must be at least one: a Residual of none would double its input")
+        self.layers = layers
+        self.domain = layers[0].domain
+
+    def __repr__(self) -> str:
+        return f"Residual({', '.join(map(repr, self.layers))})"
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """One layer, and several of different widths, one of them with buffers."""
+        return [(cls(Linear(3, 3)), (4, 3)), (cls(Linear(3, 2), BatchNorm1d(2), Linear(2, 3)), (5, 3))]
+
+    def children(self) -> dict[str, Layer]:
+        """torch's names in a Sequential: "0", "1", ..."""
+        return {str(index): layer for index, layer in enumerate(self.layers)}
+
+    def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """Each layer's input is the output of the one before it."""
+        return shapes_of_chain(self.children(), input_shape)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's; ValueError where a layer doesn't fit the one before it, or the last not the input."""
+        shape = input_shape
+        for layer in self.layers:
+            shape = layer.output_shape(shape)
+        if shape != input_shape:
+            raise ValueError(f"Residual adds its input, of shape {input_shape}, to what its layers make of it, {shape}")
+        return shape
+
+    def forward(self, input: Array) -> tuple[Array, list[Any]]:
+        """`output, saved`, saved being the list of the layers' own."""
+        output, saved = input, []
+        for layer in self.layers:
+            output, layer_saved = layer.forward(output)
+            saved.append(layer_saved)
+        if output.shape != input.shape:  # or it would broadcast
+            self.output_shape(input.shape)
+        return input + output, saved
+
+    def backward(self, saved: list[Any], grad_output: Array) -> Array:
+        """Overwrite the layers' gradients and return grad_input."""
+        grad_branch = grad_output
+        for layer, layer_saved in zip(reversed(self.layers), reversed(saved), strict=True):
+            grad_branch = layer.backward(layer_saved, grad_branch)
+        return grad_output + grad_branch
+
+    def infer(self, input: Array) -> Array:
+        """As forward, each layer as it is in evaluation."""
+        output = input
+        for layer in self.layers:
+            output = layer.infer(output)
+        return input + output
+
+    def update_buffers(self, saved: list[Any]) -> None:
+        """Each layer's."""
+        for layer, layer_saved in zip(self.layers, saved, strict=True):
+            layer.update_buffers(layer_saved)
+
+    def reference(self, input: Any, *layers: Callable[[Any], Any]) -> Any:
+        """The definition, on torch tensors."""
+        output = input
+        for layer in layers:
+            output = layer(output)
+        return input + output

@@ -1,0 +1,75 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+from nn_manual.streams import RowGenerator
+
+
+@dataclass(eq=False)
+class Dropout(Layer):
+    """Elements are zeroed at random in training, each with probability p; any shape whose first dimension is the batch.
+
+        output     = input * mask
+        grad_input = grad_output * mask
+
+    The mask is 0 with probability p, otherwise 1 / (1 - p): so the mean of the output is the input. With p = 1 it is 0
+    everywhere. In evaluation, the output is the input.
+
+    Derivation: the mask doesn't depend on the input, so d output / d input = mask. Source: Srivastava et al., 2014.
+    Raises ValueError for p outside 0 to 1.
+    """
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise ValueError(f"p must be between 0 and 1, not {self.p}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Some are kept and some not; all; and another number of dimensions."""
+        return [(cls(), (8, 3)), (cls(0), (3, 3)), (cls(0.25), (4, 2, 3))]
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """mask, shaped as the input."""
+        return {"mask": input_shape}
+
+    def draw_noise(self, generator: RowGenerator) -> None:
+        """0 or 1 / (1 - p)."""
+        mask = self.noise.mask
+        kept = generator.random(mask.shape) >= self.p
+        mask[...] = kept * (0 if self.p == 1 else 1 / (1 - self.p))
+
+    def longest_sum(self, input_shape: Shape) -> int:  # noqa: ARG002 - one, whatever the shape
+        """One product for each element."""
+        return 1
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        """Saves the mask."""
+        mask: Array = self.noise.mask
+        if mask.shape != input.shape:
+            raise ValueError(
+                f"Dropout has a mask of shape {mask.shape}, its input has {input.shape}: the composite in which it "
+                "stands must say in input_shapes what its children get"
+            )
+        return input * mask, mask
+
+    def infer(self, input: Array) -> Array:
+        """The input."""
+        return input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        """The gradient of what was kept, scaled as it was."""
+        mask = saved
+        self.check_gradient(grad_output, mask.shape)
+        grad_input: Array = grad_output * mask
+        return grad_input
+
+    def reference(self, input: Any, mask: Any) -> Any:
+        """The definition, on torch tensors: torch's class would draw another mask."""
+        return input * mask

@@ -1,0 +1,91 @@
+"""Embedding: a table of vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.base import Layer
+
+
+@dataclass(eq=False)
+class Embedding(Layer):
+    """A row of a table for each index, input (...) int64 to output (..., embedding_dim).
+
+    Parameter: weight (num_embeddings, embedding_dim). With `indices` the input and `grads` the gradient of the output,
+    both with the leading dimensions as one, and one_hot (indices, num_embeddings) 1 at each index and 0 elsewhere:
+
+        output      = weight[input]
+        grad_weight = one_hot.T @ grads
+
+    but for row `padding_idx` of the weight, which starts as 0 and whose gradient is 0: it stays as it is.
+
+    Derivation: output[n, d] = weight[index[n], d] = sum_v one_hot[n, v] weight[v, d], so
+    grad_weight[v, d] = sum_n one_hot[n, v] grads[n, d]: the gradients of equal indices add. An index has no gradient:
+    backward returns None. The product takes the zeros of one_hot out: it is a sparse matrix.
+
+    Raises ValueError for an input of other numbers, and in `check_values` for an index outside 0 ...
+    num_embeddings - 1. A negative `padding_idx` counts from the end.
+    """
+
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("num_embeddings", "embedding_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.padding_idx is not None and not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
+            raise ValueError(f"padding_idx must be one of {self.num_embeddings} rows, not {self.padding_idx}")
+        self.domain = range(self.num_embeddings)
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """One index and several for each example, with a padding row and without."""
+        return [(cls(5, 3), (4,)), (cls(3, 2, padding_idx=1), (4, 3)), (cls(4, 4, padding_idx=-1), (4, 2, 2))]
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight (num_embeddings, embedding_dim)."""
+        return {"weight": (self.num_embeddings, self.embedding_dim)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """weight normal with standard deviation 1, as torch.nn.Embedding; the padding row 0."""
+        self.param.weight[...] = generator.standard_normal(self.param.weight.shape)
+        if self.padding_idx is not None:
+            self.param.weight[self.padding_idx] = 0
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """(...) to (..., embedding_dim)."""
+        return (*input_shape, self.embedding_dim)
+
+    def num_products(self, input_shape: Shape) -> int:  # noqa: ARG002 - none, whatever the shape
+        """None: forward looks up."""
+        return 0
+
+    def check_values(self, input: Array) -> None:
+        """Raise ValueError for an index that is no row."""
+        wrong = (input < 0) | (input >= self.num_embeddings)
+        if wrong.any():
+            place = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise ValueError(f"Embedding: index {input[place]} at {place} is outside 0 ... {self.num_embeddings - 1}")
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        """The rows; saves the indices."""
+        if input.dtype != np.int64:
+            raise ValueError(f"Embedding takes int64 indices, not {input.dtype}")
+        return self.param.weight[input], input
+
+    def backward(self, saved: Array, grad_output: Array) -> None:  # type: ignore[override]  # an index has no gradient
+        """Write grad_weight."""
+        indices = saved.ravel()
+        self.check_gradient(grad_output, self.output_shape(saved.shape))
+        grads = grad_output.reshape(-1, self.embedding_dim)
+        ones = np.ones(len(indices), grads.dtype)
+        one_hot = csr_array((ones, indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))
+        self.grad.weight[...] = one_hot.T @ grads
+        if self.padding_idx is not None:
+            self.grad.weight[self.padding_idx] = 0
