@@ -10,8 +10,8 @@ import pytest
 from nn_manual import cli
 
 PAGE = (Path(__file__).parents[1] / "docs" / "your_own_layer.md").read_text(encoding="utf-8")
-LAYER, REFERENCE = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-(CONFIG,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+LAYER, REFERENCE, COMPOSITE, RANDOM, WITH_BUFFER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CONFIG, OF_COMPOSITE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 SENTENCE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -51,3 +51,51 @@ def test_the_mistake_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err
     assert HEADLINE in error
     assert "stopped in epoch 1 at step 1;" in error
+
+
+SWISH = "  - my_layers:Swish: {slope: 1.5}\n"
+
+
+@pytest.mark.parametrize(
+    ("layer", "lines"),
+    [
+        (COMPOSITE, OF_COMPOSITE),
+        (RANDOM, "  - my_layers:Jitter: {scale: 0.3}\n"),
+        (WITH_BUFFER, "  - my_layers:Centered: {num_features: 8}\n"),
+    ],
+)
+def test_the_other_layers_train_checked(layer: str, lines: str) -> None:
+    Path("my_layers.py").write_text(layer)
+    assert SWISH in CONFIG
+    Path("own.yaml").write_text(CONFIG.replace(SWISH, lines))
+    assert cli.main(["train", "own.yaml", "--run-dir", "run"]) == 0
+    assert cli.main(["check", "run/config.yaml"]) == 0
+
+
+def test_the_composite_is_named_not_its_children(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = COMPOSITE.replace("return grad_of_value + grad_of_gate", "return grad_of_value")
+    assert wrong != COMPOSITE
+    Path("my_layers.py").write_text(wrong)
+    Path("own.yaml").write_text(CONFIG.replace(SWISH, OF_COMPOSITE))
+    assert cli.main(["check", "own.yaml"]) == 3
+    assert "wrong first in 1 (Gated): 1.grad_input" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("layer", "lines", "right", "wrong", "tensor"),
+    [
+        (RANDOM, "  - my_layers:Jitter\n", "return grad_output * saved", "return grad_output", "1.grad_input"),
+        (RANDOM, "  - my_layers:Jitter\n", "        return input\n", "        return 2 * input\n", "1.infer"),
+        (
+            WITH_BUFFER, "  - my_layers:Centered: {num_features: 8}\n", "+= self.momentum * (mean", "+= (mean",
+            "1.running_mean",
+        ),
+    ],
+)  # fmt: skip - a table
+def test_mistakes_in_these_are_found(
+    layer: str, lines: str, right: str, wrong: str, tensor: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("my_layers.py").write_text(layer.replace(right, wrong, 1))
+    Path("own.yaml").write_text(CONFIG.replace(SWISH, lines))
+    assert cli.main(["check", "own.yaml"]) == 3
+    assert f": {tensor}" in capsys.readouterr().out.split("\n\n")[0]

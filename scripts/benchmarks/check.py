@@ -18,7 +18,7 @@ from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.survivors import SURVIVORS
 from benchmarks.processes import ROOT
 from benchmarks.random_nets import random_run
-from nn_manual.arrays import DTYPES, Shape, size_of
+from nn_manual.arrays import DTYPES, size_of
 from nn_manual.check.step.plan import Plan
 from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import DataError, GradientMismatch, NotFiniteError
@@ -179,8 +179,7 @@ def _checked_steps(config: RunConfig) -> Iterator[tuple[int, int]]:
     for epoch in itertools.count():
         for step in trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch):
             assert step.check is not None  # the trainer checks every step
-            plan, input_shape = step.check.plan, (step.num_examples, *split.train.input.shape[1:])
-            yield _num_elements(plan, model.num_parameters, input_shape), len(step.check.rounding)
+            yield _num_elements(step.check.plan, model.num_parameters), len(step.check.rounding)
 
 
 def random_alarms() -> bool:
@@ -205,14 +204,14 @@ def random_alarms() -> bool:
     return tally.num_mismatches == 0
 
 
-def _num_elements(plan: Plan, num_parameters: int, input_shape: Shape) -> int:
-    """How many elements the tensors of a plan have."""
-    shapes = [input_shape]
-    for layer in plan.layers:
-        shapes.append(layer.output_shape(shapes[-1]))
-    outputs, boundaries = shapes[1:], shapes[plan.first_grad_input :]
+def _num_elements(plan: Plan, num_parameters: int) -> int:
+    """How many elements the tensors of a plan have at least: what a composite gives to its children isn't counted."""
+    inputs, outputs = ({name: size_of(shapes[i]) for name, shapes in plan.shapes.items()} for i in range(2))
+    grad_inputs = [name.removesuffix(".grad_input") for name in plan.tensors if name.endswith(".grad_input")]
     num_vectors = 1 + len(plan.clipping) + bool(plan.update)  # the gradient, clipped, and the parameters
-    return sum(map(size_of, outputs)) + 1 + sum(map(size_of, boundaries)) + num_vectors * num_parameters
+    grad_prediction = outputs[plan.chain[-1].name]
+    num_values = sum(outputs.values()) + 1 + grad_prediction + sum(inputs[name] for name in grad_inputs)
+    return num_values + num_vectors * num_parameters
 
 
 PARTS: dict[str, Callable[[], bool]] = {

@@ -80,11 +80,22 @@ def subjects() -> list[Subject]:
 
 
 def _layer(owner: type[Layer]) -> Subject:
-    parameters = {f"grad_{name}" for layer, _ in owner.examples() for name in layer.parameter_shapes()}
-    output, grad_input = frozenset({"output"}), frozenset({"grad_input"})
+    layers = [layer for layer, _ in owner.examples()]
+    if layers[0].children():  # whatever it makes, and whatever it gives to its layers
+        whole = frozenset({""})
+        known = {"forward": ((whole, whole), whole), "backward": ((whole,), whole), "infer": ((whole,), whole)}
+        known |= {"update_buffers": ((), whole)}
+        return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _layer_trials)
+    parameters = {f"grad_{name}" for layer in layers for name in layer.parameter_shapes()}
+    buffers = frozenset(name for layer in layers for name in (*layer.buffer_shapes(), *layer.counter_names()))
+    output, grad_input, infer = (frozenset({name}) for name in ("output", "grad_input", "infer"))
     grads = grad_input | parameters
+    evaluated = infer if "infer" in vars(owner) else frozenset()  # it may run forward
     known = {
-        "forward": ((output, grads), output | grads),
+        "forward": ((output | evaluated, grads | buffers | evaluated), output | grads | buffers | evaluated),
+        "infer": ((infer,), infer),
+        "_affine": ((output | infer,), output | infer),
+        "update_buffers": ((), buffers),
         "backward": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
         "_exponent": ((output | grads,), output | grads),
@@ -125,6 +136,10 @@ def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
         yield Trial(layer_cases(layer, shape, dtype, SEED), f"0 ({owner.__name__})", "0.")
     for layer, (*leading, in_features) in owner.examples():
         out_features = layer.output_shape((*leading, in_features))[-1]
+        if isinstance(layer.domain, range):  # no layer can stand before it
+            net = Sequential(layer, Tanh(), Linear(out_features, 3), seed=SEED, dtype=dtype)
+            yield Trial(net_cases(net, MSELoss(), (*leading, in_features), dtype), f"0 ({owner.__name__})", "0.")
+            continue
         net = Sequential(Linear(3, in_features), Tanh(), layer, Tanh(), Linear(out_features, 3), seed=SEED, dtype=dtype)
         yield Trial(net_cases(net, MSELoss(), (*leading, 3), dtype), f"2 ({owner.__name__})", "2.")
 
@@ -139,7 +154,9 @@ def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
 
 
 def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
-    """A net whose first layer has no parameters, and one with a Sequential in it."""
+    """A net whose first layer has no parameters, one with a Sequential in it, and one with a shared parameter."""
+    net = owner(Linear(3, 3), Tanh(), Linear(3, 3), tied=[("0.weight", "2.weight")], seed=SEED, dtype=dtype)
+    yield Trial(net_cases(net, MSELoss(), (3, 3), dtype), "Sequential", "")
     for inner in ([Linear(3, 3), Tanh()], [owner(Linear(3, 3), Tanh())]):
         net = owner(Tanh(), *inner, Linear(3, 3), seed=SEED, dtype=dtype)
         yield Trial(net_cases(net, MSELoss(), (3, 3), dtype), "Sequential", "")
@@ -175,7 +192,8 @@ def net_cases(
     checker = GradientChecker(net, loss, optimizer)
     output_shape = net.output_shape(input_shape)
     for kind, step in itertools.product(kinds, range(4)):
-        input = draw(kind, input_shape, dtype, generator)
+        net.num_steps += 1
+        input = draw(kind, input_shape, dtype, generator, net.domain)
         if hasattr(loss, "backward_target"):
             target = draw("random", output_shape, dtype, generator)
         else:

