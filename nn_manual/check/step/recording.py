@@ -42,6 +42,8 @@ class Recording:
             )
             for item in walk(self.chain)
         ]
+        #: The calls of the model's first layer, which gets the model's input.
+        self.first = next(calls for calls in self.layers if calls.item is self.chain[0])
         self.loss = LossCalls(loss)
         #: The model's buffers, and what they were when the step began.
         self.buffers: dict[str, Array] = dict(vars(model.buffer))
@@ -53,11 +55,6 @@ class Recording:
         self._watched.append((vars(loss), _methods(self.loss, "check_target", "forward", "backward")))
         #: What stood on the instances before: methods that somebody else put there.
         self._own: list[dict[str, Any]] = []
-
-    @property
-    def first(self) -> LayerCalls:
-        """The calls of the model's first layer, which gets the model's input."""
-        return next(calls for calls in self.layers if calls.item is self.chain[0])
 
     def __enter__(self) -> Recording:
         for calls in self.layers:
