@@ -77,6 +77,8 @@ class Sequential(Layer):
         check_types(layers)
         self.layers = layers
         check_places(self)
+        #: The first layer that has parameters.
+        self._first = next((i for i, layer in enumerate(layers) if layer.num_parameters), len(layers))
         self._with_buffers = [
             i for i, layer in enumerate(layers) if layer.buffer_shapes() or layer.counter_names()
         ]
@@ -125,7 +127,7 @@ class Sequential(Layer):
         """Overwrite every gradient, and compute no more than that needs: the gradient travels back to the first
         layer that has parameters, and not through it.
         """
-        first = next((i for i, layer in enumerate(self.layers) if layer.num_parameters), len(self.layers))
+        first = self._first
         for layer, layer_saved in zip(self.layers[:first:-1], saved[:first:-1], strict=True):
             grad_output = layer.backward(layer_saved, grad_output)
         for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
