@@ -49,7 +49,6 @@ class Sequential(Layer):
         tied: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._take_layers(layers)
-        self.ties = Ties({}, ())
         _ = self.num_parameters  # raises TypeError for a layer whose shapes are none
         #: What the layers' random numbers depend on: a Trainer counts the steps.
         self.seed, self.num_steps = seed, 0
@@ -68,14 +67,13 @@ class Sequential(Layer):
         """One that gets its memory from the Sequential that it will stand in. Until then it has no parameters."""
         inner = cls.__new__(cls)
         inner._take_layers(layers)
-        inner.ties = Ties({}, ())
         inner.initializer = None
         own(inner)
         return inner
 
     def _take_layers(self, layers: tuple[Layer, ...]) -> None:
         check_types(layers)
-        self.layers = layers
+        self.layers, self.ties = layers, Ties({}, ())
         check_places(self)
         #: The first layer that has parameters.
         self._first = next((i for i, layer in enumerate(layers) if layer.num_parameters), len(layers))
@@ -258,18 +256,22 @@ class Sequential(Layer):
         """
         own, first_of = self.state_dict(), self.ties.first_of
         for name in sorted((own.keys() ^ state_dict.keys()) - (first_of.keys() - state_dict.keys())):
-            kind = "buffer" if name in vars(self.buffer) else "parameter"
-            raise ValueError(f"{'missing' if name in own else 'unexpected'} {kind} {name!r} in the state dict")
+            raise ValueError(f"{'missing' if name in own else 'unexpected'} {self._kind(name)} in the state dict")
         for name, value in state_dict.items():
             if value.shape != own[name].shape:
-                raise ValueError(f"parameter {name!r} has shape {own[name].shape}, the state dict's {value.shape}")
+                raise ValueError(f"{self._kind(name)} has shape {own[name].shape}, the state dict's {value.shape}")
             if not np.can_cast(value.dtype, own[name].dtype, "same_kind"):
-                raise TypeError(f"parameter {name!r} is {own[name].dtype}, the state dict's {value.dtype}")
+                raise TypeError(f"{self._kind(name)} is {own[name].dtype}, the state dict's {value.dtype}")
         for other in first_of.keys() & state_dict.keys():
             if not np.array_equal(state_dict[other], state_dict[first_of[other]], equal_nan=True):
                 raise ValueError(f"{other!r} is {first_of[other]!r} in this model, the state dict's two differ")
         for name, value in state_dict.items():
             own[name][...] = value
+
+    def _kind(self, name: str) -> str:
+        """What a message calls a name in a state dict."""
+        return f"{'buffer' if name in vars(self.buffer) else 'parameter'} {name!r}"
+
 
 def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
     name = str(np.dtype(dtype))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,6 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import Array
-from nn_manual.config import dump_config, load_config
-from nn_manual.errors import ConfigError
 from nn_manual.ties import Ties
 
 THREE = [("0.weight", "2.weight"), ("0.weight", "3.0.weight")]
@@ -157,31 +154,3 @@ def test_what_cannot_be_tied(tied: Any, words: str) -> None:
 def test_only_the_outermost_has_ties() -> None:
     with pytest.raises(ValueError, match="layer 1 has tied parameters: only the outermost Sequential can have them"):
         Sequential(Tanh(), net())
-
-
-CONFIG = """\
-data: {Spirals: {num_examples: 30}}
-batch_size: 10
-epochs: 1
-model:
-  - Linear: {in_features: 2, out_features: 2}
-  - Tanh
-  - Linear: {in_features: 2, out_features: 2}
-tied:
-  - [0.weight, 2.weight]
-loss: CrossEntropyLoss
-optimizer: SGD
-"""
-
-
-def test_in_a_config(tmp_path: Path) -> None:
-    path = tmp_path / "run.yaml"
-    path.write_text(CONFIG)
-    config = load_config(path)
-    assert list(config.new_model().parameter_shapes()) == ["0.weight", "0.bias", "2.bias"]
-    path.write_text(dump_config(config))
-    assert load_config(path).tied == [["0.weight", "2.weight"]]
-    path.write_text(CONFIG.replace("2.weight]", "1.weight]"))
-    with pytest.raises(ConfigError) as caught:
-        load_config(path)
-    assert str(caught.value) == f"{path}:9:5: tied: the model has no parameter '1.weight'"

@@ -125,3 +125,25 @@ def test_repeat_stands_for_copies(load) -> None:  # type: ignore[no-untyped-def]
 )  # fmt: skip - a table
 def test_errors_are_reported_where_they_stand_and_once(errors_of: ErrorsOf, layer: str, errors: list[str]) -> None:
     assert errors_of(valid_but(8, f"  - {layer}")) == [f"run.yaml:{error}" for error in errors]
+
+
+TIED = "tied: [[0.weight, 1.weight]]\n"
+
+
+def test_shared_parameters(load) -> None:  # type: ignore[no-untyped-def]  # as above
+    config = load(with_layers(OF_32, OF_32) + TIED.replace("0.weight", "2.weight"))
+    names = ["0.weight", "0.bias", "1.bias", "2.weight", "2.bias", "3.weight", "3.bias"]
+    assert list(config.new_model().parameter_shapes()) == names
+    again = load(dump_config(config))
+    assert again.tied == [["2.weight", "1.weight"]]
+
+
+@pytest.mark.parametrize(
+    ("second", "error"),
+    [
+        ("1.weight", "the model has no parameter '1.weight'"),
+        ("2.bias", "'0.weight' has shape (32, 64), '2.bias' has (10,)"),
+    ],
+)
+def test_names_that_cannot_be_tied(errors_of: ErrorsOf, second: str, error: str) -> None:
+    assert errors_of(VALID + TIED.replace("1.weight", second)) == [f"run.yaml:13:8: tied: {error}"]

@@ -135,21 +135,6 @@ def test_the_vectors_have_torchs_names(optimizer_class: Any) -> None:
 
 
 @each_class
-def test_a_state_goes_on_where_it_was_taken(optimizer_class: Any) -> None:
-    """The corrections of the moments come from the number of steps."""
-    models = [Sequential(Linear(2, 3), dtype="float64") for _ in range(2)]
-    first, second = (optimizer_class(model, lr=0.1, amsgrad=True) for model in models)
-    for model in models:
-        model.grad_arena[...] = np.arange(9.0)
-    first.step()
-    models[1].param_arena[...] = models[0].param_arena
-    second.load_state({name: value.copy() for name, value in first.state().items()})
-    for optimizer in (first, second):
-        optimizer.step()
-    np.testing.assert_array_equal(models[1].param_arena, models[0].param_arena)
-
-
-@each_class
 def test_the_examples_use_every_setting(optimizer_class: Any) -> None:
     examples = optimizer_class.examples()
     assert {*set().union(*examples), "lr"} == set(optimizer_class.setting_names())

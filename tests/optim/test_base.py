@@ -56,3 +56,19 @@ def test_clipping_looks_at_no_value(max_norm: float) -> None:
     assert clip_grad_norm(opaque(blindly), max_norm) is not None
     clip_grad_norm(grad, max_norm)
     np.testing.assert_array_equal(blindly, grad)
+
+
+@pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
+def test_a_state_goes_on_where_it_was_taken(optimizer_class: Any, settings: dict[str, Any]) -> None:
+    """The state vectors, and the number of steps, which corrects Adam's moments."""
+    models = [Sequential(Linear(2, 3), dtype="float64") for _ in range(2)]
+    first, second = (optimizer_class(model, lr=0.1, **settings) for model in models)
+    for model in models:
+        model.grad_arena[...] = np.arange(9.0)
+    first.step()
+    models[1].param_arena[...] = models[0].param_arena
+    second.load_state({name: value.copy() for name, value in first.state().items()})
+    for optimizer in (first, second):
+        optimizer.step()
+    np.testing.assert_array_equal(models[1].param_arena, models[0].param_arena)
+    assert second.state()["num_steps"] == 2

@@ -130,20 +130,6 @@ def test_squares_that_underflow_are_torchs_zero(dtype: str) -> None:
     assert clipped(np.full(5, 1e-30 if dtype == "float32" else 1e-200, dtype), 1.0) == (0.0, 0.0)
 
 
-def test_a_state_goes_on_where_it_was_taken() -> None:
-    models = [Sequential(Linear(2, 3), dtype="float64") for _ in range(2)]
-    first, second = (SGD(model, lr=0.1, momentum=0.9, dampening=0.5) for model in models)
-    for model in models:
-        model.grad_arena[...] = np.arange(9.0)
-    first.step()
-    models[1].param_arena[...] = models[0].param_arena
-    second.load_state({name: value.copy() for name, value in first.state().items()})
-    for optimizer in (first, second):
-        optimizer.step()
-    np.testing.assert_array_equal(models[1].param_arena, models[0].param_arena)
-    assert second.state()["num_steps"] == 2
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

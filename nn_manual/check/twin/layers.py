@@ -114,9 +114,13 @@ def layer_function(
         return _raising(misfit)
     if counterpart.module is None:
         return _own_reference(layer, parameters, buffers)
-    module = counterpart.module
-    module.to(dtype)  # its buffers, where the layer has none
-    for name, tensor in {**parameters, **buffers}.items():
+    counterpart.module.to(dtype)  # its buffers, where the layer has none
+    return _forward_with(counterpart.module, {**parameters, **buffers})
+
+
+def _forward_with(module: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) -> Function:
+    """The forward of a module whose parameters and buffers are these tensors, by its names for them."""
+    for name, tensor in tensors.items():
         owner, _, own_name = name.rpartition(".")
         setattr(module.get_submodule(owner), own_name, tensor)
     return module.forward  # a call of the module looks for hooks, which takes longer than forward; there are none
@@ -124,7 +128,7 @@ def layer_function(
 
 def evaluation_function(layer: Any) -> Function:
     """torch's version of a layer in evaluation, with copies of its parameters and buffers: its `infer_reference`, or
-    torch's class in eval(), or its `reference` where `infer` is forward's output. Raises Misfit where there is none.
+    torch's class in eval(). Raises Misfit where there is neither.
     """
     tensors = {name: torch.from_numpy(a.copy()) for name, a in (vars(layer.param) | vars(layer.buffer)).items()}
     if hasattr(layer, "infer_reference"):
@@ -136,11 +140,7 @@ def evaluation_function(layer: Any) -> Function:
         words = "it has an infer of its own, beside which nothing stands: define infer_reference(input, ...)"
         raise Misfit(f"{words}; {misfit}") from misfit
     parameters = {name: torch.nn.Parameter(tensors[name]) for name in vars(layer.param)}
-    dtype = next(iter(tensors.values())).dtype if tensors else None
-    module.to(dtype)
-    for name, tensor in {**tensors, **parameters}.items():
-        setattr(module, name, tensor)
-    return module.forward
+    return _forward_with(module, {**tensors, **parameters})
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:
