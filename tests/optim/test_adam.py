@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 from comparing import TOLERANCES, assert_equal
-from trajectories import trajectory
+from trajectories import largest_difference, start_as, train_beside, trajectory
 
-from nn_manual import Adam, AdamW, Linear, MSELoss, Sequential, Tanh
+from nn_manual import Adam, AdamW, Linear, MSELoss, Sequential, Tanh, Trainer
 from nn_manual.arrays import BLOCK_SIZE
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -93,21 +93,13 @@ def test_200_steps_end_where_torchs_do() -> None:
     generator = np.random.default_rng(0)
     model = Sequential(Linear(4, 8), Tanh(), Linear(8, 3), dtype="float64")
     layers = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double()
-    layers.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in model.state_dict().items()})
-    loss, start = MSELoss(), model.param_arena.copy()
-    ours = AdamW(model, lr=0.01, weight_decay=0.1)
-    theirs = torch.optim.AdamW(layers.parameters(), lr=0.01, weight_decay=0.1)
-    for _ in range(200):
-        input, target = generator.normal(size=(16, 4)), generator.normal(size=(16, 3))
-        prediction, saved = model.forward(input)
-        _, loss_saved = loss.forward(prediction, target)
-        model.backward_parameters(saved, loss.backward(loss_saved))
-        ours.step()
-        theirs.zero_grad()
-        torch.nn.functional.mse_loss(layers(torch.from_numpy(input)), torch.from_numpy(target)).backward()  # type: ignore[no-untyped-call]  # torch's
-        theirs.step()
-    for name, value in model.state_dict().items():
-        assert np.abs(value - layers.state_dict()[name].numpy()).max() < 1e-9
+    start_as(model, layers)
+    start = model.param_arena.copy()
+    trainer = Trainer(model, MSELoss(), AdamW(model, lr=0.01, weight_decay=0.1), check_every=0)
+    optimizer = torch.optim.AdamW(layers.parameters(), lr=0.01, weight_decay=0.1)
+    batches = [(generator.normal(size=(16, 4)), generator.normal(size=(16, 3))) for _ in range(200)]
+    train_beside(trainer, layers, torch.nn.MSELoss(), optimizer, None, batches)
+    assert largest_difference(model, layers) < 1e-9
     assert np.abs(model.param_arena - start).max() > 0.1
 
 

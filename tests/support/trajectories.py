@@ -1,13 +1,14 @@
-"""Steps of an optimizer beside torch's, on the same gradients."""
+"""Steps beside torch's: of an optimizer on the same gradients, and of a whole training, each side with its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
 
-from nn_manual import Linear, Sequential, Tanh, optim
+from nn_manual import Dropout, Linear, Sequential, Tanh, Trainer, optim
 from nn_manual.arrays import Array
 
 
@@ -33,3 +34,44 @@ def trajectory(
         steps[0].append(model.param_arena.copy())
         steps[1].append(parameter.detach().numpy().copy())
     return steps
+
+
+class Masked(torch.nn.Module):
+    """Dropout in torch with the mask that our layer has for the step: its own generator would draw another."""
+
+    def __init__(self, ours: Dropout) -> None:
+        super().__init__()
+        self.ours = ours
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return input * torch.tensor(self.ours.noise.mask) if self.training else input
+
+
+def start_as(model: Sequential, module: torch.nn.Module) -> None:
+    """Give torch's module copies of our parameters and buffers."""
+    module.load_state_dict({name: torch.tensor(value) for name, value in model.state_dict().items()})
+
+
+def train_beside(
+    trainer: Trainer,
+    module: torch.nn.Module,
+    loss: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler | None,
+    batches: Iterable[tuple[Array, Array]],
+) -> None:
+    """Train both on the same batches, each side with its own gradients."""
+    for input, target in batches:
+        trainer.train_step(input, target)
+        optimizer.zero_grad()
+        loss(module(torch.from_numpy(input)), torch.from_numpy(target)).backward()
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+
+
+def largest_difference(model: Sequential, module: torch.nn.Module) -> float:
+    """Of all parameters and buffers, from torch's of the same names."""
+    ours, theirs = model.state_dict(), module.state_dict()
+    assert list(ours) == list(theirs)
+    return max(float(np.abs(value - theirs[name].numpy()).max()) for name, value in ours.items())
