@@ -1,8 +1,8 @@
 """Initialisers: seeded fills of the parameter views, with the distributions of torch.nn.init.
 
-Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, every
-weight of two or more dimensions comes from it, and every `bias` is zero; all other parameters, such as the weight of a
-normalization, still come from `reset_parameters`.
+Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, the weights
+of linear maps and of tables come from it, and the biases of these maps are zero: each layer's `initialize` says which
+they are. All other parameters, such as those of a normalization, still come from `reset_parameters`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _check_gain(gain: float) -> None:
 
 
 class Initializer(ABC):
-    """A distribution for weights of two or more dimensions."""
+    """A distribution for the weights of linear maps and of tables."""
 
     @abstractmethod
     def fill(self, weight: Array, generator: np.random.Generator) -> None:

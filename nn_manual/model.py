@@ -210,8 +210,8 @@ class Sequential(Layer):
         self.param_arena, self.grad_arena = outer.param_arena[part], outer.grad_arena[part]
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
-        """Draw all parameters anew: each layer's default, or where there is an initializer, weights of two or more
-        dimensions from that and every `bias` zero.
+        """Draw all parameters anew: each layer's default, or where there is an initializer, from that what the layer's
+        `initialize` lets it fill.
         """
         for name, layer in self.named_layers():
             shared = {key: view.copy() for key, view in self._shared_before(name, layer)}
@@ -283,8 +283,4 @@ def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
 def _initialize(layer: Layer, initializer: Initializer, generator: np.random.Generator) -> None:
     # The layer's defaults get a generator of their own, so that what the initializer draws doesn't depend on them.
     layer.reset_parameters(generator.spawn(1)[0])
-    for name, parameter in vars(layer.param).items():
-        if name == "bias":
-            parameter[...] = 0
-        elif parameter.ndim >= 2:
-            initializer.fill(parameter, generator)
+    layer.initialize(lambda name: initializer.fill(vars(layer.param)[name], generator))

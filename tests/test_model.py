@@ -375,13 +375,13 @@ def test_the_outermost_seed_and_initializer_fill_everything() -> None:
 
 @dataclass(eq=False)
 class Scale(Layer):
-    """output = input * weight + bias: a weight of one dimension, torch's default for a normalization."""
+    """output = input * weight + bias: no linear map, whatever its parameters' names and dimensions."""
 
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"weight": (3,), "bias": (3,), "slope": ()}
+        return {"weight": (2, 3), "bias": (3,), "slope": ()}
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
-        self.param.weight[...] = 1 + generator.random(3)
+        self.param.weight[...] = 1 + generator.random((2, 3))
         self.param.bias[...] = 5
         self.param.slope[...] = 0.25
 
@@ -393,14 +393,15 @@ class Scale(Layer):
 
 
 def test_an_initializer_leaves_other_parameters_to_their_layer() -> None:
-    """It leaves alone what isn't a bias and has fewer than two dimensions."""
+    """It leaves alone what a layer doesn't let it fill."""
     model = Sequential(Scale(), Linear(3, 2), Scale(), seed=1, initializer=Constant(0.5))
     for scale in (model.layers[0].param, model.layers[2].param):
         assert np.all((scale.weight >= 1) & (scale.weight < 2))
-        assert scale.bias.tolist() == [0, 0, 0]
+        assert scale.bias.tolist() == [5, 5, 5]
         assert scale.slope == 0.25
     assert not np.any(model.layers[0].param.weight == model.layers[2].param.weight)
     assert np.all(model.layers[1].param.weight == 0.5)
+    assert model.layers[1].param.bias.tolist() == [0, 0]
 
 
 def test_an_initializers_draws_do_not_depend_on_what_the_layers_draw() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -171,6 +171,11 @@ class Layer(ABC):
         """Fill `self.param` from torch's default distribution for this layer; of a composite, the children's."""
         for child in self.children().values():
             child.reset_parameters(generator)
+
+    def initialize(self, fill: Callable[[str], None]) -> None:  # noqa: B027 - most layers have no such weights
+        """Where the model has an initializer, after `reset_parameters`: `fill` the weights of linear maps and of tables
+        with it, by their names in `self.param`, and zero the biases of these maps. Others stay as they are.
+        """
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The shape that `forward` makes of `input_shape`. Raises ValueError, stating both sizes, where the

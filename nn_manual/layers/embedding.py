@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,14 @@ class Embedding(Layer):
     def reset_parameters(self, generator: np.random.Generator) -> None:
         """weight normal with standard deviation 1, as torch.nn.Embedding; the padding row 0."""
         self.param.weight[...] = generator.standard_normal(self.param.weight.shape)
+        self._zero_padding_row()
+
+    def initialize(self, fill: Callable[[str], None]) -> None:
+        """weight from the initializer; the padding row 0."""
+        fill("weight")
+        self._zero_padding_row()
+
+    def _zero_padding_row(self) -> None:
         if self.padding_idx is not None:
             self.param.weight[self.padding_idx] = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,12 @@ class Linear(Layer):
         bound = 1 / math.sqrt(self.in_features)
         for parameter in vars(self.param).values():
             parameter[...] = generator.uniform(-bound, bound, parameter.shape)
+
+    def initialize(self, fill: Callable[[str], None]) -> None:
+        """weight from the initializer, bias 0."""
+        fill("weight")
+        if self.bias:
+            self.param.bias[...] = 0
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """(..., in_features) to (..., out_features)."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nn_manual import Embedding, Linear, MSELoss, Sequential, Trainer, check_gradients
+from nn_manual.initializers import Constant
 from nn_manual.optim import SGD
 
 
@@ -38,6 +39,13 @@ def test_as_torch(padding_idx: int | None) -> None:
     model.backward(saved, grad_output)
     assert module.weight.grad is not None
     np.testing.assert_allclose(model.layers[0].grad.weight, module.weight.grad.numpy(), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("padding_idx", [1, -1])
+def test_the_padding_row_starts_as_0_whatever_fills_the_others(padding_idx: int) -> None:
+    weight = Sequential(Embedding(4, 2, padding_idx), initializer=Constant(0.5)).layers[0].param.weight
+    assert weight[padding_idx].tolist() == [0, 0]
+    assert (np.delete(weight, padding_idx, axis=0) == 0.5).all()
 
 
 def test_the_padding_row_stays() -> None:

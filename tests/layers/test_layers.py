@@ -27,8 +27,10 @@ from comparing import (
 )
 from hypothesis import given, settings
 
+from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape, rows
 from nn_manual.check.kinds import draw
+from nn_manual.initializers import Constant
 from nn_manual.layers import Layer, LayerNorm, Linear
 from nn_manual.registry import components, examples
 
@@ -53,6 +55,18 @@ def bound(layer: Layer, dtype: str, kind: str = "random") -> Layer:
     param = draw(kind, (layer.num_parameters,), dtype, np.random.default_rng(1))
     layer.bind(frozen(param), np.full_like(param, np.nan))
     return layer
+
+
+#: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
+FILLED = {"Embedding": {"weight"}, "Linear": {"weight"}}
+
+
+@pytest.mark.parametrize("name", components(Layer))
+def test_an_initializer_fills_the_weights_of_maps_and_tables_alone(name: str) -> None:
+    for layer, _ in components(Layer)[name].examples():
+        for _, inner in Sequential(layer, initializer=Constant(0.75)).named_layers():
+            filled = {parameter for parameter, view in vars(inner.param).items() if (view == 0.75).any()}
+            assert filled == FILLED.get(type(inner).__name__, set()), inner
 
 
 def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array, SimpleNamespace]:

@@ -9,12 +9,22 @@ import torch
 
 from nn_manual import GELU, LayerNorm, Linear, MSELoss, Sequential, check_gradients
 from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.initializers import Constant
 
 
 def bound(layer: LayerNorm, dtype: str = "float64") -> LayerNorm:
     """The layer with its own first parameters."""
     Sequential(layer, dtype=dtype)
     return layer
+
+
+@pytest.mark.parametrize("shape", [[3], [3, 4]])
+def test_no_initializer_fills_it(shape: list[int]) -> None:
+    """However many dimensions the weight has, the first outputs are the normalized numbers themselves."""
+    norm = LayerNorm(shape)
+    Sequential(norm, initializer=Constant(0.5))
+    assert (norm.param.weight == 1).all()
+    assert (norm.param.bias == 0).all()
 
 
 def test_a_small_case_by_hand() -> None:
