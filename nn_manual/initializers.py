@@ -2,18 +2,21 @@
 
 Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, the weights
 of linear maps and of tables come from it, and the biases of these maps are zero: each layer's `initialize` says which
-they are. All other parameters, such as those of a normalization, still come from `reset_parameters`.
+they are. All other parameters, such as those of a normalization, still come from `reset_parameters`. `draw_parameters`
+does this for a model.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nn_manual.arrays import Array, size_of
+from nn_manual.layers.base import Layer
 
 #: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
 GAINS = {"linear": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
@@ -141,3 +144,31 @@ class KaimingNormal(_Kaiming):
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
         """Overwrite with normal draws."""
         weight[...] = generator.normal(0, self._standard_deviation(weight), weight.shape)
+
+
+def draw_parameters(
+    layers: Iterable[tuple[str, Layer]],
+    shared: Container[str],
+    initializer: Initializer | None,
+    generator: np.random.Generator,
+) -> None:
+    """Fill the parameters of layers, each given with its name and none of them made of others: by the layer's default,
+    and what the layer's `initialize` names by the initializer, if there is one. Parameters in `shared` stay as an
+    earlier layer has filled them.
+    """
+    for name, layer in layers:
+        filled = {
+            key: vars(layer.param)[key].copy() for key in layer.parameter_shapes() if f"{name}.{key}" in shared
+        }
+        if initializer is None:
+            layer.reset_parameters(generator)
+        else:
+            _initialize(layer, initializer, generator)
+        for key, values in filled.items():
+            vars(layer.param)[key][...] = values
+
+
+def _initialize(layer: Layer, initializer: Initializer, generator: np.random.Generator) -> None:
+    # The layer's defaults get a generator of their own, so that what the initializer draws doesn't depend on them.
+    layer.reset_parameters(generator.spawn(1)[0])
+    layer.initialize(lambda name: initializer.fill(vars(layer.param)[name], generator))

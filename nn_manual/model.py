@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
-from nn_manual.initializers import Initializer
+from nn_manual.initializers import Initializer, draw_parameters
 from nn_manual.layers.base import Layer
 from nn_manual.layers.containers import shapes_of_chain
 from nn_manual.noise import Noise
 from nn_manual.ownership import check_parameters, check_places, check_types, own
+from nn_manual.state_dict import check_state_dict
 from nn_manual.ties import Ties
 
 
@@ -210,27 +211,12 @@ class Sequential(Layer):
         self.param_arena, self.grad_arena = outer.param_arena[part], outer.grad_arena[part]
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
-        """Draw all parameters anew: each layer's default, or where there is an initializer, from that what the layer's
-        `initialize` lets it fill.
-        """
-        for name, layer in self.named_layers():
-            shared = {key: view.copy() for key, view in self._shared_before(name, layer)}
-            if self.initializer is None:
-                layer.reset_parameters(generator)
-            else:
-                _initialize(layer, self.initializer, generator)
-            for key, values in shared.items():
-                vars(layer.param)[key][...] = values
+        """Draw all parameters anew: by the layers' defaults and the initializer, as `draw_parameters` says."""
+        draw_parameters(self.named_layers(), self.ties.first_of, self.initializer, generator)
 
     def named_layers(self) -> Iterator[tuple[str, Layer]]:
         """The layers that are made of no others, by torch's names: "0", "1.0", "1.1"."""
         return ((name, layer) for name, layer in self.descendants() if not layer.children())
-
-    def _shared_before(self, name: str, layer: Layer) -> Iterator[tuple[str, Array]]:
-        """The parameters of a layer that start as those with which they are one."""
-        for key in layer.parameter_shapes():
-            if f"{name}.{key}" in self.ties.first_of:
-                yield key, vars(layer.param)[key]
 
     def uses(self) -> dict[str, Array]:
         """Each parameter as each layer sees it: by torch's names, a shared one under each of its own."""
@@ -250,27 +236,13 @@ class Sequential(Layer):
         return {name: own[name] for name in names if aliases or name not in self.ties.first_of}
 
     def load_state_dict(self, state_dict: Mapping[str, Array]) -> None:
-        """Copy parameters in by torch's names; a shared one needs its first name alone. Raises ValueError for a missing
-        or unexpected name, a shape that doesn't fit, or a shared parameter whose values differ from name to name,
-        TypeError for values that are no real numbers, before anything is changed.
+        """Copy parameters and buffers in by torch's names; a shared one needs its first name alone. Before anything is
+        changed, `check_state_dict` raises ValueError or TypeError for what doesn't fit.
         """
-        own, first_of = self.state_dict(), self.ties.first_of
-        for name in sorted((own.keys() ^ state_dict.keys()) - (first_of.keys() - state_dict.keys())):
-            raise ValueError(f"{'missing' if name in own else 'unexpected'} {self._kind(name)} in the state dict")
-        for name, value in state_dict.items():
-            if value.shape != own[name].shape:
-                raise ValueError(f"{self._kind(name)} has shape {own[name].shape}, the state dict's {value.shape}")
-            if not np.can_cast(value.dtype, own[name].dtype, "same_kind"):
-                raise TypeError(f"{self._kind(name)} is {own[name].dtype}, the state dict's {value.dtype}")
-        for other in first_of.keys() & state_dict.keys():
-            if not np.array_equal(state_dict[other], state_dict[first_of[other]], equal_nan=True):
-                raise ValueError(f"{other!r} is {first_of[other]!r} in this model, the state dict's two differ")
+        own = self.state_dict()
+        check_state_dict(state_dict, own, vars(self.buffer), self.ties.first_of)
         for name, value in state_dict.items():
             own[name][...] = value
-
-    def _kind(self, name: str) -> str:
-        """What a message calls a name in a state dict."""
-        return f"{'buffer' if name in vars(self.buffer) else 'parameter'} {name!r}"
 
 
 def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
@@ -278,9 +250,3 @@ def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
     if name not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {name}")
     return DTYPES[name]
-
-
-def _initialize(layer: Layer, initializer: Initializer, generator: np.random.Generator) -> None:
-    # The layer's defaults get a generator of their own, so that what the initializer draws doesn't depend on them.
-    layer.reset_parameters(generator.spawn(1)[0])
-    layer.initialize(lambda name: initializer.fill(vars(layer.param)[name], generator))

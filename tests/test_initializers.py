@@ -1,14 +1,16 @@
-"""Each initialiser draws from the distribution of torch.nn.init's function of its name."""
+"""Each initialiser draws from the distribution of torch.nn.init's function of its name, and fills what it should."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from nn_manual import Layer, Linear, Sequential
 from nn_manual.arrays import Array
 from nn_manual.initializers import (
     GAINS,
@@ -110,3 +112,45 @@ def test_choices_are_named(initializer_class: Any) -> None:
 def test_gains_out_of_range_are_named(initializer_class: Any, gain: float) -> None:
     with pytest.raises(ValueError, match=f"^gain must be at least 0, not {gain}$"):
         initializer_class(gain)
+
+
+@dataclass(eq=False)
+class Scale(Layer):
+    """output = input * weight + bias: no linear map, whatever its parameters' names and dimensions."""
+
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"weight": (2, 3), "bias": (3,), "slope": ()}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        self.param.weight[...] = 1 + generator.random((2, 3))
+        self.param.bias[...] = 5
+        self.param.slope[...] = 0.25
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return input * self.param.weight + self.param.bias, input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        raise NotImplementedError
+
+
+def test_an_initializer_leaves_other_parameters_to_their_layer() -> None:
+    """It leaves alone what a layer doesn't let it fill."""
+    model = Sequential(Scale(), Linear(3, 2), Scale(), seed=1, initializer=Constant(0.5))
+    for scale in (model.layers[0].param, model.layers[2].param):
+        assert np.all((scale.weight >= 1) & (scale.weight < 2))
+        assert scale.bias.tolist() == [5, 5, 5]
+        assert scale.slope == 0.25
+    assert not np.any(model.layers[0].param.weight == model.layers[2].param.weight)
+    assert np.all(model.layers[1].param.weight == 0.5)
+    assert model.layers[1].param.bias.tolist() == [0, 0]
+
+
+def test_an_initializers_draws_do_not_depend_on_what_the_layers_draw() -> None:
+    initializer = KaimingNormal()
+    alone = Sequential(Linear(3, 2), seed=1, initializer=initializer)
+    beside = Sequential(Scale(), Linear(3, 2), seed=1, initializer=initializer)
+    np.testing.assert_array_equal(beside.layers[1].param.weight, alone.layers[0].param.weight)
+    np.testing.assert_array_equal(
+        alone.layers[0].param.weight,
+        np.random.default_rng(1).normal(0, np.sqrt(2 / 3), (2, 3)).astype(np.float32),
+    )

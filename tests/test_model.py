@@ -6,7 +6,6 @@ import copy
 import pickle
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 from comparing import TOLERANCES, assert_equal, freeze, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nested import SHAPES, as_torch, nested, torch_nested
 
 from nn_manual import BatchNorm1d, Layer, Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
@@ -22,40 +22,6 @@ from nn_manual.check.kinds import KINDS, draw
 from nn_manual.initializers import Constant, KaimingNormal
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
-
-
-def nested(**options: Any) -> Sequential:
-    return Sequential(
-        Tanh(),
-        Sequential(Linear(3, 4), ReLU(), Sequential(Linear(4, 4, bias=False), Tanh())),
-        ReLU(),
-        Linear(4, 2),
-        **options,
-    )
-
-
-#: torch's names for the parameters of `nested()`, with their shapes.
-SHAPES = {"1.0.weight": (4, 3), "1.0.bias": (4,), "1.2.0.weight": (4, 4), "3.weight": (2, 4), "3.bias": (2,)}
-
-
-def torch_nested(dtype: str) -> torch.nn.Sequential:
-    return torch.nn.Sequential(
-        torch.nn.Tanh(),
-        torch.nn.Sequential(
-            torch.nn.Linear(3, 4),
-            torch.nn.ReLU(),
-            torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False), torch.nn.Tanh()),
-        ),
-        torch.nn.ReLU(),
-        torch.nn.Linear(4, 2),
-    ).to(getattr(torch, dtype))
-
-
-def as_torch(model: Sequential) -> torch.nn.Sequential:
-    """torch's model with copies of our parameters."""
-    theirs = torch_nested(str(model.dtype))
-    theirs.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in model.state_dict().items()})
-    return theirs
 
 
 @each_dtype
@@ -158,48 +124,6 @@ def test_the_outermost_owns_the_memory() -> None:
     assert inner.dtype == outer.dtype == np.float32
     inner.param_arena[...] = 7
     assert outer.param_arena.tolist()[6:] == [7] * 6
-
-
-@each_dtype
-def test_a_state_dict_goes_to_torch_and_back(dtype: str) -> None:
-    theirs = torch_nested(dtype)
-    ours = nested(dtype=dtype)
-    ours.load_state_dict({name: value.numpy() for name, value in theirs.state_dict().items()})
-    for name, value in as_torch(ours).state_dict().items():
-        assert torch.equal(value, theirs.state_dict()[name])
-    input = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(dtype)
-    assert_equal(ours(input), theirs(torch.from_numpy(input)).detach().numpy())
-
-
-def test_a_loaded_state_dict_is_a_copy_in_the_models_dtype() -> None:
-    model, source = nested(), {name: np.full(shape, 0.1) for name, shape in SHAPES.items()}
-    model.load_state_dict(source)
-    assert np.all(model.param_arena == np.float32(0.1))
-    source["3.bias"][...] = 5
-    assert np.all(model.param_arena == np.float32(0.1))
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"3.bias": None}, ValueError, "missing parameter '3.bias' in the state dict"),
-        ({"4.bias": np.ones(2)}, ValueError, "unexpected parameter '4.bias' in the state dict"),
-        ({"4.bias": np.ones(2), "1.0.bias": None}, ValueError, "missing parameter '1.0.bias' in the state dict"),
-        ({"3.bias": np.ones(1)}, ValueError, "parameter '3.bias' has shape (2,), the state dict's (1,)"),
-        ({"3.weight": np.ones((4, 2))}, ValueError, "parameter '3.weight' has shape (2, 4), the state dict's (4, 2)"),
-        ({"3.bias": np.ones(2, complex)}, TypeError, "parameter '3.bias' is float32, the state dict's complex128"),
-        ({"3.bias": np.array(["a", "b"])}, TypeError, "parameter '3.bias' is float32, the state dict's <U1"),
-    ],
-)
-def test_a_state_dict_that_does_not_fit_changes_nothing(
-    changes: dict[str, Array | None], error: type[Exception], message: str
-) -> None:
-    model = nested()
-    before = model.param_arena.copy()
-    state_dict = {name: np.ones(shape) for name, shape in SHAPES.items()} | changes
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        model.load_state_dict({name: value for name, value in state_dict.items() if value is not None})
-    np.testing.assert_array_equal(model.param_arena, before)
 
 
 def test_a_layer_that_is_twice_in_a_model_is_refused() -> None:
@@ -371,48 +295,6 @@ def test_the_outermost_seed_and_initializer_fill_everything() -> None:
     model = nested(initializer=Constant(0.5))
     for name, value in model.state_dict().items():
         assert np.all(value == (0.5 if name.endswith("weight") else 0))
-
-
-@dataclass(eq=False)
-class Scale(Layer):
-    """output = input * weight + bias: no linear map, whatever its parameters' names and dimensions."""
-
-    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"weight": (2, 3), "bias": (3,), "slope": ()}
-
-    def reset_parameters(self, generator: np.random.Generator) -> None:
-        self.param.weight[...] = 1 + generator.random((2, 3))
-        self.param.bias[...] = 5
-        self.param.slope[...] = 0.25
-
-    def forward(self, input: Array) -> tuple[Array, Array]:
-        return input * self.param.weight + self.param.bias, input
-
-    def backward(self, saved: Array, grad_output: Array) -> Array:
-        raise NotImplementedError
-
-
-def test_an_initializer_leaves_other_parameters_to_their_layer() -> None:
-    """It leaves alone what a layer doesn't let it fill."""
-    model = Sequential(Scale(), Linear(3, 2), Scale(), seed=1, initializer=Constant(0.5))
-    for scale in (model.layers[0].param, model.layers[2].param):
-        assert np.all((scale.weight >= 1) & (scale.weight < 2))
-        assert scale.bias.tolist() == [5, 5, 5]
-        assert scale.slope == 0.25
-    assert not np.any(model.layers[0].param.weight == model.layers[2].param.weight)
-    assert np.all(model.layers[1].param.weight == 0.5)
-    assert model.layers[1].param.bias.tolist() == [0, 0]
-
-
-def test_an_initializers_draws_do_not_depend_on_what_the_layers_draw() -> None:
-    initializer = KaimingNormal()
-    alone = Sequential(Linear(3, 2), seed=1, initializer=initializer)
-    beside = Sequential(Scale(), Linear(3, 2), seed=1, initializer=initializer)
-    np.testing.assert_array_equal(beside.layers[1].param.weight, alone.layers[0].param.weight)
-    np.testing.assert_array_equal(
-        alone.layers[0].param.weight,
-        np.random.default_rng(1).normal(0, np.sqrt(2 / 3), (2, 3)).astype(np.float32),
-    )
 
 
 def test_parameters_can_be_drawn_anew() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nn_manual import Sequential, check_gradients, cli, errors
-from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.catalogue.upstream import UpstreamLoss
 
 README = Path("README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

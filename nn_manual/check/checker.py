@@ -22,8 +22,8 @@ from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
-from nn_manual.check.step.reference import threads_for
 from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.threads import threads_for
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping

@@ -1,18 +1,43 @@
-"""What bundle.yaml says of a step that differed from torch's."""
+"""A step that differed from torch's, kept so that it can be run again.
+
+    mismatch-step-17/
+        config.yaml           the run's, resolved
+        bundle.yaml           the step, its lrs, what was found, the versions it ran with, the SHA-256 of the tensors
+                              and of the files that the formulas stood in
+        tensors.safetensors   what the step began with, and the gradients that its layers passed on
+"""
 
 from __future__ import annotations
 
+import os
 import platform
-from dataclasses import dataclass
+import shlex
+import shutil
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from nn_manual.config.tree import Errors, Place, plain, read_tree
-from nn_manual.errors import ConfigError, DataError
-from nn_manual.run_directory.files import read_file
+from nn_manual.arrays import Array, carve
+from nn_manual.config import RunConfig, dump_config
+from nn_manual.config.files import dump_yaml
+from nn_manual.config.tree import Errors, Place, one_line, plain, read_tree
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.run_directory.files import read_file, write_atomically, write_weights
+from nn_manual.running.trainer import Trainer
+
+if TYPE_CHECKING:  # torch is only loaded for what is checked
+    from nn_manual.check.checker import GradientChecker
+    from nn_manual.check.verdict.report import GradientReport
+
+CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.safetensors"
+
+#: The tensors: INPUT, TARGET, and by the names of parameters and layers those that begin with the others.
+INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_output "
 
 
 @dataclass(frozen=True)
@@ -55,3 +80,72 @@ def versions() -> dict[str, str]:
     """What rounding can depend on."""
     installed = {name: version(name) for name in ("nn_manual", "numpy", "torch")}
     return {**installed, "python": platform.python_version(), "platform": platform.platform()}
+
+
+def keep(
+    directory: Path, config: RunConfig, sources: dict[str, str], trainer: Trainer, mismatch: GradientMismatch
+) -> str:
+    """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all; returns the sentence
+    that says how to replay it, or why there is no bundle. `sources` are those of the run's start.
+    """
+    if mismatch.batch is None:
+        return "it can't be replayed: it was found before the step"
+    assert trainer.checker is not None  # it has raised
+    final = directory / f"mismatch-step-{trainer.num_steps}"
+    temporary = directory / f".{final.name}.{os.getpid()}.tmp"
+    try:
+        temporary.mkdir()
+        _write(temporary, config, sources, trainer, trainer.checker, mismatch)
+        temporary.replace(final)
+    except (DataError, OSError) as error:
+        return f"it can't be replayed: {error}"
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return f"to run this step again: nn-manual check --replay {shlex.quote(str(final))}"
+
+
+def _write(
+    directory: Path,
+    config: RunConfig,
+    sources: dict[str, str],
+    trainer: Trainer,
+    checker: GradientChecker,
+    mismatch: GradientMismatch,
+) -> None:
+    """The three files."""
+    from nn_manual.check.tolerances import SUM_OF_PRODUCTS
+
+    report: GradientReport = mismatch.report
+    layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)
+    found = report.problem or f"wrong first in {layer}: {tensor}"
+    bundle = Bundle(
+        step=trainer.num_steps,
+        lrs=[member.lr for member in trainer.optimizer.members],
+        found=one_line(" ".join(found.split())),  # what a layer raises may be any text
+        layer=layer,
+        tensor=tensor,
+        tolerances=SUM_OF_PRODUCTS,
+        versions=versions(),
+        sources=sources,
+        sha256=write_weights(directory / TENSORS_FILE, _tensors(checker, mismatch)),
+    )
+    write_atomically(directory / CONFIG_FILE, dump_config(config).encode())
+    write_atomically(directory / BUNDLE_FILE, dump_yaml(asdict(bundle)).encode())
+
+
+def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, Array]:
+    """What the step began with, as the check has kept it: ours has moved on."""
+    assert mismatch.batch is not None
+    assert checker.update is not None  # a trainer's checker has an optimizer
+    tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
+    shapes = checker.model.parameter_shapes()
+    for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
+        tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
+    buffers = {f"{PARAMETER} {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
+    return tensors | buffers | grad_outputs(checker)
+
+
+def grad_outputs(checker: GradientChecker) -> dict[str, Array]:
+    """The gradient that each layer of the recorded step received, as far as the step came."""
+    grads = {calls.label: calls.grad_output for calls in checker.recorded.layers}
+    return {GRAD_OUTPUT + label: grad for label, grad in grads.items() if isinstance(grad, np.ndarray)}

@@ -1,10 +1,4 @@
-"""A step that differed from torch's, kept so that it can be run again: another day, after a fix, on another machine.
-
-    mismatch-step-17/
-        config.yaml           the run's, resolved
-        bundle.yaml           the step, its lrs, what was found, the versions it ran with, the SHA-256 of the tensors
-                              and of the files that the formulas stood in
-        tensors.safetensors   what the step began with, and the gradients that its layers passed on
+"""A step that differed from torch's, run again from its bundle: another day, after a fix, on another machine.
 
 A step is its tensors and its formulas. What a layer keeps from step to step is not in a bundle. A mistake that comes
 from there is not reproduced, and a replay says so.
@@ -15,34 +9,35 @@ Nothing in a bundle is code. A layer of the user's own is imported from where co
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nn_manual.arrays import Array, carve, placeholder
-from nn_manual.config import RunConfig, dump_config, load_config
-from nn_manual.config.files import dump_yaml
-from nn_manual.config.tree import one_line
+from nn_manual.arrays import Array, placeholder
+from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.run_directory.files import read_weights, write_atomically, write_weights
-from nn_manual.running.bundle import Bundle, read_bundle, versions
+from nn_manual.run_directory.files import read_weights
+from nn_manual.running.bundle import (
+    BUNDLE_FILE,
+    CONFIG_FILE,
+    GRAD_OUTPUT,
+    INPUT,
+    PARAMETER,
+    TARGET,
+    TENSORS_FILE,
+    Bundle,
+    grad_outputs,
+    read_bundle,
+    versions,
+)
 from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
-    from nn_manual.check.checker import GradientChecker
     from nn_manual.check.verdict.report import GradientReport
-
-CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.safetensors"
-
-#: The tensors: INPUT, TARGET, and by the names of parameters and layers those that begin with the others.
-INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_output "
 
 
 @dataclass(frozen=True)
@@ -98,75 +93,6 @@ class Replay:
         return f"step {self.bundle.step} is: equal to torch's{since}"
 
 
-def keep(
-    directory: Path, config: RunConfig, sources: dict[str, str], trainer: Trainer, mismatch: GradientMismatch
-) -> str:
-    """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all; returns the sentence
-    that says how to replay it, or why there is no bundle. `sources` are those of the run's start.
-    """
-    if mismatch.batch is None:
-        return "it can't be replayed: it was found before the step"
-    assert trainer.checker is not None  # it has raised
-    final = directory / f"mismatch-step-{trainer.num_steps}"
-    temporary = directory / f".{final.name}.{os.getpid()}.tmp"
-    try:
-        temporary.mkdir()
-        _write(temporary, config, sources, trainer, trainer.checker, mismatch)
-        temporary.replace(final)
-    except (DataError, OSError) as error:
-        return f"it can't be replayed: {error}"
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return f"to run this step again: nn-manual check --replay {shlex.quote(str(final))}"
-
-
-def _write(
-    directory: Path,
-    config: RunConfig,
-    sources: dict[str, str],
-    trainer: Trainer,
-    checker: GradientChecker,
-    mismatch: GradientMismatch,
-) -> None:
-    """The three files."""
-    from nn_manual.check.tolerances import SUM_OF_PRODUCTS
-
-    report: GradientReport = mismatch.report
-    layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)
-    found = report.problem or f"wrong first in {layer}: {tensor}"
-    bundle = Bundle(
-        step=trainer.num_steps,
-        lrs=[member.lr for member in trainer.optimizer.members],
-        found=one_line(" ".join(found.split())),  # what a layer raises may be any text
-        layer=layer,
-        tensor=tensor,
-        tolerances=SUM_OF_PRODUCTS,
-        versions=versions(),
-        sources=sources,
-        sha256=write_weights(directory / TENSORS_FILE, _tensors(checker, mismatch)),
-    )
-    write_atomically(directory / CONFIG_FILE, dump_config(config).encode())
-    write_atomically(directory / BUNDLE_FILE, dump_yaml(asdict(bundle)).encode())
-
-
-def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, Array]:
-    """What the step began with, as the check has kept it: ours has moved on."""
-    assert mismatch.batch is not None
-    assert checker.update is not None  # a trainer's checker has an optimizer
-    tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
-    shapes = checker.model.parameter_shapes()
-    for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
-        tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
-    buffers = {f"{PARAMETER} {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
-    return tensors | buffers | _grad_outputs(checker)
-
-
-def _grad_outputs(checker: GradientChecker) -> dict[str, Array]:
-    """The gradient that each layer of the recorded step received, as far as the step came."""
-    grads = {calls.label: calls.grad_output for calls in checker.recorded.layers}
-    return {GRAD_OUTPUT + label: grad for label, grad in grads.items() if isinstance(grad, np.ndarray)}
-
-
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # as in a run
 def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     """Run the step in the bundle `directory` again: forward, loss, backward, clipping and the optimizer's step, checked
@@ -189,7 +115,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     except GradientMismatch as mismatch:
         report = mismatch.report
     assert trainer.checker is not None
-    replayed = _grad_outputs(trainer.checker)
+    replayed = grad_outputs(trainer.checker)
     recorded = {name: tensor for name, tensor in tensors.items() if name.startswith(GRAD_OUTPUT) and name in replayed}
     deviations = {name: _deviation(replayed[name], tensor) for name, tensor in recorded.items()}
     now = sources_of(config)

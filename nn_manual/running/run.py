@@ -22,8 +22,8 @@ from nn_manual.model import Sequential
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.running.bundle import keep
 from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
-from nn_manual.running.replay import keep
 from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
 

@@ -28,7 +28,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.verdict.report import GradientReport
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nn_manual import GELU, LayerNorm, Linear, MSELoss, Sequential, check_gradients
-from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.initializers import Constant
 
 

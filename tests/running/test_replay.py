@@ -1,4 +1,4 @@
-"""A step that differed, kept and run again: the same to the bit, right once the formula is, refused where corrupt."""
+"""A step that differed, run again: the same to the bit, right once the formula is, refused where corrupt."""
 
 from __future__ import annotations
 
@@ -10,48 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mismatches import EVERYTHING, mismatch, wrong_from_step, wrong_tanh
 from problems import problem_and_place
-from runs import CONFIG, names, write_config
+from runs import CONFIG, names
 
 from nn_manual.arrays import Array
 from nn_manual.cli import main
 from nn_manual.config import load_config
-from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.layers import Linear, Tanh
-from nn_manual.model import Sequential
-from nn_manual.optim import SGD, StepLR, clip_grad_norm
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.layers import Tanh
+from nn_manual.optim import SGD, clip_grad_norm
 from nn_manual.run_directory.files import read_weights, write_weights
 from nn_manual.running import replay as replay_module
 from nn_manual.running import trainer
 from nn_manual.running.bundle import read_bundle, versions
 from nn_manual.running.replay import replay
-from nn_manual.running.run import run
 from nn_manual.running.sources import sources_of
-
-EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
-
-
-def wrong_tanh(self: Tanh, saved: Any, grad_output: Any) -> Any:  # noqa: ARG001 - a backward's signature
-    return grad_output * (1 - saved)
-
-
-def wrong_from_step(monkeypatch: pytest.MonkeyPatch, step: int, cls: type, method: str, wrong: Any) -> None:
-    """Let a method be right up to a step: as many calls of SGD.step as that come before it."""
-    right, right_step, num_steps = getattr(cls, method), SGD.step, [0]
-
-    def counted(optimizer: SGD) -> None:
-        num_steps[0] += 1
-        right_step(optimizer)
-
-    monkeypatch.setattr(SGD, "step", counted)
-    monkeypatch.setattr(cls, method, lambda *given: (wrong if num_steps[0] >= step - 1 else right)(*given))
-
-
-def mismatch(directory: Path, text: str = CONFIG, *overrides: str) -> GradientMismatch:
-    """The error of a run whose config stands beside `directory`."""
-    with pytest.raises(GradientMismatch) as caught:
-        run(load_config(write_config(directory.parent, text), overrides), directory)
-    return caught.value
 
 
 @pytest.mark.parametrize("settings", [[], ["dtype=float64"], ["gradient_check.every=5"], ["optimizer.SGD.momentum=0"]])
@@ -109,29 +83,6 @@ def test_right_with_the_sources_that_it_was_wrong_with(
         "nn-manual: step 5 is not reproduced: it equals torch's with the very sources that it was wrong with; "
         "does a layer keep a state of its own between steps?\n"
     )
-
-
-def test_what_a_bundle_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong_from_step(monkeypatch, 5, Tanh, "backward", wrong_tanh)
-    mismatch(tmp_path / "run", EVERYTHING)
-    bundle = tmp_path / "run" / "mismatch-step-5"
-    tensors = read_weights(bundle / "tensors.safetensors")
-    parameters = {"0.weight": (8, 2), "0.bias": (8,), "2.weight": (2, 8), "2.bias": (2,)}
-    assert {name: tensor.shape for name, tensor in tensors.items()} == {
-        "input": (16, 2),
-        "target": (16,),
-        **{f"{kind} {name}": shape for kind in ("parameter", "momentum_buffer") for name, shape in parameters.items()},
-        "grad_output 0 (Linear)": (16, 8),
-        "grad_output 1 (Tanh)": (16, 8),
-        "grad_output 2 (Linear)": (16, 2),
-    }
-    described = read_bundle(bundle / "bundle.yaml")
-    assert (described.step, described.lrs) == (5, [0.25])
-    assert described.tolerances == {"float32": 1e-5, "float64": 1e-12}
-    assert (described.layer, described.tensor) == ("1 (Tanh)", "1.grad_input")
-    assert set(described.versions) == {"nn_manual", "numpy", "torch", "python", "platform"}
-    assert described.sources == sources_of(load_config(bundle / "config.yaml"))
-    assert (bundle / "config.yaml").read_bytes() == (tmp_path / "run" / "config.yaml").read_bytes()
 
 
 def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,25 +143,6 @@ def test_what_a_layer_raises_may_be_any_text(tmp_path: Path, monkeypatch: pytest
     mismatch(tmp_path / "run")
     found = replay(tmp_path / "run" / "mismatch-step-1").bundle.found
     assert found.startswith("1 (Tanh): forward raised ValueError: two lines, \\x1b[1mbold (")
-
-
-def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StepLR, "lr", lambda self, initial_lr, epoch: initial_lr * 0.9**epoch)  # noqa: ARG005
-    found = mismatch(tmp_path / "run", EVERYTHING)
-    assert found.__notes__[-1] == "it can't be replayed: it was found before the step"
-    assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
-
-
-def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, weights: object) -> str:  # noqa: ARG001 - write_weights' signature
-        raise DataError(f"{path.name}: can't be written: No space left on device")
-
-    monkeypatch.setattr(replay_module, "write_weights", full)
-    monkeypatch.setattr(Tanh, "backward", wrong_tanh)
-    found = mismatch(tmp_path / "run")
-    note = "it can't be replayed: tensors.safetensors: can't be written: No space left on device"
-    assert found.__notes__[-1] == note
-    assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
 
 
 USER_LAYER = """\
@@ -418,16 +350,6 @@ def test_tensors_of_a_bundle_that_fit_no_step(bundle: Path, tmp_path: Path) -> N
     assert with_other("target", target.astype(np.float32)) == (
         "CrossEntropyLoss takes int64 class indices as target, not float32"
     )
-
-
-def test_the_parameters_are_those_before_the_step(bundle: Path) -> None:
-    """Step 2 begins where step 1, which was right, has led: param = initial - lr * momentum_buffer."""
-    recorded = read_weights(bundle / "tensors.safetensors")
-    initial = Sequential(Linear(2, 8), Tanh(), Linear(8, 2), seed=0).state_dict()
-    for name, param in initial.items():
-        moved = param - np.float32(0.5) * recorded[f"momentum_buffer {name}"]
-        assert np.array_equal(recorded[f"parameter {name}"], moved)
-        assert not np.array_equal(param, moved)
 
 
 def test_the_lrs_of_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from benchmarks.mutation import replacing
 
-from nn_manual import Linear, ReLU, Sequential, Tanh
+from nn_manual import Layer, Linear, ReLU, Sequential, Tanh, check_gradients
 from nn_manual.arrays import Array
+from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.verdict.report import GradientReport
 
 Change = Callable[[Array], Array]
 
@@ -23,6 +26,25 @@ def batch(dtype: str = "float32", seed: int = 0) -> tuple[Array, Array]:
     """Four examples for `net`, so that a batch can be mistaken for features, too."""
     generator = np.random.default_rng(seed)
     return generator.standard_normal((4, 3)).astype(dtype), generator.standard_normal((4, 4)).astype(dtype)
+
+
+@dataclass(eq=False)
+class Double(Layer):
+    """output = 2 * input: a right layer, to be given a reference."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return 2 * input, None
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        return 2 * grad_output
+
+
+def report_of(layer: Layer, dtype: str = "float64") -> GradientReport:
+    """The check of a net that has this layer of 4 features in its middle."""
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(3, 4), ReLU(), layer, Linear(4, 2), seed=1, dtype=dtype)
+    input, grad_output = generator.standard_normal((5, 3)), generator.standard_normal((5, 2))
+    return check_gradients(model, UpstreamLoss(), input.astype(dtype), grad_output.astype(dtype))
 
 
 def break_gradient(part: Any, name: str, change: Change) -> None:

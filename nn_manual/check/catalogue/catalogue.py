@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.inputs import layer_inputs
+from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.update import UpdateChecker
@@ -31,34 +32,6 @@ from nn_manual.registry import components, examples, takes_layers
 
 #: Characters of a component with its settings, for which a row of 80 columns has room.
 WIDEST = 38
-
-
-@dataclass(eq=False)
-class UpstreamLoss(Loss):
-    """The inner product of prediction and target, which gives a layer any upstream gradient: the target.
-
-        loss            = sum(prediction * target)
-        grad_prediction = target
-        grad_target     = prediction
-    """
-
-    reduction = "sum"
-
-    def forward(self, prediction: Array, target: Array) -> tuple[Any, tuple[Array, Array]]:
-        """The scalar product; saves both."""
-        return (prediction * target).sum(), (prediction, target)
-
-    def backward(self, saved: tuple[Array, Array]) -> Array:
-        """grad_prediction, a copy: a layer must not get the target itself."""
-        return saved[1].copy()
-
-    def backward_target(self, saved: tuple[Array, Array]) -> Array:
-        """grad_target."""
-        return saved[0].copy()
-
-    def reference(self, prediction: Any, target: Any) -> Any:
-        """The definition, on torch tensors."""
-        return (prediction * target).sum()
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ is anchored on the way back, too: where our grad_input is right, it travels on i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,20 +18,14 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
-from nn_manual.check.step.calls import LayerCalls
-from nn_manual.check.step.places import place_of_error
+from nn_manual.check.step.guarded import described, error_line, run_loss_reference, run_reference
 from nn_manual.check.step.plan import Plan, grad_name, gradient_names
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
-from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
 
 Move = Callable[[torch.Tensor], torch.Tensor]
-
-#: A forward of fewer multiplications than this is faster on one thread: a second one takes longer to start. On one
-#: thread the step of the 64-64-10 net takes 0.85 times as long, that of the 784-128-10 net, at 6.5 million, 1.1 times.
-FEW_PRODUCTS = 1 << 20
 
 
 class Reference(NamedTuple):
@@ -90,7 +83,7 @@ class Anchored:
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
         target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
         prediction = self.chain(self.plan.chain, input)
-        loss = _run_loss(self.twin, prediction, target)
+        loss = run_loss_reference(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
         self.nodes |= {"loss.grad_prediction": prediction, "loss.grad_target": target}
@@ -99,7 +92,7 @@ class Anchored:
             wanted = [self.nodes[name] for name in names]
             grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
         except Exception as error:  # a user's own reference may be one that torch can't differentiate
-            raise CannotCompare(f"torch can't differentiate a reference: {_words(error)}") from error
+            raise CannotCompare(f"torch can't differentiate a reference: {error_line(error)}") from error
         self.values |= zip(names, grads, strict=True)
         self.values |= {
             name: torch.stack([self.values[grad_name(use)] for use in uses]).sum(0)
@@ -130,7 +123,7 @@ class Anchored:
         elif noise:
             function = functools.partial(function, **{name: self._tensor(array) for name, array in noise.items()})
         ours = self._tensor(calls.output)
-        node = _run(function, node, ours, calls, self.plan.counterparts[item.name])
+        node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
         # Both replace the value and keep the graph; `values` keeps torch's value.
         if hasattr(node.grad_fn, "_saved_result"):
             # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
@@ -156,7 +149,7 @@ class Anchored:
             output: torch.Tensor = layer.reference(input, *children)  # type: ignore[attr-defined]  # the plan has asked
             return output
 
-        output = _run(function, input, ours, calls, self.plan.counterparts[item.name])
+        output = run_reference(function, input, ours, calls, self.plan.counterparts[item.name])
         for name, inner in item.children.items():
             if inner and f"{name}.grad_output" not in self.nodes:
                 raise CannotCompare(f"{item.label}: its own reference never ran {name}")
@@ -174,7 +167,7 @@ class Anchored:
         ours = self._tensor(self.calls[chain[0].name].input)
         if not (isinstance(given, torch.Tensor) and given.shape == ours.shape and given.dtype == ours.dtype):
             raise CannotCompare(
-                f"{composite}: its own reference gave {name} {_described(given)}, forward {_described(ours)}"
+                f"{composite}: its own reference gave {name} {described(given)}, forward {described(ours)}"
             )
         self.values[f"{name}.input"] = given.detach()
         node = self.chain(chain, self._alias(given, ours))
@@ -211,66 +204,5 @@ class _Alias(torch.autograd.Function):
         return grad_output, None
 
 
-def _run(
-    function: Function, input: torch.Tensor, ours: torch.Tensor, calls: LayerCalls, counterpart: Counterpart
-) -> torch.Tensor:
-    """torch's output of a layer. Raises CannotCompare, naming the layer, where it isn't a tensor like `ours`."""
-    label, version = calls.label, input._version
-    try:
-        output = function(input)
-    except CannotCompare:  # of a child
-        raise
-    except Exception as error:  # a user's own reference may raise anything
-        words = f"{_words(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
-        raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
-    if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
-        if input._version != version:
-            raise CannotCompare(f"{label}: {counterpart.name} writes into its input")
-        if input.requires_grad and not output.requires_grad:
-            raise CannotCompare(
-                f"{label}: {counterpart.name} returned a tensor that autograd can't follow back to the input: "
-                "it was detached, or made without torch"
-            )
-        return output
-    raise CannotCompare(
-        f"{label}: {counterpart.name} returned {_described(output)}, forward {_described(ours)}{counterpart.advice}"
-    )
-
-
-def _run_loss(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    try:
-        loss = twin.loss_function(prediction, target)
-    except Exception as error:  # a user's own reference may raise anything
-        raise CannotCompare(f"loss: its reference raised {_words(error)}") from error
-    if not isinstance(loss, torch.Tensor) or loss.ndim:
-        raise CannotCompare(f"loss: its reference returned {_described(loss)}, it must return a scalar tensor")
-    return loss
-
-
-def _words(error: Exception) -> str:
-    """An error's type and the first line of what it says: torch appends advice that concerns others."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
-def _described(value: object) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    return f"{type(value).__name__}, not a torch tensor"
-
-
 def _stay(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
-
-
-@contextmanager
-def threads_for(num_products: int) -> Iterator[None]:
-    """The context in which torch uses one thread for few products, and for many the threads that it had."""
-    num_threads = torch.get_num_threads()
-    if num_products >= FEW_PRODUCTS or num_threads == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(num_threads)

@@ -24,7 +24,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.comparison import Pair, Quantity
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.verdict.parts import doubtful_parts

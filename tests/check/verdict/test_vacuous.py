@@ -23,7 +23,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.catalogue.catalogue import UpstreamLoss
+from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.comparison import Quantity
 from nn_manual.check.tolerances import MEANINGLESS
 

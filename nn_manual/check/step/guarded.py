@@ -1,0 +1,60 @@
+"""References, run: what one of them raises, or returns that isn't what it must be, becomes CannotCompare."""
+
+from __future__ import annotations
+
+import torch
+
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.step.calls import LayerCalls
+from nn_manual.check.step.places import place_of_error
+from nn_manual.check.twin.layers import Counterpart, Function
+from nn_manual.check.twin.model import Twin
+
+
+def run_reference(
+    function: Function, input: torch.Tensor, ours: torch.Tensor, calls: LayerCalls, counterpart: Counterpart
+) -> torch.Tensor:
+    """torch's output of a layer. Raises CannotCompare, naming the layer, where it isn't a tensor like `ours`."""
+    label, version = calls.label, input._version
+    try:
+        output = function(input)
+    except CannotCompare:  # of a child
+        raise
+    except Exception as error:  # a user's own reference may raise anything
+        words = f"{error_line(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
+        raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
+    if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
+        if input._version != version:
+            raise CannotCompare(f"{label}: {counterpart.name} writes into its input")
+        if input.requires_grad and not output.requires_grad:
+            raise CannotCompare(
+                f"{label}: {counterpart.name} returned a tensor that autograd can't follow back to the input: "
+                "it was detached, or made without torch"
+            )
+        return output
+    raise CannotCompare(
+        f"{label}: {counterpart.name} returned {described(output)}, forward {described(ours)}{counterpart.advice}"
+    )
+
+
+def run_loss_reference(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """torch's value of the loss. Raises CannotCompare where it isn't a scalar tensor."""
+    try:
+        loss = twin.loss_function(prediction, target)
+    except Exception as error:  # a user's own reference may raise anything
+        raise CannotCompare(f"loss: its reference raised {error_line(error)}") from error
+    if not isinstance(loss, torch.Tensor) or loss.ndim:
+        raise CannotCompare(f"loss: its reference returned {described(loss)}, it must return a scalar tensor")
+    return loss
+
+
+def error_line(error: Exception) -> str:
+    """An error's type and the first line of what it says: torch appends advice that concerns others."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def described(value: object) -> str:
+    """What it is, in words: a tensor's dtype and shape, or its type."""
+    if isinstance(value, torch.Tensor):
+        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
+    return f"{type(value).__name__}, not a torch tensor"

@@ -1,0 +1,45 @@
+"""Runs that end with a gradient that differs."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import CONFIG, write_config
+
+from nn_manual.config import load_config
+from nn_manual.errors import GradientMismatch
+from nn_manual.layers import Tanh
+from nn_manual.optim import SGD
+from nn_manual.running.run import run
+
+EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
+
+
+def wrong_tanh(self: Tanh, saved: Any, grad_output: Any) -> Any:  # noqa: ARG001 - a backward's signature
+    return grad_output * (1 - saved)
+
+
+def wrong_from_step(monkeypatch: pytest.MonkeyPatch, step: int, cls: type, method: str, wrong: Any) -> None:
+    """Let a method be right up to a step: as many calls of SGD.step as that come before it."""
+    right, right_step, num_steps = getattr(cls, method), SGD.step, [0]
+
+    def counted(optimizer: SGD) -> None:
+        num_steps[0] += 1
+        right_step(optimizer)
+
+    @functools.wraps(wrong)  # a message names the file of the wrong method
+    def switched(*given: Any) -> Any:
+        return (wrong if num_steps[0] >= step - 1 else right)(*given)
+
+    monkeypatch.setattr(SGD, "step", counted)
+    monkeypatch.setattr(cls, method, switched)
+
+
+def mismatch(directory: Path, text: str = CONFIG, *overrides: str) -> GradientMismatch:
+    """The error of a run whose config stands beside `directory`."""
+    with pytest.raises(GradientMismatch) as caught:
+        run(load_config(write_config(directory.parent, text), overrides), directory)
+    return caught.value
