@@ -18,19 +18,13 @@ import torch
 from nn_manual.arrays import Array, carve, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import MARGIN, learning_rate
+from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.twin.schedules import schedule_twin
-from nn_manual.check.verdict.arbiter import (
-    NUM_PERTURBATIONS,
-    distance,
-    eps_of,
-    in_float64,
-    larger_effect,
-    move_by_eps,
-)
+from nn_manual.check.verdict.arbiter import in_float64
 from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.optim import Optimizer, Scheduler
 
@@ -144,23 +138,17 @@ class UpdateChecker:
         both = [Pair(*pair) for pair in zip(quantities, self._tensors(_now(self.optimizer)), torchs, strict=True)]
         failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
         _check_finite(failed)
-        truth = [tensor.numpy() for tensor in self._torchs_in(np.dtype(np.float64))]
-        effect = np.zeros(len(truth))
+        rounding = Rounding(_by_name(quantities, self._torchs_in(np.dtype(np.float64))))
         generator = torch.Generator().manual_seed(0)
         for _ in range(NUM_PERTURBATIONS):
             moved = self._torchs_in(np.dtype(np.float32), functools.partial(move_by_eps, generator=generator))
-            for i, tensor in enumerate(moved):
-                away = distance(tensor.numpy(), truth[i]) / eps_of(np.dtype(np.float32))
-                effect[i] = larger_effect(effect[i], away)
-
-        def is_near(i: int, ours: Array) -> bool:
-            return distance(ours, truth[i]) <= MARGIN * float(effect[i]) * eps_of(ours.dtype)
-
-        formulas_agree = all(is_near(i, ours) for i, ours in enumerate(self._ours_in_float64()))
-        rounding = {pair.quantity.name for i, pair in enumerate(both) if not passed[i] and is_near(i, pair.ours)}
-        if not formulas_agree or len(rounding) < len(failed):
+            rounding.measure(_by_name(quantities, moved))
+        ours = zip(quantities, self._ours_in_float64(), strict=True)
+        formulas_agree = all(rounding.explains(quantity.name, values) for quantity, values in ours)
+        explained = {pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours)}
+        if not formulas_agree or len(explained) < len(failed):
             raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
-        return frozenset(rounding)
+        return frozenset(explained)
 
     def _ours_in_float64(self) -> list[Array]:
         """Each tensor after our step, made again in float64."""
@@ -209,3 +197,7 @@ def _check_finite(failed: list[Pair]) -> None:
     for pair in failed:
         if not pair.reference.isfinite().all():
             raise NotFiniteError(f"{pair.quantity.name} holds a value that is not finite after {pair.quantity.layer}")
+
+
+def _by_name(quantities: list[Quantity], tensors: list[torch.Tensor]) -> dict[str, Array]:
+    return {quantity.name: tensor.numpy() for quantity, tensor in zip(quantities, tensors, strict=True)}

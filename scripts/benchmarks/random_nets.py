@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, replace
-from itertools import count, pairwise
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from nn_manual import Layer, LayerNorm, Linear, Loss, Sequential, Trainer
+from benchmarks.random_layers import extended, random_layers, random_ties
+from nn_manual import BatchNorm1d, Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.running.trainer import Step
 
-#: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
-WIDTHS = (1, 2, 3, 5, 8, 16, 20)
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.
 NUM_BATCHES = (1, 4, 16)
@@ -27,14 +25,6 @@ LOSSES: tuple[tuple[type[Loss], int], ...] = tuple(
     for loss_class in components(Loss).values()
     for number, _ in enumerate(loss_class.examples())
 )
-#: The layers that fit behind any Linear, because they need no sizes.
-ACTIVATIONS: tuple[type[Any], ...] = tuple(
-    layer_class
-    for layer_class in components(Layer).values()
-    if all(field.default is not MISSING for field in fields(layer_class))
-)
-#: The part of all Linears that a LayerNorm follows.
-NORMALIZED = 0.2
 OPTIMIZERS: tuple[type[Any], ...] = tuple(components(Optimizer).values())
 SCHEDULERS: tuple[Scheduler, ...] = tuple(examples(components(Scheduler)))
 
@@ -43,8 +33,10 @@ def random_run(seed: int) -> Iterator[Step]:
     """The checked steps, without end, of a net, a loss, an optimizer, a schedule and data, all drawn from `seed`."""
     generator = np.random.default_rng(seed)
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
-    layers = _normalized(_layers(generator, loss_class), np.random.default_rng([seed, 1]))
-    model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))))
+    others = np.random.default_rng([seed, 1])
+    layers = extended(random_layers(generator, loss_class), others)
+    tied = random_ties(layers, others)
+    model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))), tied=tied)
     loss = loss_class.examples(_sizes(model)[1])[number]
     optimizer = _optimizer(generator, model)
     trainer = Trainer(
@@ -63,35 +55,6 @@ def _sizes(model: Sequential) -> tuple[int, int]:
     """How many numbers go in, and how many come out."""
     linear = [layer for layer in model.layers if isinstance(layer, Linear)]
     return linear[0].in_features, linear[-1].out_features
-
-
-def _layers(generator: np.random.Generator, loss_class: type[Loss]) -> list[Layer]:
-    widths = [int(width) for width in generator.choice(WIDTHS, generator.integers(2, 6))]
-    if not hasattr(loss_class, "backward_target"):  # its target is a class, and one class alone is nothing to learn
-        widths[-1] = max(2, widths[-1])
-    layers: list[Layer] = []
-    for in_features, out_features in pairwise(widths):
-        layers += [
-            Linear(in_features, out_features, bias=generator.random() < 0.75),
-            ACTIVATIONS[generator.integers(len(ACTIVATIONS))](),
-        ]
-    return layers if generator.random() < 0.2 else layers[:-1]
-
-
-def _normalized(layers: list[Layer], generator: np.random.Generator) -> list[Layer]:
-    """The layers, with a LayerNorm behind some of the Linears. Its settings are those of one of its examples.
-
-    One of a single number is left out: it gives its bias whatever the input is. So no layer before it has a gradient,
-    and what torch computes of one is rounding, which the layers before can enlarge without bound.
-    """
-    result: list[Layer] = []
-    for layer in layers:
-        result.append(layer)
-        if isinstance(layer, Linear) and layer.out_features > 1 and generator.random() < NORMALIZED:
-            example = LayerNorm.examples()[generator.integers(len(LayerNorm.examples()))][0]
-            assert isinstance(example, LayerNorm)
-            result.append(replace(example, normalized_shape=layer.out_features))
-    return result
 
 
 def _schedule(generator: np.random.Generator) -> dict[str, Any]:
@@ -124,16 +87,23 @@ def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
 
 
 def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> list[tuple[Array, Array]]:
-    """Inputs of any scale, and targets that a linear map of them gives, with noise or without."""
+    """Inputs of any scale, or indices, and targets that a linear map of them gives, with noise or without."""
     in_features, out_features = _sizes(model)
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)
     teacher = generator.standard_normal((in_features, out_features))
-    batches = []
+    normalizes = any(isinstance(layer, BatchNorm1d) for _, layer in model.descendants())
+    sizes = BATCH_SIZES[1 if normalizes else 0 :]  # a batch of one has no variance
+    first, batches = model.layers[0], []
     for _ in range(generator.choice(NUM_BATCHES)):
-        input = scale * generator.standard_normal((generator.choice(BATCH_SIZES), in_features))
-        output = input @ teacher
-        output += noise * generator.standard_normal(output.shape)
+        size = generator.choice(sizes)
+        if isinstance(first, Embedding):
+            input = generator.integers(first.num_embeddings, size=size)
+            output = teacher[input % in_features]
+        else:
+            input = scale * generator.standard_normal((size, in_features))
+            output = input @ teacher
+        output = output + noise * generator.standard_normal(output.shape)
         target = output.astype(model.dtype) if hasattr(loss, "backward_target") else output.argmax(axis=1)
-        batches.append((input.astype(model.dtype), target))
+        batches.append((input if isinstance(first, Embedding) else input.astype(model.dtype), target))
     return batches

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array
 from nn_manual.check.comparison import Pair, compare
 from nn_manual.check.functions.callables import as_tensor
 from nn_manual.check.functions.pairs import Case, pairs
-from nn_manual.check.tolerances import MARGIN
-from nn_manual.check.verdict.arbiter import NUM_PERTURBATIONS, distance, eps_of, larger_effect, move_by_eps
+from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
 
 
 def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
@@ -33,21 +30,14 @@ def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     moved = replace(case, function=case.reference, change=move)
     try:
         in_double = {pair.quantity.name: pair for pair in pairs(replace(case, change=_double))}
-        rounded = [{pair.quantity.name: pair.reference for pair in pairs(moved)} for _ in range(NUM_PERTURBATIONS)]
+        rounding = Rounding({name: pair.reference.numpy() for name, pair in in_double.items()})
+        for _ in range(NUM_PERTURBATIONS):
+            rounding.measure({pair.quantity.name: pair.reference.numpy() for pair in pairs(moved)})
     except Exception:  # a function or a reference may raise anything where it can't compute in another dtype
         return frozenset()
-    truth = {name: pair.reference.numpy() for name, pair in in_double.items()}
-    effect = dict.fromkeys(truth, 0.0)
-    for name, references in itertools.product(truth, rounded):
-        away = distance(references[name].numpy(), truth[name])
-        effect[name] = larger_effect(effect[name], away / eps_of(np.dtype(np.float32)))
-
-    def is_near(name: str, ours: Array) -> bool:
-        return distance(ours, truth[name]) <= MARGIN * effect[name] * eps_of(ours.dtype)
-
-    if not all(compare(*pair).passed or is_near(name, pair.ours) for name, pair in in_double.items()):
+    if not all(compare(*pair).passed or rounding.explains(name, pair.ours) for name, pair in in_double.items()):
         return frozenset()
-    return frozenset(pair.quantity.name for pair in failed if is_near(pair.quantity.name, pair.ours))
+    return frozenset(pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours))
 
 
 def _double(array: Any) -> Any:

@@ -47,13 +47,20 @@ def prove(twin: Twin, recorded: Recording, plan: Plan, *, own_memory: bool = Fal
 
 
 def beside_torch(
-    twin: Twin, recorded: Recording, plan: Plan, move: Move | None = None, move_grad: Move | None = None
+    twin: Twin,
+    recorded: Recording,
+    plan: Plan,
+    move: Move | None = None,
+    move_grad: Move | None = None,
+    *,
+    our_grads: bool = False,
 ) -> tuple[list[Pair], dict[str, Finding]]:
     """Every tensor of forward and backward, exactly once, in the plan's order, with torch's. torch computes in the
-    dtype of the twin. Values go through `move` before, gradients through `move_grad`. The second result says what
-    differences found about gradients, by name. Raises CannotCompare, as `prove` does for a step that is whole.
+    dtype of the twin, at our activations, with `our_grads` at our gradients, too. Values go through `move` before,
+    gradients through `move_grad`. The second result says what differences found about gradients, by name. Raises
+    CannotCompare, as `prove` does for a step that is whole.
     """
-    reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad)
+    reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad, our_grads=our_grads)
     ours = _ours(plan, recorded)
     result = []
     for quantity in (*plan.forward, *plan.backward):

@@ -42,14 +42,17 @@ def differentiate(
     dtype: np.dtype[Any],
     move: Move | None = None,
     move_grad: Move | None = None,
+    *,
+    our_grads: bool = False,
 ) -> Reference:
     """Run torch forward on the recorded input, anchored at the recorded activations, and backward, all in `dtype`.
 
     What the loss doesn't depend on has gradient zero. Input, target and activations go through `move`, if given,
-    and the gradients on the way back through `move_grad`. Raises CannotCompare for a layer's reference that raises, or
-    that isn't a tensor like the layer's output.
+    and the gradients on the way back through `move_grad`. With `our_grads` the way back is anchored, too: each layer
+    gets our gradient of its output. Raises CannotCompare for a layer's reference that raises, or that isn't a tensor
+    like the layer's output.
     """
-    return Anchored(twin, recorded, plan, dtype, move or _stay, move_grad).differentiated()
+    return Anchored(twin, recorded, plan, dtype, move or _stay, move_grad, our_grads=our_grads).differentiated()
 
 
 class Anchored:
@@ -61,10 +64,18 @@ class Anchored:
     """
 
     def __init__(
-        self, twin: Twin, recorded: Recording, plan: Plan, dtype: np.dtype[Any], move: Move, move_grad: Move | None
+        self,
+        twin: Twin,
+        recorded: Recording,
+        plan: Plan,
+        dtype: np.dtype[Any],
+        move: Move,
+        move_grad: Move | None,
+        *,
+        our_grads: bool,
     ) -> None:
         self.twin, self.recorded, self.plan, self.dtype = twin, recorded, plan, dtype
-        self.move, self.move_grad = move, move_grad
+        self.move, self.move_grad, self.our_grads = move, move_grad, our_grads
         self.calls = {calls.item.name: calls for calls in recorded.layers}
         self.values: dict[str, torch.Tensor] = {}
         self.nodes: dict[str, torch.Tensor] = {
@@ -108,9 +119,19 @@ class Anchored:
         for item in items:
             self.nodes[f"{item.name}.grad_input"] = node
             node = self.composite(item, node) if item.children else self.leaf(item, node)
-            if self.move_grad is not None and node.requires_grad:
+            if self.our_grads and self.calls[item.name].grad_output is not None and node.requires_grad:
+                node = self._with_our_grad(item, node)
+            elif self.move_grad is not None and node.requires_grad:
                 node.register_hook(self.move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
         return node
+
+    def _with_our_grad(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """A layer's output, for what follows it; the layer gets our gradient of it, whatever follows computes."""
+        grad = self._in_dtype(self.calls[item.name].grad_output)
+        if self.move_grad is not None:
+            grad = self.move_grad(grad)
+        alias: torch.Tensor = _Alias.apply(node, [node.data, grad])  # type: ignore[no-untyped-call]  # as above
+        return alias
 
     def leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         """A layer that is made of no others."""
@@ -185,23 +206,27 @@ class Anchored:
         return alias
 
     def _tensor(self, array: Array | None) -> torch.Tensor:
-        """`as_tensor`, floating ones in the dtype of this run."""
+        """`as_tensor`, floating ones in the dtype of this run, moved."""
+        return self.move(self._in_dtype(array))
+
+    def _in_dtype(self, array: Array | None) -> torch.Tensor:
         assert array is not None  # check_structure has seen it
         if array.dtype.kind == "f":
             array = array.astype(self.dtype, copy=False)
-        return self.move(as_tensor(array))
+        return as_tensor(array)
 
 
 class _Alias(torch.autograd.Function):
-    """A tensor's gradient, at another value: that of the only tensor in `values`."""
+    """A tensor at another value: the first of `values`. Its gradient is the second, or where there is none its own."""
 
     @staticmethod
     def forward(context: Any, node: torch.Tensor, values: list[torch.Tensor]) -> torch.Tensor:  # noqa: ARG004 - torch's
+        context.grads = values[1:]
         return values[0].detach()
 
     @staticmethod
-    def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor, None]:  # noqa: ARG004 - torch's
-        return grad_output, None
+    def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return context.grads[0] if context.grads else grad_output, None
 
 
 def _stay(tensor: torch.Tensor) -> torch.Tensor:

@@ -8,9 +8,13 @@ step anew in float32, with every parameter, activation and gradient on its way m
 does to each, and its distance from the float64 values is what rounding amounts to in this step; that of a float64 step
 is less, by the ratio of the two eps.
 
+torch computes these values at our activations and at our gradients: each layer gets our gradient of its output. So each
+is judged by what it made of what it got, and not by rounding that others passed on to it.
+
 The values are moved in float32 because of ties. A tie that is moved breaks, which changes a gradient by as much as a
-wrong formula for ties does. The ratio makes this negligible. Only values that float32 can't hold are moved in float64;
-where it leaves nothing of a gradient, the gradients alone, which breaks no tie.
+wrong formula for ties does. The ratio makes this negligible. But float32 doesn't show all: 1 - 1e-9 is 1 there and has
+no error, and some of torch's float32 sums are float64 ones. So the values are moved in float64, too, and the jumps of
+gradients at ties are left out: `rounding.py` says how.
 
 Where a prediction is almost perfect, torch's loss and its gradient are differences that have no digit left, or zero.
 Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of
@@ -21,9 +25,7 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -37,15 +39,19 @@ from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict.parts import Part
+from nn_manual.check.verdict.rounding import (
+    MOST_PERTURBATIONS,
+    NUM_PERTURBATIONS,
+    Rounding,
+    eps_of,
+    move_but_ties,
+    move_by_eps,
+)
 from nn_manual.model import Sequential
-
-#: How many times everything is moved, each time at random. The worst effect counts.
-NUM_PERTURBATIONS = 4
 
 #: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
 #: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
 SMALLER = 0.25
-
 
 
 def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) -> Sequential:
@@ -68,21 +74,21 @@ class Arbiter:
     def __init__(self, twins: tuple[Twin, Twin], step: Proof, parts: Sequence[Part] = ()) -> None:
         self._parts = parts
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
-        self._truth = self._reference(twins[0], step.param, step.recorded)
-        #: By name, how far rounding takes torch's own values away from the float64 ones, in units of eps.
-        self._effect = dict.fromkeys(self._truth, 0.0)
+        self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
 
-    @np.errstate(over="ignore", invalid="ignore")  # float64 values may be more than float32 can hold
-    def rounding(self, failed: list[Pair], num_perturbations: int = NUM_PERTURBATIONS) -> frozenset[str]:
+    def rounding(self, failed: list[Pair]) -> frozenset[str]:
         """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
-        them. Rounding is measured until it explains all: measuring more can only allow more.
+        them. Rounding is measured until it explains all, or is far from explaining one: measuring more can only allow
+        more.
         """
         explained: frozenset[str] = frozenset()
-        for effects in self._measurements(num_perturbations):
-            for name, effect in effects.items():
-                self._effect[name] = larger_effect(self._effect[name], effect)
-            explained = frozenset(pair.quantity.name for pair in failed if self._is_explained(pair))
-            if len(explained) == len(failed):
+        for number in range(1, MOST_PERTURBATIONS + 1):
+            self._measure(number)
+            explained = frozenset(
+                pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
+            )
+            is_far = any(self._rounding.is_far(pair.quantity.name, pair.ours) for pair in failed)
+            if len(explained) == len(failed) or (number >= NUM_PERTURBATIONS and is_far):
                 break
         return explained
 
@@ -91,45 +97,35 @@ class Arbiter:
         too, and the scale of these terms: moving each by one eps has moved the gradient by that times eps.
         """
         gradients = {quantity.name for quantity in self._plan.backward} & {pair.quantity.name for pair in pairs}
+        double, single = self._twins
+        free = Rounding(self._reference(double, self._param, self._recorded, our_grads=False))
+        for number in range(NUM_PERTURBATIONS):
+            random = _random(number)
+            free.measure(self._moved(single, random, random, our_grads=False))
         of_rounding = MARGIN * eps_of(np.dtype(np.float64))
         return {
-            name: self._effect[name]
+            name: free.effect(name)
             for name in gradients
-            if float(np.abs(self._truth[name]).max()) <= of_rounding * self._effect[name]
+            if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name)
         }
 
-    def _is_explained(self, pair: Pair) -> bool:
-        name = pair.quantity.name
-        allowed = MARGIN * self._effect[name] * eps_of(self._plan.dtype)  # rounding errors are proportional to eps
-        return distance(pair.ours, self._truth[name]) <= allowed
-
-    def _measurements(self, num_perturbations: int) -> Iterator[Mapping[str, float]]:
-        """By name, effects of rounding."""
+    def _measure(self, number: int) -> None:
+        """Measure rounding in several ways, the `number`-th time."""
         double, single = self._twins
-        move = functools.partial(move_by_eps, generator=torch.Generator().manual_seed(0))
-        for number in range(1, num_perturbations + 1):
-            effects = self._effects_of_moving(single, move)
-            if self._plan.dtype == np.float64 and not all(effect < math.inf for effect in effects.values()):
-                in_double = self._effects_of_moving(double, move)
-                effects = {name: value if value < math.inf else in_double[name] for name, value in effects.items()}
-            if self._plan.dtype == np.float64 and any(self._vanishes(*effect) for effect in effects.items()):
-                # Gradients alone are moved: a tie stays one.
-                moved = _effects(self._truth, self._reference(double, self._param, self._recorded, None, move), double)
-                effects = {name: larger_effect(value, moved[name]) for name, value in effects.items()}
-            yield effects
+        for back in (False, True):  # one of the two moves a value across the kink at which it lies
+            random = _random(number, back=back)
+            self._rounding.measure(self._moved(single, random, random))
+        self._rounding.measure(self._moved(double, functools.partial(move_but_ties, seed=number), random))
+        if number <= NUM_PERTURBATIONS:
             smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
             truth = self._reference(double, self._param, smaller)
-            yield _effects(truth, self._reference(single, self._param.astype(np.float32), smaller), single)
+            self._rounding.measure(self._reference(single, self._param.astype(np.float32), smaller), truth)
 
-    def _vanishes(self, name: str, effect: float) -> bool:
-        """Whether float32 leaves nothing of a tensor: something on the way was more than it can hold, or less."""
-        largest = float(np.abs(self._truth[name]).max())
-        return largest > 0 and effect * eps_of(np.dtype(np.float32)) == largest
+    def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Mapping[str, Array]:
+        param = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
+        return self._reference(twin, param, self._recorded, move, move_grad, our_grads=our_grads)
 
-    def _effects_of_moving(self, twin: Twin, move: Move) -> Mapping[str, float]:
-        moved = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
-        return _effects(self._truth, self._reference(twin, moved, self._recorded, move, move), twin)
-
+    @np.errstate(over="ignore")  # float64 values may be more than float32 can hold
     def _reference(
         self,
         twin: Twin,
@@ -137,42 +133,27 @@ class Arbiter:
         recorded: Recording,
         move: Move | None = None,
         move_grad: Move | None = None,
+        *,
+        our_grads: bool = True,
     ) -> Mapping[str, Array]:
         np.copyto(twin.param, param)
-        both, _ = beside_torch(twin, recorded, self._plan, move, move_grad)
+        both, _ = beside_torch(twin, recorded, self._plan, move, move_grad, our_grads=our_grads)
         values = {pair.quantity.name: pair.reference.numpy() for pair in both}
         return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
 
 
-def _effects(truth: Mapping[str, Array], rounded: Mapping[str, Array], twin: Twin) -> Mapping[str, float]:
-    """By name, how far the values of a twin are from the truth, in units of the eps of its dtype."""
-    return {name: distance(rounded[name], values) / eps_of(twin.param.dtype) for name, values in truth.items()}
-
-
-def larger_effect(effect: float, other: float) -> float:
-    """The larger of two effects of rounding; what overflowed on the way says nothing."""
-    return max(effect, other) if other < math.inf else effect
-
-
-def eps_of(dtype: np.dtype[Any]) -> float:
-    """The distance from 1 to the next number, 1.2e-7 or 2.2e-16."""
-    return float(np.finfo(dtype).eps)
-
-
-def distance(values: Array, truth: Array) -> float:
-    """max|values - truth|; NaN where either has one."""
-    return float(np.abs(values - truth).max())
+def _random(number: int, *, back: bool = False) -> Move:
+    return functools.partial(move_by_eps, generator=torch.Generator().manual_seed(number), back=back)
 
 
 def is_rounding(evaluated: Evaluated) -> bool:
     """Whether what `infer` returned is as near to torch's values as they stay when the input is moved by one eps."""
-    generator, effect = torch.Generator().manual_seed(0), 0.0
-    reference = evaluated.pair.reference.numpy()
+    generator, name = torch.Generator().manual_seed(0), evaluated.pair.quantity.name
+    rounding = Rounding({name: evaluated.pair.reference.numpy()})
     with torch.no_grad():
         for _ in range(NUM_PERTURBATIONS):
-            moved = evaluated.function(move_by_eps(evaluated.input, generator))
-            effect = larger_effect(effect, distance(moved.numpy(), reference))
-    return distance(evaluated.pair.ours, reference) <= MARGIN * effect
+            rounding.measure({name: evaluated.function(move_by_eps(evaluated.input, generator)).numpy()})
+    return rounding.explains(name, evaluated.pair.ours)
 
 
 def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
@@ -182,13 +163,3 @@ def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
     last.output = (factor * last.output).astype(last.output.dtype)
     smaller.layers = [*recorded.layers[:-1], last]
     return smaller
-
-
-def move_by_eps(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Floating values one eps up or down, at random: zeros and signs stay. Every value is moved: all the rounding of a
-    step may come from a single one.
-    """
-    if not tensor.is_floating_point():
-        return tensor
-    up = (torch.rand(tensor.shape, generator=generator) < 0.5).to(tensor)
-    return tensor * (1 + torch.finfo(tensor.dtype).eps * (2 * up - 1))

@@ -41,10 +41,6 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
-#: A part may be a single number, the difference of two products: moved by one eps each, both of them go the same way in
-#: half of the draws, and then nothing shows of what rounding amounts to. In all of so many draws, once in 2**32.
-NUM_PERTURBATIONS_OF_PARTS = 32
-
 
 class Verdict(NamedTuple):
     """What the judge finds of a step.
@@ -102,10 +98,23 @@ class Judge:
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
         """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""
-        evaluated = [(each, compare(*each.pair)) for each in evaluations(step.recorded, step.plan)]
-        off = {comparison.name for each, comparison in evaluated if not comparison.passed and is_rounding(each)}
-        comparisons = (*report.comparisons, *(comparison for _, comparison in evaluated))
-        return replace(report, comparisons=comparisons, rounding=report.rounding | off)
+        evaluated = {each.pair.quantity.name: each for each in evaluations(step.recorded, step.plan)}
+        comparisons = [compare(*each.pair) for each in evaluated.values()]
+        off = [comparison.name for comparison in comparisons if not comparison.passed]
+        rounding = {name for name in off if is_rounding(evaluated[name])} & self._right_evaluations(step, off)
+        comparisons = [*report.comparisons, *comparisons]
+        return replace(report, comparisons=tuple(comparisons), rounding=report.rounding | rounding)
+
+    def _right_evaluations(self, step: Proof, names: list[str]) -> set[str]:
+        """Those of these outputs of `infer` whose formulas agree in float64."""
+        if self.model.dtype == np.float64 or not names:
+            return set(names)
+        try:
+            again = self._in_float64(step, self._made_twins()[0])
+            evaluated = {each.pair.quantity.name: each for each in evaluations(again.recorded, again.plan)}
+        except CannotCompare:
+            return set()
+        return {name for name in names if compare(*evaluated[name].pair).passed or is_rounding(evaluated[name])}
 
     def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
@@ -143,7 +152,7 @@ class Judge:
         pairs, twins = [part.pair for part in parts], self._made_twins()
         try:
             in_double, wrong = self._judge_in_float64(step, twins) if self.model.dtype != np.float64 else ([], [])
-            rounding = Arbiter(twins, step, parts).rounding(pairs, NUM_PERTURBATIONS_OF_PARTS)
+            rounding = Arbiter(twins, step, parts).rounding(pairs)
         except CannotCompare:
             return report
         if wrong:
@@ -188,13 +197,10 @@ class Judge:
         return self._twins
 
     def _judge_in_float64(self, step: Proof, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
-        """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises CannotCompare
-        where it doesn't run.
+        """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises
+        CannotCompare.
         """
-        try:
-            again = self._in_float64(step, twins[0])
-        except Exception as error:  # a layer, a loss or a reference may raise anything
-            raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
+        again = self._in_float64(step, twins[0])
         doubtful = beyond_tolerance(again.pairs)
         if not doubtful:
             return again.pairs, []
@@ -202,7 +208,13 @@ class Judge:
         return again.pairs, [pair for pair in doubtful if pair.quantity.name not in rounding]
 
     def _in_float64(self, step: Proof, twin: Twin) -> Proof:
-        """The step made again in float64, beside torch's."""
+        """The step made again in float64, beside torch's. Raises CannotCompare where it doesn't run."""
+        try:
+            return self._made_again(step, twin)
+        except Exception as error:  # a layer, a loss or a reference may raise anything
+            raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
+
+    def _made_again(self, step: Proof, twin: Twin) -> Proof:
         input, target = (_double(array) for array in (step.recorded.first.input, step.recorded.loss.target))
         model = in_float64(self.model, step.param, step.recorded.buffers_before)
         np.copyto(twin.param, model.param_arena)

@@ -20,7 +20,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
-from nn_manual.check.verdict.arbiter import eps_of
+from nn_manual.check.verdict.rounding import eps_of
 from nn_manual.model import Sequential
 
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from nets import break_gradient, net, replace_method
 
 from nn_manual import (
@@ -24,7 +23,6 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.verdict.arbiter import move_by_eps
 from nn_manual.run_directory.ledger import record_of
 
 
@@ -153,19 +151,6 @@ def test_rounding_of_values_that_float32_can_not_hold_is_rounding() -> None:
     assert "1.grad_input" in report.rounding
     break_gradient(model.layers[1], "grad_input", lambda grad: 1.001 * grad)
     assert check_gradients(model, MSELoss(), input, target).failures[0].name == "1.grad_input"
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_every_value_is_moved_by_an_eps_but_zeros_and_integers(dtype: torch.dtype) -> None:
-    generator = torch.Generator().manual_seed(0)
-    moved = move_by_eps(torch.ones(1000, dtype=dtype), generator)
-    assert moved.dtype == dtype
-    steps = ((moved - 1) / torch.finfo(dtype).eps).tolist()
-    assert set(steps) == {-1, 1}
-    assert 400 < steps.count(1) < 600
-    assert not move_by_eps(torch.zeros(3, dtype=dtype), generator).any()
-    labels = torch.arange(3)
-    assert move_by_eps(labels, generator) is labels
 
 
 @dataclass(eq=False)

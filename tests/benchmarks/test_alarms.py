@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks import check
+from benchmarks import alarms
 from nets import replace_method
 from runs import write_config
 
@@ -17,16 +17,16 @@ from nn_manual.running.run import load
 
 def test_every_config_is_searched_for_false_alarms() -> None:
     folder = Path(__file__).parents[2] / "config"
-    assert sorted(folder.glob("*.yaml")) == check.CONFIGS
-    assert len(check.CONFIGS) >= 5
+    assert sorted(folder.glob("*.yaml")) == alarms.CONFIGS
+    assert len(alarms.CONFIGS) >= 5
 
 
 def test_a_false_alarm_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check, "CONFIGS", [write_config(tmp_path)])
-    monkeypatch.setattr(check, "NUM_ELEMENTS", 2_000)
-    assert check.false_alarms()
+    monkeypatch.setattr(alarms, "CONFIGS", [write_config(tmp_path)])
+    monkeypatch.setattr(alarms, "NUM_ELEMENTS", 2_000)
+    assert alarms.false_alarms()
     *rows, last = capsys.readouterr().out.rstrip().splitlines()
     assert [row.split()[:2] + row.split()[4:] for row in rows[1:]] == [
         ["small", "float32", "0", "0"],
@@ -40,6 +40,18 @@ def test_a_false_alarm_is_counted(
         replace_method(model.layers[1], "backward", lambda right, *arguments: 1.001 * right(*arguments))
         return split, model
 
-    monkeypatch.setattr(check, "load", wrong)
-    assert not check.false_alarms()
+    monkeypatch.setattr(alarms, "load", wrong)
+    assert not alarms.false_alarms()
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("18 mismatches")
+
+
+def test_few_steps_are_beyond_the_tolerance_by_rounding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(alarms, "NUM_STEPS_OF_APPEALS", 300)
+    assert alarms.appeals()
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(":")[0] for row in rows[:2]] == ["appeals, float32", "appeals, float64"]
+    assert all(row.endswith(" of 300 steps") for row in rows[:2])
+    monkeypatch.setattr(alarms, "FEW_APPEALS", 0)  # the first step of all goes to the arbiter
+    assert not alarms.appeals()

@@ -1,0 +1,94 @@
+"""The layers of nets drawn at random: Linears and activations, with normalizations, residual blocks, an embedding."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from nn_manual import BatchNorm1d, Embedding, Layer, LayerNorm, Linear, Loss, Residual
+from nn_manual.registry import components
+
+#: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
+WIDTHS = (1, 2, 3, 5, 8, 16, 20)
+#: The layers that fit behind any Linear, because they need no sizes.
+ACTIVATIONS: tuple[type[Any], ...] = tuple(
+    layer_class
+    for layer_class in components(Layer).values()
+    if all(field.default is not MISSING for field in fields(layer_class))
+)
+#: The part of all Linears that each of these follows.
+NORMALIZED, RESIDUAL = 0.3, 0.15
+#: The part of all nets that begin with an Embedding, and of those with two weights of one shape that share them.
+EMBEDDED, TIED = 0.15, 0.3
+
+
+def random_layers(generator: np.random.Generator, loss_class: type[Loss]) -> list[Layer]:
+    """Linears, each followed by an activation or not at the end."""
+    widths = [int(width) for width in generator.choice(WIDTHS, generator.integers(2, 6))]
+    if not hasattr(loss_class, "backward_target"):  # its target is a class, and one class alone is nothing to learn
+        widths[-1] = max(2, widths[-1])
+    layers: list[Layer] = []
+    for in_features, out_features in pairwise(widths):
+        layers += [Linear(in_features, out_features, bias=generator.random() < 0.75), _activation(generator)]
+    return layers if generator.random() < 0.2 else layers[:-1]
+
+
+def extended(layers: list[Layer], generator: np.random.Generator) -> list[Layer]:
+    """The layers, with more of them behind some of the Linears, and perhaps an Embedding in front."""
+    result: list[Layer] = []
+    first = layers[0]
+    if isinstance(first, Linear) and generator.random() < EMBEDDED:
+        result.append(_like_an_example(Embedding, generator, embedding_dim=first.in_features))
+    for layer in layers:
+        result.append(layer)
+        if isinstance(layer, Linear):
+            result += _normalization(layer.out_features, generator) if generator.random() < NORMALIZED else []
+            result += [_residual(layer.out_features, generator)] if generator.random() < RESIDUAL else []
+    return result
+
+
+def random_ties(layers: list[Layer], generator: np.random.Generator) -> list[tuple[str, str]]:
+    """No pair of names, or that of two Linears whose weights have one shape."""
+    weights = [
+        (f"{index}.weight", layer.parameter_shapes()["weight"])
+        for index, layer in enumerate(layers)
+        if isinstance(layer, Linear)
+    ]
+    pairs = [(first, second) for (first, a), (second, b) in combinations(weights, 2) if a == b]
+    return [pairs[generator.integers(len(pairs))]] if pairs and generator.random() < TIED else []
+
+
+def _activation(generator: np.random.Generator) -> Layer:
+    layer: Layer = ACTIVATIONS[generator.integers(len(ACTIVATIONS))]()
+    return layer
+
+
+def _normalization(width: int, generator: np.random.Generator) -> list[Layer]:
+    """A LayerNorm or a BatchNorm1d; no LayerNorm of a single number.
+
+    Such a one gives its bias whatever the input is. So no layer before it has a gradient, and what torch computes of
+    one is rounding, which the layers before can enlarge without bound.
+    """
+    if generator.random() < 0.5:
+        return [_like_an_example(BatchNorm1d, generator, num_features=width)]
+    return [_like_an_example(LayerNorm, generator, normalized_shape=width)] if width > 1 else []
+
+
+def _residual(width: int, generator: np.random.Generator) -> Layer:
+    """A block that keeps the width, with another one inside or not."""
+    inner = int(generator.choice(WIDTHS))
+    branch: list[Layer] = [Linear(width, inner), _activation(generator), Linear(inner, width)]
+    if generator.random() < 0.5:
+        branch[1:1] = _normalization(inner, generator)
+    if generator.random() < 0.2:
+        branch.append(_residual(width, generator))
+    return Residual(*branch)
+
+
+def _like_an_example(layer_class: type[Any], generator: np.random.Generator, **sizes: int) -> Any:
+    """A layer with the settings of one of the examples of its class, and these sizes."""
+    examples = layer_class.examples()
+    return replace(examples[generator.integers(len(examples))][0], **sizes)

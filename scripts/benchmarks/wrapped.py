@@ -1,0 +1,12 @@
+"""Lines as wide as a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+
+WIDTH = 80
+
+
+def print_wrapped(text: str, indent: str = "") -> None:
+    """Print a text whose first line has this indent, and the others a deeper one."""
+    print(textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}    "))

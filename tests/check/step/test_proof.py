@@ -1,0 +1,27 @@
+"""A recorded step beside torch's, at our activations, and at our gradients too."""
+
+from __future__ import annotations
+
+import numpy as np
+from nets import break_gradient
+
+from nn_manual import Linear, MSELoss, Residual, Sequential, Tanh
+from nn_manual.check.comparison import beyond_tolerance
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import beside_torch
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.twin.model import Twin
+
+
+def test_at_our_gradients_a_mistake_goes_no_further() -> None:
+    model, loss = Sequential(Linear(3, 4), Residual(Tanh(), Linear(4, 4)), Linear(4, 2), dtype="float64"), MSELoss()
+    break_gradient(model.layers[2], "grad_input", lambda grad: 3 * grad)
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((5, 3)), generator.standard_normal((5, 2))
+    with Recording(model, loss) as recorded:
+        run_step(model, loss, input, target, input_grad=True)
+    twin, plan = Twin(model, loss, model.dtype), Plan(model, recorded, input_grad=True)
+    twin.param[...] = model.param_arena
+    free, anchored = (beside_torch(twin, recorded, plan, our_grads=our_grads)[0] for our_grads in (False, True))
+    assert {pair.quantity.name.split(".")[0] for pair in beyond_tolerance(free)} == {"0", "1", "2"}
+    assert [pair.quantity.name for pair in beyond_tolerance(anchored)] == ["2.grad_input"]
