@@ -66,7 +66,8 @@ def _train(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
-    with reported(config.named_layers().values(), config.layer_folder):
+    every_step = config.gradient_check.every == 1
+    with reported(config.named_layers().values(), config.layer_folder, checked=every_step):
         summary = run(config, directory)
     print(describe(summary, directory))
     return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
@@ -97,7 +98,7 @@ def _check(options: argparse.Namespace) -> int:
     from nn_manual.running.run import check
 
     config = load_config(options.config, options.overrides)
-    with reported(config.named_layers().values(), config.layer_folder):
+    with reported(config.named_layers().values(), config.layer_folder, checked=True):
         return _report(check(config))
 
 

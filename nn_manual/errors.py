@@ -19,6 +19,10 @@ class ConfigError(NNManualError):
     exit_status = 2
 
 
+class LayerError(ConfigError, TypeError):
+    """A layer's method returned what it must not, or the layer lacks one that it needs. The text names both."""
+
+
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
     """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where.
 

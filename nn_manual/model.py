@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
+from nn_manual.contract import check_layers, checked_output
 from nn_manual.initializers import Initializer, draw_parameters
 from nn_manual.layers.base import Layer
 from nn_manual.layers.containers import shapes_of_chain
 from nn_manual.noise import Noise
-from nn_manual.ownership import check_parameters, check_places, check_types, own
+from nn_manual.ownership import check_places, check_types, own
 from nn_manual.state_dict import check_state_dict
 from nn_manual.ties import Ties
 
@@ -50,7 +51,6 @@ class Sequential(Layer):
         tied: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._take_layers(layers)
-        _ = self.num_parameters  # raises TypeError for a layer whose shapes are none
         #: What the layers' random numbers depend on: a Trainer counts the steps.
         self.seed, self.num_steps = seed, 0
         self.ties = Ties(super().parameter_shapes(), tied)
@@ -76,14 +76,15 @@ class Sequential(Layer):
         check_types(layers)
         self.layers, self.ties = layers, Ties({}, ())
         check_places(self)
+        for name, layer in self.descendants():
+            if isinstance(layer, Sequential) and layer.ties.names:
+                raise ValueError(f"layer {name} has tied parameters: only the outermost Sequential can have them")
+        check_layers(*layers)
         #: The first layer that has parameters.
         self._first = next((i for i, layer in enumerate(layers) if layer.num_parameters), len(layers))
         self._with_buffers = [
             i for i, layer in enumerate(layers) if layer.buffer_shapes() or layer.counter_names()
         ]
-        for name, layer in self.descendants():
-            if isinstance(layer, Sequential) and layer.ties.names:
-                raise ValueError(f"layer {name} has tied parameters: only the outermost Sequential can have them")
         self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -102,11 +103,12 @@ class Sequential(Layer):
         return f"Sequential({', '.join(map(repr, self.layers))})"
 
     def forward(self, input: Array) -> tuple[Array, list[Any]]:
-        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype.
+        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype, and
+        ValueError for an index that the first layer doesn't have.
 
         Random layers draw by the model's `seed` and `num_steps`: they do the same again until one of these changes.
         """
-        self.check_dtype(input)
+        self._check_input(input)
         if self._noise is not None:
             self._noise.bind(self, input.shape, self.dtype, seed=self.seed, step=self.num_steps)
         output, saved = input, []
@@ -138,10 +140,10 @@ class Sequential(Layer):
         return self.infer(input)
 
     def infer(self, input: Array) -> Array:
-        """What `model(input)` runs. Raises TypeError for another dtype."""
-        self.check_dtype(input)
+        """What `model(input)` runs. Raises what forward does for an input that the model doesn't take."""
+        self._check_input(input)
         for layer in self.layers:
-            input = layer.infer(input)
+            input = checked_output(layer, layer.infer(input))
         return input
 
     def update_buffers(self, saved: list[Any]) -> None:
@@ -155,6 +157,11 @@ class Sequential(Layer):
         if input.dtype != expected:
             takes = f"its first layer takes {expected}" if expected != self.dtype else f"the model is {self.dtype}"
             raise TypeError(f"{takes}, its input {'is ' if expected != self.dtype else ''}{input.dtype}")
+
+    def _check_input(self, input: Array) -> None:
+        self.check_dtype(input)
+        if isinstance(self.domain, range):  # a lookup takes what it gets; a formula with floats shows a wrong one
+            self.check_values(input)
 
     def children(self) -> dict[str, Layer]:
         """torch's names: "0", "1", ..."""
@@ -175,7 +182,7 @@ class Sequential(Layer):
 
     @property
     def num_parameters(self) -> int:
-        """Number of scalars in all parameters; a shared one counts once. Raises TypeError for shapes that are none."""
+        """Number of scalars in all parameters; a shared one counts once."""
         total = super().num_parameters
         shapes = super().parameter_shapes() if self.ties.first_of else {}
         return total - sum(size_of(shapes[name]) for name in self.ties.first_of)
@@ -188,7 +195,6 @@ class Sequential(Layer):
 
     def bind(self, param: Array, grad: Array) -> None:
         """Take two flat vectors as the arenas and give each layer its views of them."""
-        check_parameters(self)
         shapes = self.parameter_shapes()
         params, grads = (vars(carve(vector, shapes)) for vector in (param, grad))
         self.take_views(*self.ties.views(params, grads))

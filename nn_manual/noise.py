@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Shape
+from nn_manual.contract import checked_input_shapes, checked_shapes, takes_noise
+from nn_manual.errors import LayerError
 from nn_manual.layers.base import Layer
 from nn_manual.streams import RowGenerator
 
@@ -17,7 +19,7 @@ class Noise:
     """Binds `noise` of the layers in a model that take some. The layers are numbered in the model's order."""
 
     def __init__(self, model: Layer) -> None:
-        self._is_needed = any(_takes_noise(layer) for _, layer in model.descendants())
+        self._is_needed = any(takes_noise(layer) for _, layer in model.descendants())
         self._inputs: dict[Shape, list[tuple[Layer, Shape]]] = {}
         self._bound: tuple[Any, ...] = ()
 
@@ -31,7 +33,7 @@ class Noise:
         if input_shape not in self._inputs:
             self._inputs[input_shape] = list(_inputs(model, input_shape))
         for number, (layer, shape) in enumerate(self._inputs[input_shape]):
-            shapes = layer.noise_shapes(shape)
+            shapes = checked_shapes(layer, "noise_shapes", layer.noise_shapes(shape))
             layer.noise = SimpleNamespace(**{name: np.zeros(size, dtype) for name, size in shapes.items()})
             layer.draw_noise(RowGenerator(seed, number, step))
         self._bound = wanted
@@ -39,13 +41,17 @@ class Noise:
 
 def _inputs(layer: Layer, input_shape: Shape) -> Iterator[tuple[Layer, Shape]]:
     """The layers that take noise, each with the shape of its input."""
-    if _takes_noise(layer):
+    if takes_noise(layer):
         yield layer, input_shape
     children = layer.children()
-    if any(_takes_noise(inner) for _, inner in layer.descendants()):
-        for name, shape in layer.input_shapes(input_shape).items():
-            yield from _inputs(children[name], shape)
-
-
-def _takes_noise(layer: Layer) -> bool:
-    return type(layer).noise_shapes is not Layer.noise_shapes
+    if any(takes_noise(inner) for _, inner in layer.descendants()):
+        for name, shape in checked_input_shapes(layer, input_shape).items():
+            try:
+                yield from _inputs(children[name], shape)
+            except ValueError as misfit:
+                if type(layer).input_shapes is not Layer.input_shapes:
+                    raise
+                raise LayerError(
+                    f"{type(layer).__name__} has no input_shapes(input_shape), so {name} counts as getting its input's "
+                    f"shape {input_shape}, which doesn't fit: {misfit}"
+                ) from misfit

@@ -43,13 +43,3 @@ def check_places(model: Layer) -> None:
                 f"layer {name}, {type(layer).__name__}, is in another Sequential already, which would lose it: "
                 "pass a new layer, or copy.deepcopy(layer)"
             )
-
-
-def check_parameters(layer: Layer) -> None:
-    """Raise TypeError where a layer in it has parameters beside those of its children."""
-    for name, inner in layer.descendants():
-        if inner.children() and inner.parameter_shapes() != Layer.parameter_shapes(inner):
-            raise TypeError(
-                f"layer {name}, {type(inner).__name__}, is made of layers and has parameters of its own: give them a "
-                "layer of their own"
-            )

@@ -18,7 +18,7 @@ PACKAGE = Path(nn_manual.__file__).parent
 #: or a folder; the check is so large that its files and folders are rooms of their own.
 ARRAYS = {"errors", "arrays"}
 FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
-TRAINING = FUNCTIONS | {"model", "optim"}
+TRAINING = FUNCTIONS | {"contract", "model", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
@@ -31,11 +31,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "losses": ARRAYS,
     "ops": ARRAYS,
     "initializers": ARRAYS | {"layers"},
-    "noise": ARRAYS | {"layers", "streams"},
+    "contract": ARRAYS | {"layers"},
+    "noise": ARRAYS | {"layers", "contract", "streams"},
     "ownership": ARRAYS | {"layers"},
     "ties": ARRAYS,
     "state_dict": ARRAYS,
-    "model": FUNCTIONS | {"noise", "ownership", "ties", "state_dict"},
+    "model": FUNCTIONS | {"contract", "noise", "ownership", "ties", "state_dict"},
     "optim": FUNCTIONS | {"model"},
     "data": ARRAYS | {"streams"},
     "registry": FUNCTIONS | {"optim", "data"},

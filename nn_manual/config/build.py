@@ -12,6 +12,8 @@ from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.names import named, nearest
 from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import LISTS_OF_LAYERS, CannotImport, Importer, is_import_path
+from nn_manual.contract import check_layers
+from nn_manual.errors import LayerError
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -155,8 +157,8 @@ class Builder:
         try:
             layer = self.construct(self.importer.layer_class(name), name, arguments, path)
             if layer is not MISSING:
-                _ = layer.num_parameters  # asks for the shapes, and adds them up
-        except CannotImport as error:
+                check_layers(layer)
+        except (CannotImport, LayerError) as error:
             self.errors.add(place, str(error))
         except (Exception, SystemExit) as error:  # a user's own layer may raise anything
             self.errors.add(place, f"{name} raised {type(error).__name__}: {error}")

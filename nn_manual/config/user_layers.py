@@ -111,11 +111,12 @@ class Importer:
 
 
 @contextmanager
-def reported(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
+def reported(model: Iterable[Layer], folder: Path | None, *, checked: bool) -> Iterator[None]:
     """Raise what goes wrong in a model whose layers, some of them the user's own, are `model` as a ConfigError, which
     begins file:line.
 
-    Where the error isn't raised in their code, but by code that used what they returned, it names them.
+    Where the error isn't raised in their code, but by code that used what they returned, it names them. `checked` says
+    whether each step is compared with torch's, which names the layer most often.
     """
     try:
         yield
@@ -128,7 +129,8 @@ def reported(model: Iterable[Layer], folder: Path | None) -> Iterator[None]:
         if folder is None or last_line(error, folder) is None:
             if not theirs or isinstance(error, OSError | MemoryError):
                 raise
-            placed.add_note(f"{' or '.join(theirs)} may have returned it: gradient_check.every=1 names the layer")
+            advice = "" if checked else ": gradient_check.every=1 names the layer"
+            placed.add_note(f"{' or '.join(theirs)} may have returned it{advice}")
         for note in getattr(error, "__notes__", []):
             placed.add_note(note)
         raise placed from error

@@ -14,7 +14,7 @@ from nn_manual.arrays import Array, Shape, carve, size_of
 from nn_manual.streams import RowGenerator
 
 #: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, the bounds
-#: themselves left out, of which each may be infinite; or the integers of a range.
+#: themselves left out, of which each may be infinite; or the integers of a range, its step 1.
 Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float] | range
 
 
@@ -33,7 +33,7 @@ class Layer(ABC):
     "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It changes
     nothing else: in a training step every input counts. A domain of any other form raises ValueError. A layer that
     looks something up takes int64 indices, its domain is a range, and its `backward` returns None: an index has no
-    gradient.
+    gradient. A composite that passes its input to such a layer has that one's domain: `__post_init__` can set it.
 
     A layer that torch.nn has under another name says that name in `torch_class`; None says that torch.nn has none.
     Where torch.nn's class of that name isn't what the layer computes, its own `reference(input, **parameters)`, its
@@ -65,11 +65,11 @@ class Layer(ABC):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         match cls.domain:
-            case "real" | "positive" | "nonzero" | range():
+            case "real" | "positive" | "nonzero" | range(step=1):
                 return
             case tuple((int() | float() as low, int() | float() as high)) if low < high:
                 return
-        known = '"real", "positive", "nonzero", a range or a pair (low, high) with low < high'
+        known = '"real", "positive", "nonzero", a range of step 1 or a pair (low, high) with low < high'
         raise ValueError(f"{cls.__name__}.domain is {known}, not {cls.domain!r}")
 
     @abstractmethod
@@ -99,9 +99,8 @@ class Layer(ABC):
         """
         return {}
 
-    def draw_noise(self, generator: RowGenerator) -> None:
-        """Fill the arrays of `self.noise`. Only a layer that has some needs this."""
-        raise NotImplementedError(f"{type(self).__name__} has noise_shapes: it must define draw_noise(generator)")
+    def draw_noise(self, generator: RowGenerator) -> None:  # noqa: B027 - most layers have none
+        """Fill the arrays of `self.noise`. A layer that has `noise_shapes` must define this; no other needs it."""
 
     def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         """The shape of each child's input, by the child's name; the layer's own, unless it says otherwise. A composite
@@ -109,10 +108,16 @@ class Layer(ABC):
         """
         return dict.fromkeys(self.children(), input_shape)
 
-    def check_values(self, input: Array) -> None:  # noqa: B027 - most layers take any number
-        """Raise ValueError for values that the layer can't take. It stands apart from the formulas: a data set is
-        checked once, not at every step.
+    def check_values(self, input: Array) -> None:
+        """Raise ValueError for values that the layer can't take: where its domain is a range, for an index outside. It
+        stands apart from the formulas, which look at no value. A model runs it before them where its domain is a range.
         """
+        if isinstance(self.domain, range):
+            wrong = (input < self.domain.start) | (input >= self.domain.stop)
+            if wrong.any():
+                place = tuple(int(i) for i in np.argwhere(wrong)[0])
+                outside = f"outside {self.domain.start} ... {self.domain.stop - 1}"
+                raise ValueError(f"{type(self).__name__}: index {input[place]} at {place} is {outside}")
 
     def update_buffers(self, saved: Any) -> None:  # noqa: ARG002 - most layers have none
         """Move the buffers after a training step whose forward saved `saved`."""
@@ -211,17 +216,10 @@ class Layer(ABC):
 
     @property
     def num_parameters(self) -> int:
-        """Number of scalars in all parameters together. Raises TypeError for shapes that are none, as (3) for (3,)."""
+        """Number of scalars in all parameters together."""
         if children := self.children():
             return sum(child.num_parameters for child in children.values())
-        shapes = self.parameter_shapes()
-        try:
-            return sum(size_of(shape) for shape in shapes.values())
-        except (TypeError, AttributeError) as error:
-            raise TypeError(
-                f"{type(self).__name__}.parameter_shapes must return a dict of tuples such as {{'weight': (3,)}}, "
-                f"not {shapes!r}"
-            ) from error
+        return sum(size_of(shape) for shape in self.parameter_shapes().values())
 
     def bind(self, param: Array, grad: Array) -> None:
         """Carve `self.param` and `self.grad` out of two flat vectors of `num_parameters` elements."""

@@ -55,8 +55,8 @@ class BatchNorm1d(Layer):
     def __post_init__(self) -> None:
         if self.num_features < 1:
             raise ValueError(f"num_features must be at least 1, not {self.num_features}")
-        if not self.eps >= 0:
-            raise ValueError(f"eps must be at least 0, not {self.eps}")
+        if not self.eps > 0:
+            raise ValueError(f"eps must be above 0, not {self.eps}")
         if self.momentum is not None and not 0 <= self.momentum <= 1:
             raise ValueError(f"momentum must be between 0 and 1, not {self.momentum}")
 

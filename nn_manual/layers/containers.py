@@ -56,6 +56,10 @@ class Residual(Layer):
         """torch's names in a Sequential: "0", "1", ..."""
         return {str(index): layer for index, layer in enumerate(self.layers)}
 
+    def check_values(self, input: Array) -> None:
+        """Raise ValueError for values that the first layer can't take."""
+        self.layers[0].check_values(input)
+
     def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         """Each layer's input is the output of the one before it."""
         return shapes_of_chain(self.children(), input_shape)

@@ -28,8 +28,9 @@ class Embedding(Layer):
     grad_weight[v, d] = sum_n one_hot[n, v] grads[n, d]: the gradients of equal indices add. An index has no gradient:
     backward returns None. The product takes the zeros of one_hot out: it is a sparse matrix.
 
-    Raises ValueError for an input of other numbers, and in `check_values` for an index outside 0 ...
-    num_embeddings - 1. A negative `padding_idx` counts from the end.
+    Raises ValueError for an input of other numbers. Which indices there are, 0 ... num_embeddings - 1, is the domain:
+    a model refuses any other. A layer that stands in none counts them as NumPy does, a negative one from the end, and
+    raises IndexError for one that is no row. A negative `padding_idx` counts from the end, too.
     """
 
     num_embeddings: int
@@ -75,13 +76,6 @@ class Embedding(Layer):
         """None: forward looks up."""
         return 0
 
-    def check_values(self, input: Array) -> None:
-        """Raise ValueError for an index that is no row."""
-        wrong = (input < 0) | (input >= self.num_embeddings)
-        if wrong.any():
-            place = tuple(int(i) for i in np.argwhere(wrong)[0])
-            raise ValueError(f"Embedding: index {input[place]} at {place} is outside 0 ... {self.num_embeddings - 1}")
-
     def forward(self, input: Array) -> tuple[Array, Array]:
         """The rows; saves the indices."""
         if input.dtype != np.int64:
@@ -90,7 +84,8 @@ class Embedding(Layer):
 
     def backward(self, saved: Array, grad_output: Array) -> None:  # type: ignore[override]  # an index has no gradient
         """Write grad_weight."""
-        indices = saved.ravel()
+        # The sparse product doesn't look: an index that is no column would have it write beside the gradient's memory.
+        indices = saved.ravel() % self.num_embeddings
         self.check_gradient(grad_output, self.output_shape(saved.shape))
         grads = grad_output.reshape(-1, self.embedding_dim)
         ones = np.ones(len(indices), grads.dtype)

@@ -140,7 +140,8 @@ def test_inputs_that_do_not_fit(shape: tuple[int, ...], words: str) -> None:
     ("settings", "words"),
     [
         ({"num_features": 0}, "num_features must be at least 1, not 0"),
-        ({"num_features": 2, "eps": -1.0}, "eps must be at least 0, not -1"),
+        ({"num_features": 2, "eps": -1.0}, "eps must be above 0, not -1"),
+        ({"num_features": 2, "eps": 0}, "eps must be above 0, not 0"),
         ({"num_features": 2, "momentum": 1.1}, "momentum must be between 0 and 1, not 1.1"),
     ],
 )

@@ -119,10 +119,13 @@ def test_a_layer_in_two_places_is_refused_wherever_it_stands() -> None:
     Sequential(Tanh(), Residual(linear))
 
 
-def test_a_composite_with_parameters_of_its_own_is_refused() -> None:
-    class Scaled(Residual):
-        def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
-            return {"scale": (1,)}
+def test_a_residual_takes_what_its_first_layer_takes() -> None:
+    class Small(Tanh):
+        def check_values(self, input: Array) -> None:
+            if np.abs(input).max() > 1:
+                raise ValueError(f"Small takes no {np.abs(input).max()}")
 
-    with pytest.raises(TypeError, match=r"layer 1\.0, Scaled, is made of layers and has"):
-        Sequential(Tanh(), Residual(Scaled(Linear(3, 3))))
+    model = Sequential(Residual(Small(), Tanh()), Linear(3, 3))
+    model.check_values(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"Small takes no 2\.0"):
+        model.check_values(np.full((2, 3), 2.0))

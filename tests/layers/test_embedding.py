@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from nn_manual import Embedding, Linear, MSELoss, Sequential, Trainer, check_gradients
+from nn_manual import Embedding, Layer, Linear, MSELoss, Sequential, Trainer, check_gradients
+from nn_manual.arrays import Array, Shape
 from nn_manual.initializers import Constant
 from nn_manual.optim import SGD
 
@@ -76,9 +80,53 @@ def test_settings_out_of_range(settings: dict[str, int], words: str) -> None:
 @pytest.mark.parametrize(("index", "place"), [(5, r"\(1, 0\)"), (-1, r"\(1, 0\)")])
 def test_an_index_that_is_no_row(index: int, place: str) -> None:
     model = Sequential(Embedding(5, 2))
-    with pytest.raises(ValueError, match=rf"Embedding: index {index} at {place} is outside 0 \.\.\. 4"):
-        model.check_values(np.array([[0, 4], [index, 1]]))
-    model.check_values(np.array([[0, 4]]))
+    for method in (model.check_values, model.forward, model):
+        with pytest.raises(ValueError, match=rf"^Embedding: index {index} at {place} is outside 0 \.\.\. 4$"):
+            method(np.array([[0, 4], [index, 1]]))
+        method(np.array([[0, 4]]))
+
+
+def test_outside_of_a_model_no_index_reaches_other_memory() -> None:
+    layer = Sequential(Embedding(7, 4), dtype="float64").layers[0]
+    indices = np.array([0, -1, -3, -5, 2, -7])
+    output, saved = layer.forward(indices)
+    np.testing.assert_array_equal(output, layer.param.weight[[0, 6, 4, 2, 2, 0]])
+    layer.backward(saved, np.ones((6, 4)))
+    assert layer.grad.weight[:, 0].tolist() == [2, 0, 2, 0, 1, 0, 1]
+    layer.backward(np.array([10**15, -(10**15)]), np.ones((2, 4)))  # what a caller may make of it
+    assert layer.grad.weight.sum() == 8
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        layer.forward(np.array([7]))
+
+
+@dataclass(eq=False)
+class Table(Layer):
+    """A composite that hands its indices on."""
+
+    rows: Embedding
+
+    def __post_init__(self) -> None:
+        self.domain = self.rows.domain
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return self.rows.output_shape(input_shape)
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return self.rows.forward(input)
+
+    def backward(self, saved: Array, grad_output: Array) -> None:  # type: ignore[override]  # as Embedding's
+        self.rows.backward(saved, grad_output)
+
+    def reference(self, input: Any, rows: Any) -> Any:
+        return rows(input)
+
+
+def test_a_composite_refuses_the_indices_that_its_domain_does_not_have() -> None:
+    model = Sequential(Table(Embedding(5, 2)), Linear(2, 1))
+    assert check_gradients(model, MSELoss(), np.array([0, 4, 4]), np.ones((3, 1), np.float32)).passed
+    for method in (model.forward, model, model.layers[0].check_values):
+        with pytest.raises(ValueError, match=r"^Table: index -1 at \(1,\) is outside 0 \.\.\. 4$"):
+            method(np.array([0, -1]))
 
 
 def test_other_numbers() -> None:

@@ -13,6 +13,8 @@ from nn_manual.check.comparison import CannotCompare, Quantity
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Misfit, Source, counterpart_of
+from nn_manual.contract import checked_length
+from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
@@ -57,7 +59,7 @@ class Plan:
             name for name in calls if np.issubdtype(getattr(calls[name].input, "dtype", np.float64), np.integer)
         }
         #: About how many multiplications forward takes.
-        self.num_products = sum(item.layer.num_products(self.shapes[item.name][0]) for item in self.chain)
+        self.num_products = sum(_num_products(item.layer, self.shapes[item.name][0]) for item in self.chain)
         self.input_grad, self.target_grad = input_grad, input_grad and hasattr(loss, "backward_target")
         with_parameters = [i for i, item in enumerate(self.chain) if item.layer.num_parameters]
         #: The first layer of the chain whose backward runs.
@@ -146,7 +148,7 @@ class Plan:
         input_shape, output_shape = self.shapes[item.name]
         parameters = item.layer.parameter_shapes() if item.own_parameters else {}
         longest = max(1, size_of(input_shape[:-1]), *input_shape, *output_shape, *chain(*parameters.values()))
-        stated = item.layer.longest_sum(input_shape)
+        stated = checked_length(item.layer, "longest_sum", item.layer.longest_sum(input_shape))
         longest = longest if stated is None else max(1, min(longest, stated))
         return tolerances.sum_of_products(self.dtype, longest)
 
@@ -160,6 +162,10 @@ def grad_name(parameter: str) -> str:
 def gradient_names(item: Item) -> list[str]:
     """The names of a layer's gradients: of its own parameters, then of its input."""
     return [f"{item.name}.grad_{name}" for name in (*item.own_parameters, "input")]
+
+
+def _num_products(layer: Layer, input_shape: Shape) -> int:
+    return checked_length(layer, "num_products", layer.num_products(input_shape)) or 0
 
 
 def _shape(array: object) -> Shape:

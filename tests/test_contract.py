@@ -1,0 +1,171 @@
+"""A layer that says of itself what can't be is refused, by its class and the method; from Python and in a config."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import SGD, BatchNorm1d, Dropout, Layer, Linear, MSELoss, Sequential, Tanh, Trainer, check_gradients
+from nn_manual.arrays import Array
+from nn_manual.data import Examples
+from nn_manual.errors import LayerError
+
+
+@dataclass(eq=False)
+class Own(Layer):
+    """output = input, and whatever `says` has as methods' results."""
+
+    says: dict[str, Any]
+
+    def __getattribute__(self, name: str) -> Any:
+        said = object.__getattribute__(self, "__dict__").get("says", {})
+        return (lambda *_: said[name]) if name in said else object.__getattribute__(self, name)
+
+    def noise_shapes(self, input_shape: Any) -> Any:  # noqa: ARG002 - as every layer's
+        return {}
+
+    def draw_noise(self, generator: Any) -> None:
+        """There is nothing to fill."""
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return input.copy(), None
+
+    def infer(self, input: Array) -> Array:
+        return input
+
+    def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - as every layer's
+        return grad_output.copy()
+
+    def reference(self, input: Any) -> Any:
+        return input.clone()
+
+
+@dataclass(eq=False)
+class Around(Own):
+    """One layer, run as it is."""
+
+    says: dict[str, Any]
+    inner: Layer
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        return self.inner.forward(input)
+
+    def infer(self, input: Array) -> Array:
+        return self.inner.infer(input)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        return self.inner.backward(saved, grad_output)
+
+    def reference(self, input: Any, inner: Any) -> Any:  # type: ignore[override]  # as a composite's
+        return inner(input)
+
+
+INPUT = np.random.default_rng(0).standard_normal((5, 4))
+SHAPES = "a dict of tuples such as {'weight': (3,)}"
+
+
+@pytest.mark.parametrize("method", ["parameter_shapes", "buffer_shapes"])
+@pytest.mark.parametrize("shapes", [{"w": 3}, {"w": (-1,)}, {"w": (1.5,)}, {1: (3,)}, [("w", (3,))], None])
+def test_shapes_that_are_none(method: str, shapes: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        Sequential(Tanh(), Around({}, Own({method: shapes})))
+    assert isinstance(caught.value, LayerError)
+    assert str(caught.value) == f"Own.{method} must return {SHAPES}, not {shapes!r}"
+
+
+@pytest.mark.parametrize("names", ["count", None, [1]])
+def test_counter_names_that_are_none(names: Any) -> None:
+    with pytest.raises(LayerError, match=r"^Own\.counter_names must return a tuple of names such as \('num_steps',\),"):
+        Sequential(Own({"counter_names": names}))
+
+
+@pytest.mark.parametrize("inner", [Linear(4, 4), BatchNorm1d(4)])
+@pytest.mark.parametrize(
+    ("says", "kind"),
+    [
+        ({"parameter_shapes": {"scale": (1,)}}, "parameters"),
+        ({"buffer_shapes": {"scale": (4,)}}, "buffers"),
+        ({"counter_names": ("count",)}, "buffers"),
+    ],
+)
+def test_a_composite_has_nothing_of_its_own(inner: Layer, says: dict[str, Any], kind: str) -> None:
+    with pytest.raises(LayerError, match=rf"^Around is made of layers and has {kind} of its own: give them a layer of"):
+        Sequential(Tanh(), Around({}, Around(says, inner)))
+
+
+def test_random_numbers_that_nothing_draws() -> None:
+    class Silent(Own):
+        draw_noise = Layer.draw_noise
+
+    with pytest.raises(LayerError, match=r"^Silent has noise_shapes: it must define draw_noise\(generator\)$"):
+        Sequential(Silent({}))
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (Own({"noise_shapes": [(5, 4)]}), f"Own.noise_shapes must return {SHAPES}, not [(5, 4)]"),
+        (Own({"noise_shapes": None}), f"Own.noise_shapes must return {SHAPES}, not None"),
+        (Around({"input_shapes": None}, Dropout()), f"Around.input_shapes must return {SHAPES}, not None"),
+        (
+            Around({"input_shapes": {"iner": (5, 4)}}, Dropout()),
+            "Around.input_shapes must return a shape for each of inner, not {'iner': (5, 4)}",
+        ),
+        (Own({"num_products": "x"}), "Own.num_products must return an integer of at least 0, not 'x'"),
+        (Own({"longest_sum": "x"}), "Own.longest_sum must return an integer of at least 0, or None, not 'x'"),
+        (Own({"longest_sum": -5}), "Own.longest_sum must return an integer of at least 0, or None, not -5"),
+    ],
+)
+def test_what_a_checked_step_asks(layer: Layer, message: str) -> None:
+    model = Sequential(Linear(4, 4), layer, dtype="float64")
+    with pytest.raises(LayerError) as caught:
+        check_gradients(model, MSELoss(), INPUT, INPUT)
+    assert str(caught.value) == message
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    with pytest.raises(LayerError) as caught:
+        trainer.train_step(INPUT, INPUT)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("output", [None, 1.5, (INPUT, None)])
+def test_an_infer_that_returns_no_array(output: Any) -> None:
+    model = Sequential(Linear(4, 4), Own({"infer": output}), Linear(4, 4), dtype="float64")
+    with pytest.raises(LayerError, match=r"^Own\.infer must return the output, an array, not "):
+        model(INPUT)
+
+
+@dataclass(eq=False)
+class Chain(Layer):
+    """Two layers, one after the other, the second of another width; nothing says of which."""
+
+    first: Layer
+    second: Layer
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        value, first_saved = self.first.forward(input)
+        output, second_saved = self.second.forward(value)
+        return output, (first_saved, second_saved)
+
+    def infer(self, input: Array) -> Array:
+        return self.second.infer(self.first.infer(input))
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        first_saved, second_saved = saved
+        return self.first.backward(first_saved, self.second.backward(second_saved, grad_output))
+
+    def reference(self, input: Any, first: Any, second: Any) -> Any:
+        return second(first(input))
+
+
+def test_input_shapes_are_needed_for_noise_and_for_nothing_else() -> None:
+    model = Sequential(Chain(Linear(4, 8), Linear(8, 4)), dtype="float64")
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    trainer.train_step(INPUT, INPUT)
+    assert trainer.evaluate(Examples(INPUT, INPUT)).loss == pytest.approx(np.square(model(INPUT) - INPUT).mean())
+    model = Sequential(Chain(Linear(4, 8), Sequential(Linear(8, 4), Dropout())), dtype="float64")
+    words = r"^Chain has no input_shapes\(input_shape\), so second counts as getting its input's shape \(5, 4\), which "
+    with pytest.raises(LayerError, match=words):
+        model.forward(INPUT)
