@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
 from nn_manual.contract import check_layers, checked_output
@@ -98,6 +99,9 @@ class Sequential(Layer):
             values = {name: buffer for name, buffer in buffers.items() if name not in counts}
             self.bind_buffers(flat(values).astype(self.dtype, copy=False), flat(counts).astype(np.int64, copy=False))
         own(self)
+
+    def __copy__(self) -> Sequential:
+        raise TypeError("copy.copy would give the layers to two models: copy.deepcopy makes a model of its own")
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
@@ -241,13 +245,13 @@ class Sequential(Layer):
         ]
         return {name: own[name] for name in names if aliases or name not in self.ties.first_of}
 
-    def load_state_dict(self, state_dict: Mapping[str, Array]) -> None:
-        """Copy parameters and buffers in by torch's names; a shared one needs its first name alone. Before anything is
-        changed, `check_state_dict` raises ValueError or TypeError for what doesn't fit.
+    def load_state_dict(self, state_dict: Mapping[str, npt.ArrayLike]) -> None:
+        """Copy parameters and buffers, arrays or torch tensors, in by torch's names; a shared one needs its first name
+        alone. Before anything is changed, `check_state_dict` raises ValueError or TypeError for what doesn't fit.
         """
-        own = self.state_dict()
-        check_state_dict(state_dict, own, vars(self.buffer), self.ties.first_of)
-        for name, value in state_dict.items():
+        own, values = self.state_dict(), {name: np.asarray(value) for name, value in state_dict.items()}
+        check_state_dict(values, own, vars(self.buffer), self.ties.first_of)
+        for name, value in values.items():
             own[name][...] = value
 
 

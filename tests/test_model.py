@@ -207,6 +207,14 @@ def test_a_copy_has_layers_and_memory_of_its_own(copied: Callable[[Sequential], 
     Sequential(copy.deepcopy(model.layers[1]))
 
 
+def test_a_shallow_copy_is_refused() -> None:
+    """It would take the layers' memory: the first model would be trained no more."""
+    model = Sequential(Linear(2, 3))
+    with pytest.raises(TypeError, match=r"copy\.deepcopy makes a model of its own"):
+        copy.copy(model)
+    assert np.shares_memory(model.layers[0].param.weight, model.param_arena)
+
+
 def test_what_is_no_layer_is_refused() -> None:
     with pytest.raises(TypeError, match=r"^layer 1 is <class '.*Tanh'>, not a Layer$"):
         Sequential(ReLU(), Tanh)  # type: ignore[arg-type]  # the mistake

@@ -200,8 +200,10 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
 
     input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
-    don't fit.
+    don't fit, and for an empty batch.
     """
+    if not input.size:
+        raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
     checker = GradientChecker(model, loss, input_grad=True)
     # What a backward forgets to write, or adds to, shows.
     for grad in (model.grad_arena, *model.ties.use_grads.values()):

@@ -197,6 +197,11 @@ def test_a_target_that_the_loss_refuses_is_the_losss_own_error() -> None:
     assert caught.value.__notes__ == ["raised by MSELoss.check_target"]
 
 
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^the input is empty, shape \(0, 3\): nothing to check$"):
+        check_gradients(net(), MSELoss(), np.zeros((0, 3), np.float32), np.zeros((0, 4), np.float32))
+
+
 def test_models_without_anything_to_check_are_refused() -> None:
     with pytest.raises(ValueError, match="the model has no layers"):
         GradientChecker(Sequential(), MSELoss())

@@ -218,10 +218,13 @@ def _own_reference(
             return output
         # It gets copies: what it may do with them is to compute from them.
         copies = {name: buffer.clone() for name, buffer in buffers.items()}
-        output, moved = layer.reference(input, **parameters, **copies, **noise)
-        for name, value in moved.items():
-            buffers[name].copy_(torch.as_tensor(value).detach())
-        return output
+        match layer.reference(input, **parameters, **copies, **noise):
+            case (torch.Tensor() as output, dict(moved)) if moved.keys() == buffers.keys():
+                for name, value in moved.items():
+                    buffers[name].copy_(torch.as_tensor(value).detach())
+                return output
+        names = ", ".join(buffers)
+        raise Misfit(f"it must return the output, and a dict of all buffers after the step: {names}")
 
     return function
 

@@ -158,3 +158,39 @@ def test_the_classes_that_are_random_are_those_that_are_left_out() -> None:
         if isinstance(first, torch.Tensor) and not torch.equal(first, second):
             found.add(name)
     assert found == RANDOM
+
+
+@dataclass(eq=False)
+class Centered(Layer):
+    """output = input - mean over the batch; `returned` is what its reference returns beside the output."""
+
+    returned: Any = None
+
+    def buffer_shapes(self) -> dict[str, Shape]:
+        return {"mean": (4,)}
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        mean = input.mean(axis=0)
+        return input - mean, mean
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's
+        grad_input: Array = grad_output - grad_output.mean(axis=0)
+        return grad_input
+
+    def update_buffers(self, saved: Array) -> None:
+        self.buffer.mean[...] = saved
+
+    def reference(self, input: torch.Tensor, mean: torch.Tensor) -> Any:
+        mean = input.mean(0)
+        return (input - mean, {"mean": mean}) if self.returned is None else self.returned(input - mean, mean)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [lambda output, _: output, lambda output, mean: (output, {"maen": mean}), lambda output, _: (output, {})],
+)
+def test_a_reference_returns_all_buffers_by_their_names(returned: Any) -> None:
+    assert report_of(Centered()).agrees
+    report = report_of(Centered(returned))
+    assert report.problem is not None
+    assert "it must return the output, and a dict of all buffers after the step: mean" in report.problem
