@@ -55,6 +55,8 @@ class LayerCalls:
         self.place = sys.maxsize  # after all that ran
         self.num_forwards = 0
         self.num_backwards = 0
+        #: Whether it was backward_parameters that ran, which returns no grad_input.
+        self.only_parameters = False
         self.input: Array | None = None
         self.output: Array | None = None
         self.saved: Any = None
@@ -86,6 +88,7 @@ class LayerCalls:
 
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
         """The layer's backward for its parameters alone, noted."""
+        self.only_parameters = self.only_parameters or not self._running
         self._noted("backward_parameters", self._backward_parameters, saved, grad_output)
 
     def update_buffers(self, saved: Any) -> None:

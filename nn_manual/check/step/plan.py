@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from nn_manual.arrays import Shape, size_of
 from nn_manual.check import tolerances
 from nn_manual.check.comparison import CannotCompare, Quantity
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Misfit, Source, counterpart_of
@@ -66,6 +67,13 @@ class Plan:
         self.first = 0 if input_grad else min(with_parameters, default=len(self.chain))
         #: The first layer of the chain whose grad_input is computed.
         self.first_grad_input = 0 if input_grad else self.first + 1
+        #: Of each composite's children, by the child's name: the first layer of its chain whose backward runs, and the
+        #: first whose grad_input is computed. A composite's own backward_parameters needs no more than parameters do.
+        self.starts = {
+            name: _start_of(children, calls, may_skip=calls[item.name].only_parameters)
+            for item in self.items
+            for name, children in item.children.items()
+        }
         #: What each layer is compared with, by its name.
         self.counterparts = {item.name: _counterpart_of(item) for item in self.items}
         self._tolerances = {item.name: self._tolerance_of(item) for item in self.items}
@@ -106,9 +114,10 @@ class Plan:
         """
         for i, item in reversed(list(enumerate(chain))):
             for name, children in reversed(item.children.items()):
-                if children:
+                first, child_grad_input = self.starts[name]
+                if children[first:]:
                     yield Quantity(f"{name}.grad_output", item.label, self._tolerances[item.name])
-                yield from self._backward_of(children)
+                yield from self._backward_of(children[first:], child_grad_input - first)
             names = gradient_names(item)
             tolerance, origin = self._tolerances[item.name], "torch has"
             if self.counterparts[item.name].source is Source.FORWARD:
@@ -162,6 +171,19 @@ def grad_name(parameter: str) -> str:
 def gradient_names(item: Item) -> list[str]:
     """The names of a layer's gradients: of its own parameters, then of its input."""
     return [f"{item.name}.grad_{name}" for name in (*item.own_parameters, "input")]
+
+
+def _start_of(chain: list[Item], calls: Mapping[str, LayerCalls], *, may_skip: bool) -> tuple[int, int]:
+    """The first layer whose backward ran, and the first whose grad_input was computed, where that is enough for all
+    parameters of a composite's child: else the first of all, of which the check then says what is missing. `may_skip`
+    says that a child without parameters need not run at all.
+    """
+    ran = next((i for i, item in enumerate(chain) if calls[item.name].num_backwards), len(chain))
+    if any(item.layer.num_parameters for item in chain[:ran]):
+        return 0, 0
+    if ran == len(chain):
+        return (ran, ran) if may_skip else (0, 0)
+    return (ran, ran + 1) if calls[chain[ran].name].only_parameters else (0, 0)
 
 
 def _num_products(layer: Layer, input_shape: Shape) -> int:

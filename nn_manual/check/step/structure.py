@@ -114,11 +114,12 @@ class _Structure:
             unfit = _wrong("the gradient", calls.grad_output, calls.output.shape, self.plan.dtype)
             if unfit and calls.grad_output is not None:
                 raise CannotCompare(f"{owner} passed to {label} what can't be its grad_output: {unfit}")
-            for children in reversed([children for children in item.children.values() if children]):
-                if calls.failure and self.calls[children[-1].name].grad_output is None:
+            for name, children in reversed(item.children.items()):
+                start, child_grad_input = self.plan.starts[name]
+                if calls.failure and children and self.calls[children[-1].name].grad_output is None:
                     break
                 if calls.grad_output is not None:
-                    self._backward_of(children, label)
+                    self._backward_of(children[start:], label, child_grad_input - start)
             if calls.failure:
                 raise CannotCompare(f"{label}: {calls.failure}")
             if calls.num_backwards != 1:
