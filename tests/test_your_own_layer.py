@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
+import nn_manual.check.catalogue.catalogue  # noqa: F401 - before any inner run, which unloads what it loads first
 from nn_manual import cli
 
+pytest_plugins = ["pytester"]
+
 PAGE = (Path(__file__).parents[1] / "docs" / "your_own_layer.md").read_text(encoding="utf-8")
-LAYER, REFERENCE, COMPOSITE, RANDOM, WITH_BUFFER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+LAYER, REFERENCE, COMPOSITE, WITH_DOMAIN, RANDOM, RANDOM_COMPOSITE, WITH_BUFFER = PYTHON.findall(PAGE)
 CONFIG, OF_COMPOSITE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+PLUGIN_PAGE = (Path(__file__).parents[1] / "docs" / "pytest_plugin.md").read_text(encoding="utf-8")
+PLUGIN_TEST = PYTHON.findall(PLUGIN_PAGE)[1]
 SENTENCE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -61,6 +67,7 @@ SWISH = "  - my_layers:Swish: {slope: 1.5}\n"
     [
         (COMPOSITE, OF_COMPOSITE),
         (RANDOM, "  - my_layers:Jitter: {scale: 0.3}\n"),
+        (RANDOM_COMPOSITE, "  - my_layers:StochasticDepth: {branch: {Sequential: [BatchNorm1d: {num_features: 8}]}}\n"),
         (WITH_BUFFER, "  - my_layers:Centered: {num_features: 8}\n"),
     ],
 )
@@ -87,6 +94,10 @@ def test_the_composite_is_named_not_its_children(capsys: pytest.CaptureFixture[s
         (RANDOM, "  - my_layers:Jitter\n", "return grad_output * saved", "return grad_output", "1.grad_input"),
         (RANDOM, "  - my_layers:Jitter\n", "        return input\n", "        return 2 * input\n", "1.infer"),
         (
+            RANDOM_COMPOSITE, "  - my_layers:StochasticDepth: {branch: Tanh}\n", "(branch_saved, keep * grad_output)",
+            "(branch_saved, grad_output)", "1.branch.grad_output",
+        ),
+        (
             WITH_BUFFER, "  - my_layers:Centered: {num_features: 8}\n", "+= self.momentum * (mean", "+= (mean",
             "1.running_mean",
         ),
@@ -99,3 +110,46 @@ def test_mistakes_in_these_are_found(
     Path("own.yaml").write_text(CONFIG.replace(SWISH, lines))
     assert cli.main(["check", "own.yaml"]) == 3
     assert f": {tensor}" in capsys.readouterr().out.split("\n\n")[0]
+
+
+@pytest.mark.parametrize("layer", [LAYER, COMPOSITE, RANDOM, RANDOM_COMPOSITE, WITH_BUFFER])
+def test_the_plugin_checks_them(layer: str, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(my_layers=layer, test_it=PLUGIN_TEST)
+    pytester.syspathinsert()
+    outcomes = pytester.runpytest_inprocess("-q", "-k", "float64 and (random or negative)").parseoutcomes()
+    assert outcomes.keys() == {"passed", "deselected"}
+
+
+TABLE = """\
+from dataclasses import dataclass
+
+from nn_manual import Embedding, Layer
+
+
+@dataclass(eq=False)
+class Table(Layer):
+    table: Layer
+
+    @classmethod
+    def examples(cls):
+        return [(cls(Embedding(5, 2)), (4,))]
+
+    def output_shape(self, input_shape):
+        return self.table.output_shape(input_shape)
+
+    def forward(self, input):
+        return self.table.forward(input)
+
+    def backward(self, saved, grad_output):
+        return self.table.backward(saved, grad_output)
+
+    def reference(self, input, table):
+        return table(input)
+
+"""
+
+
+def test_a_composite_around_an_embedding_needs_the_domain(pytester: pytest.Pytester) -> None:
+    test_the_plugin_checks_them(TABLE + WITH_DOMAIN, pytester)
+    with pytest.raises(AssertionError):
+        test_the_plugin_checks_them(TABLE, pytester)

@@ -50,8 +50,10 @@ class Layer(ABC):
     forward. Forward itself draws nothing: run again, it computes the same.
 
     A composite, a layer that is made of other layers, has them in fields of type Layer and list[Layer]. Its `forward`
-    and `backward` run theirs, each once. It has no parameters but theirs, and says in `reference(input, *children)`
-    how torch's versions of them are put together: each child is a function there, in the order of `children()`.
+    and `backward` run theirs, each once. It has no parameters and no buffers but theirs, and says in
+    `reference(input, *children)` how torch's versions of them are put together: each child is a function there, in the
+    order of `children()`. Noise of its own comes after them, by its names. Where evaluation puts them together in
+    another way, `infer_reference(input, *children)` says so.
     """
 
     domain: Domain = "real"

@@ -10,6 +10,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from nn_manual.arrays import Array
+from nn_manual.contract import takes_noise
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 
@@ -32,14 +33,19 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
     `.to(...)`, or by load_state_dict with `assign=True`; and in evaluation for a gradient of what differs from
     training: by hand, none was derived.
     """
-    own = [inner for inner in (layer, *(inner for _, inner in layer.descendants())) if not inner.children()]
-    has_noise = any(type(inner).noise_shapes is not Layer.noise_shapes for inner in own)
-    has_buffers = any(inner.buffer_shapes() or inner.counter_names() for inner in own)
+    inside = [layer, *(inner for _, inner in layer.descendants())]
+    has_noise = any(map(takes_noise, inside))
+    has_buffers = bool(layer.buffer_shapes() or layer.counter_names())
     needs = {"param": layer.num_parameters > 0, "buffer": has_buffers, "num_steps": has_noise}
     if any(needed and not hasattr(layer, name) for name, needed in needs.items()):
         name, what = type(layer).__name__, "random numbers" if has_noise else "buffers" if has_buffers else "parameters"
         raise ValueError(f"{name} has no memory for its {what}: pass Sequential(...) with the {name} in it")
-    return _Module(layer, evaluates=any(type(inner).infer is not Layer.infer for inner in own))
+    return _Module(layer, evaluates=has_noise or any(map(_evaluates, inside)))
+
+
+def _evaluates(layer: Layer) -> bool:
+    """Whether the layer's own evaluation is another function. A composite's `infer` may only run its children's."""
+    return hasattr(layer, "infer_reference") or (not layer.children() and type(layer).infer is not Layer.infer)
 
 
 class _Module(torch.nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Misfit, evaluation_function
+from nn_manual.contract import takes_noise
 from nn_manual.layers.base import Layer
 
 
@@ -58,14 +60,25 @@ def _pair(quantity: Quantity, ours: Any, theirs: Any) -> Pair:
 
 
 def _torchs(item: Item) -> Callable[[torch.Tensor], Any]:
-    """torch's version of a layer in evaluation; of a composite, with our own children: they are compared themselves."""
+    """torch's version of a layer in evaluation; of a composite, its `infer_reference` or else its `reference`, with our
+    own children: they are compared themselves.
+    """
     if not item.children:
         try:
             return evaluation_function(item.layer)
         except Misfit as misfit:
             raise CannotCompare(f"{item.label}: {misfit}") from misfit
     children = [_as_torchs(child.infer) for child in item.layer.children().values()]
-    return lambda input: item.layer.reference(input, *children)  # type: ignore[attr-defined]  # the plan has asked
+    if hasattr(item.layer, "infer_reference"):
+        return functools.partial(_run_on, item.layer.infer_reference, children)
+    if takes_noise(item.layer):
+        words = "it draws random numbers: infer_reference(self, input, *children) says what evaluation computes"
+        raise CannotCompare(f"{item.label}: {words}")
+    return functools.partial(_run_on, item.layer.reference, children)  # type: ignore[attr-defined]  # the plan has asked
+
+
+def _run_on(reference: Callable[..., Any], children: list[Callable[..., Any]], input: torch.Tensor) -> Any:
+    return reference(input, *children)
 
 
 def _as_torchs(infer: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -24,6 +24,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
 from nn_manual.check.twin.model import Twin
+from nn_manual.layers.base import Layer
 
 Move = Callable[[torch.Tensor], torch.Tensor]
 
@@ -136,13 +137,13 @@ class Anchored:
     def leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         """A layer that is made of no others."""
         calls, function = self.calls[item.name], self.twin.functions[item.name]
-        noise = vars(calls.layer.noise) if hasattr(calls.layer, "noise") else {}
+        noise = self._noise(calls.layer)
         if isinstance(function, ByDifferences):
             gradients = dict(zip(gradient_names(item), [*calls.grads.values(), calls.grad_input], strict=True))
             tolerance = self.plan.differences_tolerance(item)
             function = function.beside(gradients, tolerance, self.findings, self.move_grad)
         elif noise:
-            function = functools.partial(function, **{name: self._tensor(array) for name, array in noise.items()})
+            function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
         node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
         # Both replace the value and keep the graph; `values` keeps torch's value.
@@ -164,10 +165,11 @@ class Anchored:
             for key in layer.children()
         ]
         input, ours = self._alias(node, self._tensor(calls.input)), self._tensor(calls.output)
+        noise = self._noise(calls.layer)
         self.nodes[f"{item.name}.grad_input"] = input
 
         def function(input: torch.Tensor) -> torch.Tensor:
-            output: torch.Tensor = layer.reference(input, *children)  # type: ignore[attr-defined]  # the plan has asked
+            output: torch.Tensor = layer.reference(input, *children, **noise)  # type: ignore[attr-defined]  # the plan has asked
             return output
 
         output = run_reference(function, input, ours, calls, self.plan.counterparts[item.name])
@@ -195,6 +197,11 @@ class Anchored:
         self.nodes[f"{name}.grad_output"] = node
         self.versions[name] = node._version
         return node
+
+    def _noise(self, layer: Layer) -> dict[str, torch.Tensor]:
+        """The random numbers that the layer itself took, by their names."""
+        noise = vars(layer.noise) if hasattr(layer, "noise") else {}
+        return {name: self._tensor(array) for name, array in noise.items()}
 
     def _alias(self, node: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
         """Our value of a tensor, behind it in torch's graph."""

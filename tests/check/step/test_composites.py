@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pytest
+from composites import Gate, batch, model_of
 from nets import break_gradient
 
 from nn_manual import (
@@ -27,29 +27,6 @@ from nn_manual.arrays import Array
 
 
 @dataclass(eq=False)
-class Gate(Layer):
-    """output     = value(input) * gate(input)
-    grad_input = grad_value + grad_gate
-    """
-
-    value: Layer
-    gate: Layer
-
-    def forward(self, input: Array) -> tuple[Array, Any]:
-        value, value_saved = self.value.forward(input)
-        gate, gate_saved = self.gate.forward(input)
-        return value * gate, (value, value_saved, gate, gate_saved)
-
-    def backward(self, saved: Any, grad_output: Array) -> Array:
-        value, value_saved, gate, gate_saved = saved
-        grad_value = self.value.backward(value_saved, grad_output * gate)
-        return grad_value + self.gate.backward(gate_saved, grad_output * value)
-
-    def reference(self, input: Any, value: Any, gate: Any) -> Any:
-        return value(input) * gate(input)
-
-
-@dataclass(eq=False)
 class Backwards(Gate):
     """Runs its children in another order than that of its fields."""
 
@@ -64,15 +41,6 @@ class Backwards(Gate):
 
     def reference(self, input: Any, value: Any, gate: Any) -> Any:
         return value(gate(input))
-
-
-def batch(dtype: str = "float32") -> tuple[Array, Array]:
-    generator = np.random.default_rng(0)
-    return generator.standard_normal((5, 3)).astype(dtype), generator.standard_normal((5, 3)).astype(dtype)
-
-
-def model_of(composite: Layer, dtype: str = "float32") -> Sequential:
-    return Sequential(Linear(3, 3), composite, Tanh(), Linear(3, 3), seed=1, dtype=dtype)
 
 
 def inner() -> list[Layer]:
@@ -277,90 +245,3 @@ def test_the_conduct_of_a_composite() -> None:
     report = check_gradients(model_of(composite), MSELoss(), *batch())
     assert report.problem is not None
     assert report.problem.startswith("1 (Remembers): ")
-
-
-class Thrifty(Gate):
-    """Runs its children one after the other; where nobody asks for its input's gradient, it saves the first one's."""
-
-    def forward(self, input: Array) -> tuple[Array, Any]:
-        value, value_saved = self.value.forward(input)
-        output, gate_saved = self.gate.forward(value)
-        return output, (value_saved, gate_saved)
-
-    def infer(self, input: Array) -> Array:
-        return self.gate.infer(self.value.infer(input))
-
-    def backward(self, saved: Any, grad_output: Array) -> Array:
-        value_saved, gate_saved = saved
-        return self.value.backward(value_saved, self.gate.backward(gate_saved, grad_output))
-
-    def backward_parameters(self, saved: Any, grad_output: Array) -> None:
-        value_saved, gate_saved = saved
-        self.value.backward_parameters(value_saved, self.gate.backward(gate_saved, grad_output))
-
-    def reference(self, input: Any, value: Any, gate: Any) -> Any:
-        return gate(value(input))
-
-
-class SkipsFirst(Thrifty):
-    def backward_parameters(self, saved: Any, grad_output: Array) -> None:
-        self.gate.backward_parameters(saved[1], grad_output)
-
-
-class Doubles(Thrifty):
-    def backward_parameters(self, saved: Any, grad_output: Array) -> None:
-        super().backward_parameters(saved, 2 * grad_output)
-
-
-class SavesTooMuch(Thrifty):
-    def backward_parameters(self, saved: Any, grad_output: Array) -> None:
-        self.gate.backward_parameters(saved[1], grad_output)
-        self.value.backward_parameters(saved[0], grad_output)
-
-
-def train_first(layer: Layer) -> tuple[str, ...]:
-    """The tensors of a checked training step in which it is the first layer."""
-    model = Sequential(layer, Tanh(), seed=1)
-    check = Trainer(model, MSELoss(), SGD(model, lr=0.1)).train_step(*batch()).check
-    assert check is not None
-    return tuple(name for name in check.tensors if name.startswith("0.") and name.endswith(("_input", "_output")))
-
-
-@pytest.mark.parametrize(
-    ("make", "gradients"),
-    [
-        (lambda: Thrifty(Linear(3, 3), Tanh()), ("0.gate.grad_output", "0.gate.grad_input", "0.value.grad_output")),
-        (
-            lambda: Thrifty(Sequential(Tanh(), Linear(3, 3)), Tanh()),
-            ("0.gate.grad_output", "0.gate.grad_input", "0.value.grad_output"),
-        ),
-        (
-            lambda: Thrifty(Thrifty(Tanh(), Linear(3, 3)), Tanh()),
-            (
-                "0.gate.grad_output", "0.gate.grad_input", "0.value.grad_output", "0.value.gate.grad_output",
-                "0.value.gate.grad_input", "0.value.value.grad_output",
-            ),
-        ),
-        (lambda: SkipsFirst(Tanh(), Linear(3, 3)), ("0.gate.grad_output",)),
-        (lambda: SkipsFirst(Sequential(Tanh(), ReLU()), Linear(3, 3)), ("0.gate.grad_output",)),
-    ],
-)  # fmt: skip - a table
-def test_a_composite_may_compute_no_more_than_its_parameters_need(
-    make: Callable[[], Layer], gradients: tuple[str, ...]
-) -> None:
-    assert train_first(make()) == gradients
-    assert check_gradients(model_of(make()), MSELoss(), *batch()).passed
-
-
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
-        (SkipsFirst, "0 (SkipsFirst) ran 0.value (Linear) backward never instead of once"),
-        (Doubles, "0 (Doubles): backward_parameters and backward write different values into grad.value.weight"),
-        (SavesTooMuch, "0 (SavesTooMuch): backward_parameters and backward write different values"),
-    ],
-)
-def test_but_not_less(wrong: type[Thrifty], problem: str) -> None:
-    with pytest.raises(GradientMismatch) as caught:
-        train_first(wrong(Linear(3, 3), Tanh()))
-    assert problem in " ".join(str(caught.value).split())
