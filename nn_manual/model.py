@@ -151,7 +151,7 @@ class Sequential(Layer):
         return input
 
     def update_buffers(self, saved: list[Any]) -> None:
-        """Move the buffers of the layers that have some, after a training step."""
+        """Move the buffers of the layers that have some, in a training step, after backward."""
         for i in self._with_buffers:
             self.layers[i].update_buffers(saved[i])
 

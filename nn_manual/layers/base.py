@@ -44,7 +44,8 @@ class Layer(ABC):
 
     `buffer` holds what the layer keeps from step to step beside its parameters, a running mean, say: arrays by
     `buffer_shapes()` and int64 counts by `counter_names()`. `forward` and `backward` must not write to them. They move
-    in `update_buffers(saved)`, once after each training step. `infer` is what evaluation and prediction run.
+    in `update_buffers(saved)`, once in each training step: after backward, before the optimizer moves the parameters.
+    `infer` is what evaluation and prediction run.
 
     `noise` holds the random numbers of a step: arrays by `noise_shapes(input_shape)`, which `draw_noise` fills before
     forward. Forward itself draws nothing: run again, it computes the same.
@@ -122,7 +123,7 @@ class Layer(ABC):
                 raise ValueError(f"{type(self).__name__}: index {input[place]} at {place} is {outside}")
 
     def update_buffers(self, saved: Any) -> None:  # noqa: ARG002 - most layers have none
-        """Move the buffers after a training step whose forward saved `saved`."""
+        """Move the buffers, and nothing else, after the backward of a training step whose forward saved `saved`."""
         if self.buffer_shapes() or self.counter_names():
             name = type(self).__name__
             raise TypeError(f"{name} has buffers, its own or its layers': it must define update_buffers(saved)")

@@ -114,10 +114,10 @@ class Trainer:
             self._check_targets(*unchecked, input, prediction)
         value, loss_saved = self.loss.forward(prediction, target)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
+        self.model.update_buffers(saved)
         if self.clip_grad_norm is not None:
             clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
         self.optimizer.step()
-        self.model.update_buffers(saved)
         return float(value)
 
     def train_step(self, input: Array, target: Array) -> Step:

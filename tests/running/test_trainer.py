@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import assert_equal
+from stateful import Averaged
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data import Examples
@@ -49,6 +50,20 @@ def test_a_step_is_its_formula() -> None:
     assert step.loss == pytest.approx((difference**2).mean(), rel=1e-15)
     assert_equal(model.layers[0].param.weight, weight - 0.5 * 2 / 8 * difference.T @ input)
     assert_equal(model.layers[0].param.bias, bias - 0.5 * 2 / 8 * difference.sum(axis=0))
+
+
+@pytest.mark.parametrize("every", [0, 1])
+def test_buffers_move_before_the_parameters(every: int) -> None:
+    model = Sequential(Averaged(2), dtype="float64")
+    weight = model.param_arena.copy()
+    input = np.random.default_rng(0).standard_normal((3, 2))
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.5), check_every=every)
+    trainer.train_step(input, input)
+    assert_equal(model.layers[0].buffer.average, weight / 2)
+    second = model.param_arena.copy()
+    assert not np.array_equal(weight, second)
+    trainer.train_step(input, input)
+    assert_equal(model.layers[0].buffer.average, weight / 4 + second / 2)
 
 
 def test_an_epoch_takes_every_example_once_the_last_batch_smaller() -> None:
