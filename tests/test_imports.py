@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.kinds": ARRAYS | {"layers"},
     "check.twin": COMPARING,
     "check.step": COMPARING | {"check.twin"},
-    "check.verdict": COMPARING | {"check.twin", "check.step"},
+    "check.verdict": COMPARING | {"check.twin", "check.step", "streams"},
     "check.update": JUDGING,
     "check.checker": JUDGING | {"check.update"},
     "check.catalogue": CHECKING | {"registry"},

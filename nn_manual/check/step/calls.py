@@ -31,6 +31,10 @@ class LayerCalls:
     layer; `grads` are the gradients to compare: the views, or copies made when backward returns, where `copy_grads`
     says that they will be clipped in place. A composite has none: they are its children's. `failure` says what went
     wrong in a method that didn't return what it must.
+
+    What passes between a composite and its children is the composite's to write into, where no child needs it. So it is
+    copied as it passes: `takes_input` says that a composite gives the layer its input and gets its grad_input,
+    `gives_output` that it gets the output and gives grad_output.
     """
 
     def __init__(
@@ -41,10 +45,13 @@ class LayerCalls:
         grads: dict[str, Array],
         *,
         copy_grads: bool,
+        takes_input: bool = False,
+        gives_output: bool = False,
     ) -> None:
         self.item, self.label, self.layer, self._begun = item, item.label, item.layer, begun
         self.param_views, self.grad_views, self.grads = params, grads, grads
-        self._copy_grads = copy_grads
+        self._copy_grads, self._takes_input, self._gives_output = copy_grads, takes_input, gives_output
+        self.has_buffers = bool(item.layer.buffer_shapes() or item.layer.counter_names())
         self.clear()
 
     def clear(self) -> None:
@@ -57,12 +64,14 @@ class LayerCalls:
         self.num_backwards = 0
         #: Whether it was backward_parameters that ran, which returns no grad_input.
         self.only_parameters = False
+        self.num_updates = 0
         self.input: Array | None = None
         self.output: Array | None = None
         self.saved: Any = None
         self.grad_output: Array | None = None
         self.grad_input: Array | None = None
         self.saved_again: Any = None
+        self.saved_for_update: Any = None
         self.failure: str | None = None
         self._running = False
 
@@ -72,19 +81,21 @@ class LayerCalls:
             return self._forward(input)
         self.num_forwards += 1
         self.place = next(self._begun)
-        self.input = input
+        self.input = _copied(input) if self._takes_input else input
         result = self._run("forward", self._forward, input)
         if not (isinstance(result, tuple | list) and len(result) == 2):
             self.failure = f"forward must return `output, saved`, it returned {_describe(result)}"
             self.failure += place_of_method(self.layer, "forward")
             raise CallFailed(TypeError(self.failure))
-        self.output, self.saved = result
-        return self.output, self.saved
+        output, self.saved = result
+        self.output = _copied(output) if self._gives_output else output
+        return output, self.saved
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """The layer's backward, noted."""
-        self.grad_input = self._noted("backward", self._backward, saved, grad_output)
-        return self.grad_input
+        grad_input: Array = self._noted("backward", self._backward, saved, grad_output)
+        self.grad_input = _copied(grad_input) if self._takes_input else grad_input
+        return grad_input
 
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
         """The layer's backward for its parameters alone, noted."""
@@ -92,16 +103,19 @@ class LayerCalls:
         self._noted("backward_parameters", self._backward_parameters, saved, grad_output)
 
     def update_buffers(self, saved: Any) -> None:
-        """The layer's, noted where it raises."""
+        """The layer's, noted."""
         if self._running:
             self._update_buffers(saved)
-        else:
-            self._run("update_buffers", self._update_buffers, saved)
+            return
+        self.num_updates += 1
+        self.saved_for_update = saved
+        self._run("update_buffers", self._update_buffers, saved)
 
     def _noted(self, name: str, method: Callable[[Any, Array], Any], saved: Any, grad_output: Array) -> Any:
         if self._running:
             return method(saved, grad_output)
-        self.saved_again, self.grad_output = saved, grad_output
+        self.saved_again = saved
+        self.grad_output = _copied(grad_output) if self._gives_output else grad_output
         result = self._run(name, method, saved, grad_output)
         self.num_backwards += 1
         if self._copy_grads:
@@ -187,6 +201,10 @@ class LossCalls:
             self.failure = f"backward raised {type(error).__name__}: {error}"
             raise CallFailed(error) from error
         return self.grad_prediction
+
+
+def _copied(array: Any) -> Any:
+    return array.copy(order="K") if isinstance(array, np.ndarray) else array
 
 
 def _describe(result: object) -> str:

@@ -36,8 +36,9 @@ def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
         if any(type(item.layer).infer is not Layer.infer for item in walk([calls.item])):
             assert calls.input is not None
             quantity = Quantity(f"{calls.item.name}.infer", calls.label, tolerances[f"{calls.item.name}.output"])
+            # Before our infer runs, which may write into its input and its buffers.
+            function, input = _torchs(calls.item), as_tensor(calls.input.copy())
             ours = _run(calls.item, "infer", calls.layer.infer, calls.input)
-            function, input = _torchs(calls.item), as_tensor(calls.input)
             yield Evaluated(_pair(quantity, ours, _run(calls.item, "its reference", function, input)), function, input)
 
 

@@ -14,6 +14,9 @@ from nn_manual.layers.base import Layer
 
 PACKAGE = Path(__file__).parents[2]
 
+#: What a layer's own code may raise in.
+_METHODS = ("forward", "backward", "backward_parameters", "update_buffers", "infer", "draw_noise")
+
 
 def place_of_method(layer: Layer, method: str) -> str:
     """` (file:line)` of where the layer's method begins, or nothing."""
@@ -23,7 +26,7 @@ def place_of_method(layer: Layer, method: str) -> str:
 
 def place_of_error(layer: Layer, error: BaseException) -> str:
     """` (file:line)` of the last line of the user's own that ran before the layer raised, or nothing."""
-    codes = [_own_code(layer, method) for method in ("forward", "backward", "backward_parameters")]
+    codes = [_own_code(layer, method) for method in _METHODS]
     places = [last_line(error, Path(code.co_filename).parent) for code in codes if code is not None]
     return next((f" ({place})" for place in places if place is not None), "")
 

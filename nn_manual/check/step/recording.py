@@ -32,6 +32,8 @@ class Recording:
         params = model.uses()
         self.chain = chain_of(model)
         begun = count()
+        inside = [children for item in walk(self.chain) for children in item.children.values() if children]
+        first, last = ({children[end].name for children in inside} for end in (0, -1))
         self.layers = [
             LayerCalls(
                 item,
@@ -39,6 +41,8 @@ class Recording:
                 {parameter: params[f"{item.name}.{parameter}"] for parameter in item.own_parameters},
                 {parameter: grads[f"{item.name}.{parameter}"] for parameter in item.own_parameters},
                 copy_grads=copy_grads,
+                takes_input=item.name in first,
+                gives_output=item.name in last,
             )
             for item in walk(self.chain)
         ]

@@ -20,8 +20,8 @@ OTHER_OPERATORS = (np.matrix, np.ma.MaskedArray)
 
 def check_structure(recording: Recording, plan: Plan) -> None:
     """Raise CannotCompare for a layer that raised, that didn't run once forward and once backward, for one that was
-    given another array than its neighbour made (then what it stands in is wrong, not the layer), and for what is no
-    array or has the wrong shape or dtype.
+    given another array than its neighbour made (then what it stands in is wrong, not the layer), for what is no array
+    or has the wrong shape or dtype, and for a layer whose buffers weren't moved once, by what its forward saved.
 
     The calls are checked in the order in which they were made, and the first problem is reported. So a step that ended
     early is not blamed for what it never reached.
@@ -30,6 +30,7 @@ def check_structure(recording: Recording, plan: Plan) -> None:
     structure.check_forward()
     if not recording.loss.refused:
         structure.check_backward()
+        structure.check_updates()
 
 
 class _Structure:
@@ -120,7 +121,7 @@ class _Structure:
                     break
                 if calls.grad_output is not None:
                     self._backward_of(children[start:], label, child_grad_input - start)
-            if calls.failure:
+            if calls.failure and not calls.num_updates:
                 raise CannotCompare(f"{label}: {calls.failure}")
             if calls.num_backwards != 1:
                 raise CannotCompare(f"{owner} ran {label} backward {_times(calls.num_backwards)} instead of once")
@@ -133,6 +134,23 @@ class _Structure:
                 if wrong := _wrong("grad_input", calls.grad_input, calls.input.shape, self.plan.dtype):
                     raise calls.fault("backward", wrong)
             grad, source = calls.grad_input, label
+
+    def check_updates(self) -> None:
+        """Of the layers that have buffers. Where one raised, the rest never got there."""
+        self._updates_of(self.plan.chain, "the step", whole=not any(calls.failure for calls in self.calls.values()))
+
+    def _updates_of(self, chain: list[Item], owner: str, *, whole: bool) -> None:
+        for calls in (self.calls[item.name] for item in chain):
+            if calls.num_updates and calls.saved_for_update is not calls.saved:
+                words = "update_buffers another `saved` than its forward had returned"
+                raise CannotCompare(f"{owner} gave {calls.label} {words}")
+            if whole and calls.has_buffers and calls.num_updates != 1:
+                words = f"{calls.label} update_buffers {_times(calls.num_updates)} instead of once"
+                raise CannotCompare(f"{owner} ran {words}")
+            for children in calls.item.children.values():
+                self._updates_of(children, calls.label, whole=whole)
+            if calls.failure:
+                raise CannotCompare(f"{calls.label}: {calls.failure}")
 
 
 def _same(received: Array | None, made: Array | None) -> bool:
