@@ -8,10 +8,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.names import named, nearest
 from nn_manual.config.tree import Errors, Node, Place
-from nn_manual.config.user_layers import LISTS_OF_LAYERS, CannotImport, Importer, is_import_path
+from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.contract import check_layers
 from nn_manual.errors import LayerError
 from nn_manual.layers import Layer
@@ -107,13 +108,13 @@ class Builder:
 
     def value(self, hint: Any, name: str, node: Node, path: str) -> Any:
         """What `node` holds, as the type `hint` asks."""
-        inner = _without_none(hint)
+        inner = without_none(hint)
         if node.value is None and inner is not hint:
             return None
         if get_origin(inner) is partial:
             return self.optimizer(get_args(inner)[0], node, path)
-        if inner in LISTS_OF_LAYERS:
-            return self.layers(name, node, path)
+        if (field := layer_field(inner)) is not None:
+            return self.layer_field(field, name, node, path)
         if inner in KINDS:
             return self.component(inner, node, path)
         if get_origin(inner) is list and get_args(inner)[0] in KINDS:
@@ -123,6 +124,22 @@ class Builder:
         if isinstance(node.value, list):
             self.places |= {f"{path}.{index}": item.place for index, item in enumerate(node.value)}
         return read_leaf(hint, name, node, self.folder, self.errors)
+
+    def layer_field(self, field: LayerField, name: str, node: Node, path: str) -> Any:
+        """The layer or the layers of a composite's field, MISSING in the places of those of another class."""
+        if not field.several:
+            return self.of_class(field, name, self.component(Layer, node, path), node)
+        layers = self.layers(name, node, path)
+        if layers is MISSING:
+            return MISSING
+        return [self.of_class(field, name, *item) for item in zip(layers, node.value, strict=True)]
+
+    def of_class(self, field: LayerField, name: str, layer: Any, node: Node) -> Any:
+        """The layer, MISSING where it isn't of the field's class."""
+        if not isinstance(layer, Layer) or isinstance(layer, field.layer_class):
+            return layer
+        self.errors.add(node.place, f"{name} takes {field.layer_class.__name__}, not {type(layer).__name__}")
+        return MISSING
 
     def component(self, kind: type, node: Node, path: str, **given: Any) -> Any:
         """`Name`, or a mapping of the name alone to its keyword arguments."""
@@ -247,10 +264,3 @@ def _default(field: Field[Any]) -> Any:
 def _stand_in(field: Field[Any], hint: Any) -> Any:
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return 1 if _default(field) is MISSING and (int in members or float in members) else _default(field)
-
-
-def _without_none(hint: Any) -> Any:
-    """`thing` for `thing | None`, any other type as it is."""
-    if get_origin(hint) in (Union, UnionType) and type(None) in get_args(hint):
-        return Union[tuple(member for member in get_args(hint) if member is not type(None))]  # noqa: UP007 - of a tuple
-    return hint

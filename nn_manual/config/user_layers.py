@@ -16,13 +16,11 @@ from typing import get_type_hints
 
 from pydantic.errors import PydanticUserError
 
+from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
 from nn_manual.config.names import named, nearest
 from nn_manual.errors import ConfigError, NNManualError, last_line
 from nn_manual.layers import Layer
-
-#: The types of a composite's fields that hold several layers. One layer alone is of type Layer.
-LISTS_OF_LAYERS = (list[Layer], tuple[Layer, ...])
 
 
 class CannotImport(Exception):  # noqa: N818 - says what happened; the builder adds the place and makes it an error
@@ -163,7 +161,7 @@ def _check_fields(path: str, layer_class: type[Layer]) -> None:
         raise CannotImport(f"{path}: its fields' types: {type(error).__name__}: {error}") from None
     assert is_dataclass(layer_class)
     for field in fields(layer_class):
-        if hints[field.name] in (Layer, *LISTS_OF_LAYERS):
+        if layer_field(hints[field.name]) is not None:
             continue
         try:
             adapter(hints[field.name])

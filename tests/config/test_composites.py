@@ -9,13 +9,14 @@ import pytest
 
 from nn_manual import Linear, ReLU, Residual, Sequential
 from nn_manual.config import RunConfig, dump_config, load_config
+from nn_manual.errors import ConfigError
 
 from .conftest import VALID, ErrorsOf, valid_but
 
 BLOCKS = """\
 from dataclasses import dataclass
 
-from nn_manual import Layer
+from nn_manual import Layer, Linear
 
 
 @dataclass(eq=False)
@@ -23,6 +24,16 @@ class Gate(Layer):
     value: Layer
     gates: list[Layer]
     power: int = 1
+
+    def forward(self, input): ...
+    def backward(self, saved, grad_output): ...
+
+
+@dataclass(eq=False)
+class Narrow(Layer):
+    first: Linear
+    others: list[Linear] | None = None
+    last: Layer | None = None
 
     def forward(self, input): ...
     def backward(self, saved, grad_output): ...
@@ -80,6 +91,24 @@ def test_a_composite_of_ones_own(load) -> None:  # type: ignore[no-untyped-def] 
         "model.1.blocks:Gate.gates.1.Sequential.0",
     ]  # fmt: skip - a list of paths
     assert dump_config(load(dump_config(config))) == dump_config(config)
+
+
+def test_fields_of_one_class_and_fields_that_may_be_empty(load) -> None:  # type: ignore[no-untyped-def]  # as above
+    config = load(with_layers(f"blocks:Narrow: {{first: {{{OF_32}}}}}"))
+    assert list(config.model[1].children()) == ["first"]
+    assert dump_config(load(dump_config(config))) == dump_config(config)
+    arguments = f"first: {{{OF_32}}}, others: [{OF_32}, {OF_32}], last: Tanh"
+    config = load(with_layers(f"blocks:Narrow: {{{arguments}}}"))
+    assert list(config.model[1].children()) == ["first", "others.0", "others.1", "last"]
+    assert dump_config(load(dump_config(config))) == dump_config(config)
+    with pytest.raises(ConfigError) as caught:
+        load(with_layers(f"blocks:Narrow: {{first: Tanh, others: [{OF_32}, ReLU, RLU], last: 3}}"))
+    assert [error.partition("run.yaml:")[2] for error in str(caught.value).splitlines()] == [
+        "8:28: first takes Linear, not Tanh",
+        "8:88: others takes Linear, not ReLU",
+        "8:94: unknown layer 'RLU'; did you mean 'ReLU'?",
+        "8:100: layer takes a name, or a name with keyword arguments, not 3",
+    ]
 
 
 def test_repeat_stands_for_copies(load) -> None:  # type: ignore[no-untyped-def]  # as above
