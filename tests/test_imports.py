@@ -18,11 +18,11 @@ PACKAGE = Path(nn_manual.__file__).parent
 #: or a folder; the check is so large that its files and folders are rooms of their own.
 ARRAYS = {"errors", "arrays"}
 FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
-TRAINING = FUNCTIONS | {"contract", "model", "optim"}
+TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
-RUNNING = COMPARING | {"check.checker", "check.verdict", "data", "config", "run_directory", "plotting"}
+RUNNING = COMPARING | {"check.checker", "check.verdict", "registry", "data", "config", "run_directory", "plotting"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arrays": {"errors"},
@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ties": ARRAYS,
     "state_dict": ARRAYS,
     "model": FUNCTIONS | {"contract", "noise", "ownership", "ties", "state_dict"},
+    "dry_run": FUNCTIONS | {"model"},
     "optim": FUNCTIONS | {"model"},
     "data": ARRAYS | {"streams"},
     "registry": FUNCTIONS | {"optim", "data"},

@@ -58,6 +58,8 @@ class _Fit:
 
     def __init__(self, places: Mapping[str, Place], errors: Errors, batch_size: int, when: str = "") -> None:
         self.places, self.errors, self.batch_size, self.when = places, errors, batch_size, when
+        #: Whether the next layer is the first, which gets the data.
+        self.is_first = True
 
     def input(self, first: Any, path: str, split: Split) -> None:
         """Check that the first layer takes the data's numbers: indices, or real numbers."""
@@ -98,6 +100,10 @@ class _Fit:
             after = self.model(list(layer.children().values()), f"{path}.{import_path(type(layer))}", shape)
             if len(self.errors.found) > num_errors or isinstance(layer, Sequential):
                 return after
+        is_first, self.is_first = self.is_first, False
+        if isinstance(layer.domain, range) and not is_first:
+            self.add(path, f"{type(layer).__name__} takes integers alone, and the layer before it makes none")
+            return None
         if shape is not None:
             try:
                 output_shape: Any = layer.output_shape(shape)

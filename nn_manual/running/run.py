@@ -17,10 +17,12 @@ import numpy as np
 from nn_manual.arrays import DTYPES
 from nn_manual.config import EarlyStopping, RunConfig, check_sizes, dump_config
 from nn_manual.data import Split, batches, num_batches
+from nn_manual.dry_run import first_misfit
 from nn_manual.errors import ConfigError, GradientMismatch, NotFiniteError
 from nn_manual.model import Sequential
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.plotting import plot_runs
+from nn_manual.registry import takes_layers
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.running.bundle import keep
 from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
@@ -51,7 +53,25 @@ def load(config: RunConfig) -> tuple[Split, Sequential]:
     model = config.new_model()
     if not model.num_parameters:
         raise ConfigError("model: no layer has parameters, there is nothing to train")
+    _check_composites(config, split, model)
     return split, model
+
+
+def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
+    """Raise ConfigError where a composite of the user's gives a layer in it what that one doesn't take, in a whole
+    batch or in the last one. The package's own have been followed layer by layer.
+    """
+    paths = config.named_layers()
+    if all(takes_layers(type(layer)) for layer in paths.values() if layer.children()):
+        return
+    names = [name for name, layer in model.descendants() if not isinstance(layer, Sequential)]
+    num_examples = len(split.train.input)
+    last = ", in the last batch of an epoch"
+    for size, when in ((min(config.batch_size, num_examples), ""), (num_examples % config.batch_size, last)):
+        misfit = first_misfit(model, split.train.input[:size]) if size else None
+        if misfit is not None:
+            path = dict(zip(names, paths, strict=True))[misfit.name]
+            raise ConfigError(f"{config.places.get(path, path)}: {misfit.words}{when}")
 
 
 def _check_memory(config: RunConfig) -> None:

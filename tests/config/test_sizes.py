@@ -50,6 +50,13 @@ def test_a_normalization_of_another_size(errors_of: ErrorsOf) -> None:
     ]
 
 
+def test_indices_come_from_the_data_alone(errors_of: ErrorsOf) -> None:
+    embedding = "Embedding: {num_embeddings: 3, embedding_dim: 32}"
+    words = "Embedding takes integers alone, and the layer before it makes none"
+    assert errors_of(valid_but(8, f"  - {embedding}")) == [f"run.yaml:8:5: {words}"]
+    assert errors_of(valid_but(8, f"  - Residual: [Tanh, {embedding}]")) == [f"run.yaml:8:22: {words}"]
+
+
 def test_misfits_behind_a_faulty_layer_are_found(errors_of: ErrorsOf) -> None:
     assert errors_of(valid_but(8, "  - Sequential: [Rulu, {Linear: {in_features: 32, out_features: 31}}]")) == [
         "run.yaml:8:18: unknown layer 'Rulu'; did you mean 'ReLU'?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 
@@ -10,7 +11,9 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.jumps import values_at_jumps
 from nn_manual.check.kinds import KINDS, draw, spread
+from nn_manual.dry_run import first_misfit
 from nn_manual.layers import Layer
+from nn_manual.model import Sequential
 
 
 def layer_inputs(
@@ -37,11 +40,18 @@ def takes_batch(layer: Layer, input_shape: Shape, batch_size: int) -> bool:
     """Whether the layer takes another batch than that of `input_shape`: its first dimension, unless it has no other."""
     if len(input_shape) < 2 or input_shape[0] == batch_size:
         return False
+    shape = (batch_size, *input_shape[1:])
     try:
-        layer.output_shape((batch_size, *input_shape[1:]))
+        layer.output_shape(shape)
     except ValueError:
         return False
-    return True
+    if not layer.children():
+        return True
+    # What a composite gives to its children only its code says. One of another batch than its own it has misshapen.
+    input = draw("random", shape, "float32", np.random.default_rng(0), layer.domain)
+    with np.errstate(all="ignore"):
+        misfit = first_misfit(Sequential(copy.deepcopy(layer)), input)
+    return misfit is None or misfit.shape[:1] != (batch_size,)
 
 
 def enlarged(layer: Layer, input_shape: Shape, num_values: int) -> Shape:

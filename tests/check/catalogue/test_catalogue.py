@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from composites import StochasticDepth
 
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.catalogue import (
@@ -19,7 +20,7 @@ from nn_manual.check.catalogue.catalogue import (
     scheduler_cases,
 )
 from nn_manual.check.kinds import KINDS
-from nn_manual.layers import Layer, Linear
+from nn_manual.layers import BatchNorm1d, Layer, Linear, Tanh
 from nn_manual.layers.base import Domain
 from nn_manual.model import Sequential
 from nn_manual.optim import StepLR
@@ -229,3 +230,21 @@ def test_layers_with_a_domain_pass_inside_it_and_wrong_ones_fail(name: str, dtyp
         found = checked(layer(derivative), dtype=dtype, upstream=upstream)
         assert found.failure is None or (upstream == "zero" and found.failure.agrees), str(found.failure)
     assert wrong_tensor(checked(layer(lambda x: derivative(x) * x.dtype.type(0.999)), dtype=dtype)) == "0.grad_input"
+
+
+@pytest.mark.parametrize("layer", [BatchNorm1d(3), Sequential(Tanh(), BatchNorm1d(3)), Linear(3, 3)])
+def test_a_composite_meets_the_batches_that_its_layers_take(layer: Layer) -> None:
+    composite = StochasticDepth(layer)
+    cases = list(layer_cases(composite, (4, 3), "float64", seed=0, upstreams=["random"]))
+    assert all(case.failure is None for case in cases)
+    takes_one = any("a batch of 1" in case.description for case in cases)
+    assert takes_one == isinstance(layer, Linear)
+
+
+def test_a_squeeze_too_many_in_a_composite_shows() -> None:
+    class Squeezing(StochasticDepth):
+        def forward(self, input: Array) -> tuple[Array, Any]:
+            return super().forward(input.squeeze())
+
+    cases = layer_cases(Squeezing(Linear(3, 3)), (4, 3), "float64", seed=0, upstreams=["random"])
+    assert entry("Squeezing", "float64", cases).failure is not None
