@@ -345,9 +345,9 @@ def test_a_broken_contract_is_named(
     status = cli.main([command, str(tmp_path / "small.yaml"), *options])
     output, error = capsys.readouterr()
     name = method.partition("(")[0]
-    if (command, name) == ("check", "infer"):  # compared with torch's in evaluation
+    if (command, name) == ("check", "infer"):  # its conduct is looked at first
         assert status == 3
-        assert "1 (Softplus): infer returned None" in output
+        assert "1 (Softplus): infer must return an array, it returned" in output
     else:
         assert status == 2
         assert error.splitlines()[0] == f"nn-manual: Softplus.{name} {words}"
