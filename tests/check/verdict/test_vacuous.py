@@ -190,9 +190,12 @@ def test_an_empty_tensor_is_an_error() -> None:
 
 
 def test_an_empty_batch_is_an_error() -> None:
-    input, target = batch()
-    report = check_gradients(net(), UpstreamLoss(), input[:0], target[:0])
-    assert report.problem == "0 (Linear): 0.output is empty, shape (0, 4): nothing to compare"
+    (input, target), checker = batch(), GradientChecker(net(), UpstreamLoss())
+    with checker.recording():
+        checker.run(input[:0], target[:0])
+    with pytest.raises(GradientMismatch) as caught:
+        checker.compare()
+    assert caught.value.report.problem == "0 (Linear): 0.output is empty, shape (0, 4): nothing to compare"
 
 
 @pytest.mark.parametrize("tolerance", [MEANINGLESS, 1.0, float("inf"), float("nan")])
