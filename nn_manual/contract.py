@@ -14,7 +14,8 @@ from nn_manual.layers.base import Layer
 
 def check_layers(*layers: Layer) -> None:
     """Raise LayerError for shapes, names or random numbers that are none, in these layers or those they are made of,
-    and for a composite that has parameters or buffers beside those of its children.
+    for a composite that has parameters or buffers beside those of its children, and for a layer without an infer of
+    its own where forward can't be what evaluation runs.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
@@ -27,6 +28,8 @@ def check_layers(*layers: Layer) -> None:
             _check_own(layer)
         if takes_noise(layer) and type(layer).draw_noise is Layer.draw_noise:
             raise LayerError(f"{type(layer).__name__} has noise_shapes: it must define draw_noise(generator)")
+        if type(layer).infer is Layer.infer:
+            _check_evaluation(layer)
 
 
 def takes_noise(layer: Layer) -> bool:
@@ -73,6 +76,22 @@ def checked_output(layer: Layer, output: Any) -> Array:
         raise LayerError(_returned(layer, "infer", "the output, an array", output))
     result: Array = output
     return result
+
+
+def _check_evaluation(layer: Layer) -> None:
+    """Raise LayerError where evaluation would run a forward that is for training only: its own or a child's."""
+    name = type(layer).__name__
+    if takes_noise(layer):
+        raise LayerError(
+            f"{name} has noise_shapes: it must define infer(input), or evaluation would take the random numbers of the "
+            "last training step"
+        )
+    for key, inner in layer.descendants():
+        if takes_noise(inner) or not (inner.children() or type(inner).infer is Layer.infer):
+            raise LayerError(
+                f"{name} is made of layers of which {key} ({type(inner).__name__}) evaluates otherwise than it trains: "
+                "it must define infer(input), which runs theirs"
+            )
 
 
 def _check_own(composite: Layer) -> None:

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import SGD, BatchNorm1d, Dropout, Layer, Linear, MSELoss, Sequential, Tanh, Trainer, check_gradients
+from nn_manual import (
+    SGD,
+    BatchNorm1d,
+    Dropout,
+    Layer,
+    Linear,
+    MSELoss,
+    Residual,
+    Sequential,
+    Tanh,
+    Trainer,
+    check_gradients,
+)
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.errors import LayerError
@@ -169,3 +181,51 @@ def test_input_shapes_are_needed_for_noise_and_for_nothing_else() -> None:
     words = r"^Chain has no input_shapes\(input_shape\), so second counts as getting its input's shape \(5, 4\), which "
     with pytest.raises(LayerError, match=words):
         model.forward(INPUT)
+
+
+@dataclass(eq=False)
+class Noisy(Own):
+    """Random, and run in evaluation as in training."""
+
+    infer = Layer.infer
+
+    def noise_shapes(self, input_shape: Any) -> Any:
+        return {"mask": input_shape}
+
+
+@dataclass(eq=False)
+class Passing(Around):
+    """Doesn't say how it evaluates."""
+
+    infer, noise_shapes = Layer.infer, Layer.noise_shapes
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (
+            Noisy({}),
+            "Noisy has noise_shapes: it must define infer(input), or evaluation would take the random numbers of the "
+            "last training step",
+        ),
+        (
+            Passing({}, Dropout()),
+            "Passing is made of layers of which inner (Dropout) evaluates otherwise than it trains: it must define "
+            "infer(input), which runs theirs",
+        ),
+        (
+            Around({}, Passing({}, Sequential(Linear(4, 4), BatchNorm1d(4)))),
+            "Passing is made of layers of which inner.1 (BatchNorm1d) evaluates otherwise than it trains: it "
+            "must define infer(input), which runs theirs",
+        ),
+    ],
+)
+def test_what_evaluation_cannot_run(layer: Layer, message: str) -> None:
+    with pytest.raises(LayerError) as caught:
+        Sequential(Linear(4, 4), layer)
+    assert str(caught.value) == message
+
+
+def test_an_infer_is_needed_for_nothing_else() -> None:
+    model = Sequential(Passing({}, Sequential(Linear(4, 4), Residual(Tanh()))), dtype="float64")
+    assert np.array_equal(model(INPUT), model.forward(INPUT)[0])

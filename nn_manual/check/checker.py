@@ -72,6 +72,8 @@ class GradientChecker:
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
         self._plans: dict[Shape, Plan] = {}
         self._memory_checked: set[Plan] = set()
+        #: Whether what evaluation computes has been compared.
+        self._evaluation_compared = False
         #: The positions in the plan of the quantities that were not zero in some compared step.
         self._not_zero: set[int] = set()
         #: What differences found in the last compared step, and the names of what they judged in any step.
@@ -154,6 +156,23 @@ class GradientChecker:
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
         return replace(report, vacuous=tuple(vacuous(self.model, step))) if report.agrees else report
+
+    def compare_evaluation(self) -> None:
+        """Compare the layers' `infer` with torch's modules in eval(), on the inputs of the last recorded step; once,
+        after any step. Raises GradientMismatch. Values that aren't finite are left to whoever uses them.
+        """
+        first = self.recorded.first
+        if self._evaluation_compared or first.input is None or first.input.shape not in self._plans:
+            return
+        self._evaluation_compared = True
+        step = Proof(self._plan(), self.recorded, self.twin.param, [], {})
+        try:
+            report = self.judge.with_evaluation(step, GradientReport(()))
+            if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
+                self._check_conduct()
+                raise GradientMismatch(report)
+        except CannotCompare as problem:
+            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded:

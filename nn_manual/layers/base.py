@@ -48,7 +48,7 @@ class Layer(ABC):
     `infer` is what evaluation and prediction run.
 
     `noise` holds the random numbers of a step: arrays by `noise_shapes(input_shape)`, which `draw_noise` fills before
-    forward. Forward itself draws nothing: run again, it computes the same.
+    forward. Forward itself draws nothing: run again, it computes the same. Such a layer must define `infer`.
 
     A composite, a layer that is made of other layers, has them in fields of type Layer and list[Layer]. Its `forward`
     and `backward` run theirs, each once. It has no parameters and no buffers but theirs, and says in

@@ -89,7 +89,7 @@ def keep(
     that says how to replay it, or why there is no bundle. `sources` are those of the run's start.
     """
     if mismatch.batch is None:
-        return "it can't be replayed: it was found before the step"
+        return "it can't be replayed: it was not found in a step"
     assert trainer.checker is not None  # it has raised
     final = directory / f"mismatch-step-{trainer.num_steps}"
     temporary = directory / f".{final.name}.{os.getpid()}.tmp"

@@ -178,7 +178,11 @@ class Trainer:
             checker.update.compare_schedule(count)
 
     def evaluate(self, examples: Examples) -> Evaluation:
-        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy."""
+        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy.
+
+        Raises GradientMismatch where steps are checked and a layer's `infer` differs from torch's in evaluation, which
+        is compared once, and ValueError where the model doesn't make a prediction of each example.
+        """
         losses, num_right, num_counted = [], 0, 0
         classification = examples.target.dtype.kind == "i"
         self.model.check_values(examples.input)
@@ -186,6 +190,10 @@ class Trainer:
         for start in range(0, len(examples.input), slice_size):
             input, target = (array[start : start + slice_size] for array in examples)
             prediction = self.model(input)
+            if start == 0 and self.checker is not None:
+                self.checker.compare_evaluation()
+            if prediction.shape[:1] != input.shape[:1]:
+                raise ValueError(f"in evaluation, the model makes {prediction.shape} of {len(input)} examples")
             if start == 0:
                 self._check_targets(*examples, input, prediction)
             denominator = self.loss.denominator(target)

@@ -87,6 +87,26 @@ class Sized(Softplus):
             raise ValueError(f"size must be at least 1, not {self.size}")
 
 
+@dataclass(eq=False)
+class Jitter(Softplus):
+    def noise_shapes(self, input_shape):
+        return {"factor": input_shape}
+
+    def draw_noise(self, generator):
+        self.noise.factor[...] = generator.random(self.noise.factor.shape)
+
+
+@dataclass(eq=False)
+class Around(Layer):
+    inner: Layer
+
+    def forward(self, input):
+        return self.inner.forward(input)
+
+    def backward(self, saved, grad_output):
+        return self.inner.backward(saved, grad_output)
+
+
 class Other:
     pass
 '''
@@ -212,6 +232,10 @@ def test_a_folder_is_no_module(tmp_path: Path, errors_of: ErrorsOf) -> None:
         ("my_layers:Lost", "output_shape returned None, not a tuple"),
         ("my_layers:Stumbling", "output_shape raised AttributeError: 'Stumbling' object has no attribute "
                                 "'no_such_field'"),
+        ("my_layers:Jitter", "Jitter has noise_shapes: it must define infer(input), or evaluation would take the "
+                             "random numbers of the last training step"),
+        ("my_layers:Around: {inner: Dropout}", "Around is made of layers of which inner (Dropout) evaluates otherwise "
+                                               "than it trains: it must define infer(input), which runs theirs"),
         ("'my_layers:'", "'my_layers:' is no import path: a layer of one's own is named module:Class"),
         ("../my_layers:Softplus", "'../my_layers:Softplus' is no import path: a layer of one's own is named "
                                   "module:Class"),

@@ -58,7 +58,7 @@ def test_the_parameters_are_those_before_the_step(tmp_path: Path, monkeypatch: p
 def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepLR, "lr", lambda self, initial_lr, epoch: initial_lr * 0.9**epoch)  # noqa: ARG005
     found = mismatch(tmp_path / "run", EVERYTHING)
-    assert found.__notes__[-1] == "it can't be replayed: it was found before the step"
+    assert found.__notes__[-1] == "it can't be replayed: it was not found in a step"
     assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
 
 

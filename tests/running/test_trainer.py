@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import assert_equal
-from stateful import Averaged
+from stateful import Averaged, Center, Drop
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.layers import Linear, ReLU, Tanh
+from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
@@ -195,6 +195,91 @@ class TestSabotage:
         monkeypatch.setattr(Tanh, "backward", lambda self, saved, grad_output: grad_output * (1 - saved))  # noqa: ARG005
         with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Tanh\): 1\.grad_input"):
             train(classifier())
+
+
+class Cuts(Drop):
+    """Its output in evaluation broadcasts against the targets."""
+
+    def infer(self, input: Array) -> Array:
+        return input[:1]
+
+
+class Doubles(Drop):
+    def infer(self, input: Array) -> Array:
+        return 2 * input
+
+
+class DoublesInPlace(Drop):
+    def infer(self, input: Array) -> Array:
+        input *= 2
+        return input
+
+
+class Overflows(Center):
+    """Right, and evaluates to infinity."""
+
+    def infer(self, input: Array) -> Array:
+        return super().infer(input) / np.zeros_like(input)
+
+    def infer_reference(self, input: Any, mean: Any) -> Any:
+        return super().infer_reference(input, mean) / 0
+
+
+class TestEvaluationIsCompared:
+    @staticmethod
+    def trainer(layer: Layer, every: int = 1) -> Trainer:
+        model = Sequential(Linear(2, 4), layer, dtype="float64")
+        return Trainer(model, MSELoss(), SGD(model, lr=0.1), check_every=every)
+
+    @staticmethod
+    def data() -> Examples:
+        generator = np.random.default_rng(0)
+        return Examples(generator.standard_normal((6, 2)), generator.standard_normal((6, 4)))
+
+    @pytest.mark.parametrize(
+        ("layer", "words"),
+        [
+            (Cuts(), r"1 \(Cuts\): infer returned \(1, 4\), torch's in evaluation\s\(3, 4\)"),
+            (Doubles(), r"wrong first in 1 \(Doubles\): 1\.infer"),
+            (DoublesInPlace(), r"1 \(DoublesInPlace\): infer wrote into its input"),
+        ],
+    )
+    def test_after_a_checked_step(self, layer: Layer, words: str) -> None:
+        trainer, data = self.trainer(layer), self.data()
+        trainer.train_step(data.input[:3], data.target[:3])
+        with pytest.raises(GradientMismatch, match=words):
+            trainer.evaluate(data)
+
+    def test_not_before_one(self) -> None:
+        trainer, data = self.trainer(Doubles(), every=2), self.data()
+        trainer.evaluate(data)
+        trainer.train_step(*data)
+        trainer.evaluate(data)
+        trainer.train_step(*data)
+        with pytest.raises(GradientMismatch):
+            trainer.evaluate(data)
+
+    def test_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        layer = Center()
+        trainer, data = self.trainer(layer), self.data()
+        for _ in range(2):
+            trainer.train_step(*data)
+            trainer.evaluate(data)
+            monkeypatch.setattr(Center, "infer_reference", None)
+
+    @pytest.mark.parametrize("every", [0, 1])
+    def test_infinity_is_not_finite_and_no_mismatch(self, every: int) -> None:
+        trainer, data = self.trainer(Overflows(), every), self.data()
+        trainer.train_step(*data)
+        with np.errstate(divide="ignore"), pytest.raises(NotFiniteError, match="the validation loss is inf at step 1"):
+            trainer.evaluate(data)
+
+    @pytest.mark.parametrize("every", [0, 2])
+    def test_a_prediction_for_each_example_is_asked_of_every_model(self, every: int) -> None:
+        trainer, data = self.trainer(Cuts(), every), self.data()
+        trainer.train_step(*data)
+        with pytest.raises(ValueError, match=r"^in evaluation, the model makes \(1, 4\) of 6 examples$"):
+            trainer.evaluate(data)
 
 
 def record_sizes(trainer: Trainer) -> list[int]:

@@ -55,7 +55,7 @@ def _run(item: Item, what: str, function: Callable[[Any], Any], input: Any) -> A
 
 def _pair(quantity: Quantity, ours: Any, theirs: Any) -> Pair:
     if not (isinstance(ours, np.ndarray) and isinstance(theirs, torch.Tensor) and ours.shape == tuple(theirs.shape)):
-        returned, wanted = (getattr(value, "shape", type(value).__name__) for value in (ours, theirs))
+        returned, wanted = (tuple(v.shape) if hasattr(v, "shape") else type(v).__name__ for v in (ours, theirs))
         raise CannotCompare(f"{quantity.layer}: infer returned {returned}, torch's in evaluation {wanted}")
     return Pair(quantity, ours, theirs.detach())
 

@@ -257,6 +257,9 @@ def _double(array: Array | None) -> Array:
 def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> str:
     """What the first failing difference looks like, and how near the layer's input is to a kink there."""
     pair = next(pair for pair in both if pair.quantity.name == failure.name)
+    before = recorded.buffers_before.get(failure.name)
+    if before is not None and np.array_equal(pair.ours, before):
+        return "update_buffers left it as it was"
     calls = next((calls for calls in recorded.layers if calls.label == failure.layer), None)
     assert recorded.first.input is not None
     return diagnose(pair.ours, pair.reference.numpy(), failure.index, calls, len(recorded.first.input))

@@ -226,6 +226,18 @@ def test_what_misbehaves_is_named(layer_class: type[Layer], words: str) -> None:
     assert file == Path(__file__)
 
 
+class UpdatesNothing(Center):
+    def update_buffers(self, saved: Any) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_buffer_that_stays_is_no_gradient_that_was_not_passed_on(dtype: str) -> None:
+    report = check_gradients(model_of(UpdatesNothing(), dtype), MSELoss(), *batch(dtype))
+    assert report.failures[0].name == "1.mean"
+    assert report.diagnosis == "update_buffers left it as it was"
+
+
 @pytest.mark.parametrize(("layer_class", "words"), [each for each in UPDATES if each[0] is not UpdateClearsSaved])
 def test_in_training_neither_the_optimizer_nor_another_layer_is_blamed(layer_class: type[Layer], words: str) -> None:
     model = model_of(layer_class())
