@@ -61,11 +61,14 @@ def test_what_float32_does_not_show_float64_does() -> None:
     rounding = Rounding({"sum": np.array([1.0])})
     rounding.measure({"sum": np.ones(1, np.float32)})
     assert not rounding.explains("sum", np.array([1 + 4 * EPS]))
-    assert not rounding.is_far("sum", np.array([2.0]))
+    assert not rounding.is_far("sum", np.array([1 + 1e6 * EPS]))
+    assert rounding.is_far("sum", np.array([1 + 1e7 * EPS]))
     rounding.measure({"sum": np.array([1 + EPS])})
     assert rounding.explains("sum", np.array([1 + MARGIN * EPS]))
     assert not rounding.explains("sum", np.array([1 + (MARGIN + 1) * EPS]))
     assert rounding.is_far("sum", np.array([2.0]))
+    assert rounding.is_far("sum", np.array([np.nan]))
+    assert rounding.is_far("sum", np.ones(1, np.int64))
 
 
 def test_what_overflowed_or_vanished_says_nothing() -> None:
