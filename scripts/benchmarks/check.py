@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
 
 import torch
 
@@ -32,43 +35,79 @@ def main(parts: Sequence[str] = ()) -> int:
     return 0 if all(passed) else 1
 
 
-def mutants() -> bool:
-    """The mutation score of each class."""
-    print(f"{'mutants':20} {'all':>6} {'by hand':>8} {'caught':>7} {'named':>6} {'same':>6} {'raise':>6} {'time':>8}")
-    scores = []
-    for subject in subjects():
-        start, made = time.monotonic(), list(subject.mutants())
-        result = score(subject, made)
-        scores.append(result)
-        num_by_hand = sum(mutant.operator == "by hand" for mutant in made)
-        print(
-            f"{result.owner:20} {len(made):6} {num_by_hand:8} {result.num_caught:7} "
-            f"{result.num_caught - len(result.misnamed):6} {len(result.survivors):6} {len(result.raised):6} "
-            f"{time.monotonic() - start:6.0f} s",
-            flush=True,
+class Row(NamedTuple):
+    """What became of the mutants of one class: how many there are of each kind, and a text for each but the caught."""
+
+    owner: str
+    num_made: int
+    num_by_hand: int
+    num_caught: int
+    num_missed: int
+    num_named: int
+    num_same: int
+    num_raised: int
+    passed: bool
+    seconds: float
+    texts: list[tuple[str, str]]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.owner:20} {self.num_made:6} {self.num_by_hand:8} {self.num_caught:7} {self.num_named:6} "
+            f"{self.num_same:6} {self.num_raised:6} {self.seconds:6.0f} s"
         )
-    num_caught, num_missed = sum(s.num_caught for s in scores), sum(len(s.missed) for s in scores)
-    num_named = num_caught - sum(len(s.misnamed) for s in scores)
+
+
+def mutants() -> bool:
+    """The mutation score of each class, on all cores."""
+    print(f"{'mutants':20} {'all':>6} {'by hand':>8} {'caught':>7} {'named':>6} {'same':>6} {'raise':>6} {'time':>8}")
+    rows = []
+    with ProcessPoolExecutor(initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        for row in pool.map(_row, range(len(subjects()))):
+            rows.append(row)
+            print(row, flush=True)
+    num_caught, num_missed, num_named = (
+        sum(getattr(row, name) for row in rows) for name in ("num_caught", "num_missed", "num_named")
+    )
     print(f"\ncaught {num_caught} of {num_caught + num_missed} that compute something else: ", end="")
     print(f"{num_caught / (num_caught + num_missed):.1%}; named right {num_named / num_caught:.1%}")
     print("same: passed, and proven to compute the same. raise: an error of their own before there is a gradient.\n")
-    for result in scores:
-        _print_details(result)
-    return all(result.passed for result in scores)
+    for text, indent in itertools.chain.from_iterable(row.texts for row in rows):
+        print_wrapped(text, indent)
+    return all(row.passed for row in rows)
 
 
-def _print_details(result: Score) -> None:
+def _row(number: int) -> Row:
+    """The mutants of one of the subjects."""
+    subject, start = subjects()[number], time.monotonic()
+    made = list(subject.mutants())
+    result = score(subject, made)
+    return Row(
+        owner=result.owner,
+        num_made=len(made),
+        num_by_hand=sum(mutant.operator == "by hand" for mutant in made),
+        num_caught=result.num_caught,
+        num_missed=len(result.missed),
+        num_named=result.num_caught - len(result.misnamed),
+        num_same=len(result.survivors),
+        num_raised=len(result.raised),
+        passed=result.passed,
+        seconds=time.monotonic() - start,
+        texts=list(_texts(result)),
+    )
+
+
+def _texts(result: Score) -> Iterator[tuple[str, str]]:
+    """Lines and their indents."""
     for mutant in result.survivors:
-        proof = SURVIVORS[f"{result.owner}.{mutant.method}", mutant.line, mutant.mutated]
-        print_wrapped(f"same: {mutant}")
-        print_wrapped(f"because {proof}", indent="    ")
+        yield f"same: {mutant}", ""
+        yield f"because {SURVIVORS[f'{result.owner}.{mutant.method}', mutant.line, mutant.mutated]}", "    "
     for mutant in result.missed:
-        print_wrapped(f"MISSED: {mutant}")
+        yield f"MISSED: {mutant}", ""
     for mutant in result.wrongly_proven:
-        print_wrapped(f"CAUGHT, though proven to compute the same: {mutant}")
+        yield f"CAUGHT, though proven to compute the same: {mutant}", ""
     for mutant, words in result.misnamed:
-        print_wrapped(f"NAMED WRONG: {mutant}")
-        print_wrapped(f"it said: {words}", indent="    ")
+        yield f"NAMED WRONG: {mutant}", ""
+        yield f"it said: {words}", "    "
 
 
 def smallest_errors() -> bool:
