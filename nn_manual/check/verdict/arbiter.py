@@ -76,13 +76,13 @@ class Arbiter:
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
         self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
 
-    def rounding(self, failed: list[Pair]) -> frozenset[str]:
+    def rounding(self, failed: list[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
         """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
         them. Rounding is measured until it explains all, or is far from explaining one: measuring more can only allow
         more.
         """
         explained: frozenset[str] = frozenset()
-        for number in range(1, MOST_PERTURBATIONS + 1):
+        for number in range(1, num_perturbations + 1):
             self._measure(number)
             explained = frozenset(
                 pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)

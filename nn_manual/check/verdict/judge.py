@@ -36,6 +36,7 @@ from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
 from nn_manual.check.verdict.parts import doubtful_parts
 from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.verdict.rounding import MOST_PERTURBATIONS, NUM_PERTURBATIONS
 from nn_manual.check.verdict.vacuous import at_kinks
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
@@ -179,7 +180,9 @@ class Judge:
             if self.model.dtype != np.float64:
                 in_double, wrong = self._judge_in_float64(step, twins)
             arbiter = Arbiter(twins, step)
-            rounding = arbiter.rounding(numbers) if numbers else frozenset()
+            # Where a formula is wrong, what else is rounding only decides which words a report has.
+            num_perturbations = NUM_PERTURBATIONS if wrong else MOST_PERTURBATIONS
+            rounding = arbiter.rounding(numbers, num_perturbations) if numbers else frozenset()
         except CannotCompare:
             return Verdict()
         not_finite = None
