@@ -37,7 +37,7 @@ class _Structure:
     """The calls of a step, by the names of the layers."""
 
     def __init__(self, recording: Recording, plan: Plan) -> None:
-        self.plan, self.loss = plan, recording.loss
+        self.plan, self.loss, self.has_buffers = plan, recording.loss, bool(recording.buffers)
         self.calls = {calls.item.name: calls for calls in recording.layers}
 
     def check_forward(self) -> None:
@@ -137,7 +137,9 @@ class _Structure:
 
     def check_updates(self) -> None:
         """Of the layers that have buffers. Where one raised, the rest never got there."""
-        self._updates_of(self.plan.chain, "the step", whole=not any(calls.failure for calls in self.calls.values()))
+        whole = not any(calls.failure for calls in self.calls.values())
+        if self.has_buffers or not whole:
+            self._updates_of(self.plan.chain, "the step", whole=whole)
 
     def _updates_of(self, chain: list[Item], owner: str, *, whole: bool) -> None:
         for calls in (self.calls[item.name] for item in chain):
