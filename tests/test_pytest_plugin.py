@@ -87,6 +87,15 @@ def test_the_fixture_without_the_marker(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["gradient check failed: wrong first in 0.1 (Scale): 0.1.grad_weight"])
 
 
+def test_a_layer_that_makes_no_model_fails_with_a_message_alone(pytester: pytest.Pytester) -> None:
+    methods = ("noise_shapes(self, input_shape)", "draw_noise(self, generator)")
+    random = "".join(f"    def {method}:\n        return {{}}\n\n" for method in methods) + "    def forward("
+    result = run(pytester, RIGHT.replace("    def forward(", random), MARKED, "-k", "float64-random")
+    result.assert_outcomes(failed=1, deselected=11)
+    result.stdout.fnmatch_lines(["Scale has noise_shapes: it must define infer(input), or evaluation would take the *"])
+    result.stdout.no_fnmatch_line("*contract.py*")
+
+
 def test_the_packages_own_layers(pytester: pytest.Pytester) -> None:
     test = MARKED.replace("my_layers", "nn_manual.layers")
     num_examples = len(examples(components(Layer)))
