@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
@@ -29,8 +29,7 @@ class Embedding(Layer):
     backward returns None. The product takes the zeros of one_hot out: it is a sparse matrix.
 
     Raises ValueError for an input of other numbers. Which indices there are, 0 ... num_embeddings - 1, is the domain:
-    a model refuses any other. A layer that stands in none counts them as NumPy does, a negative one from the end, and
-    raises IndexError for one that is no row. A negative `padding_idx` counts from the end, too.
+    a model refuses any other, and so does backward, with ValueError. A negative `padding_idx` counts from the end.
     """
 
     num_embeddings: int
@@ -84,12 +83,12 @@ class Embedding(Layer):
 
     def backward(self, saved: Array, grad_output: Array) -> None:  # type: ignore[override]  # an index has no gradient
         """Write grad_weight."""
-        # The sparse product doesn't look: an index that is no column would have it write beside the gradient's memory.
-        indices = saved.ravel() % self.num_embeddings
+        indices = saved.ravel()
         self.check_gradient(grad_output, self.output_shape(saved.shape))
         grads = grad_output.reshape(-1, self.embedding_dim)
         ones = np.ones(len(indices), grads.dtype)
-        one_hot = csr_array((ones, indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))
+        # Made by its coordinates, the matrix looks at them: one that lies outside would be written beside the memory.
+        one_hot = coo_array((ones, (np.arange(len(indices)), indices)), shape=(len(indices), self.num_embeddings))
         self.grad.weight[...] = one_hot.T @ grads
         if self.padding_idx is not None:
             self.grad.weight[self.padding_idx] = 0

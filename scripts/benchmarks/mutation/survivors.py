@@ -91,13 +91,13 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Embedding.backward", "ones = np.ones(len(indices), grads.dtype)", "ones = previous(self, np.ones(len(indices), grads.dtype))"): OF_SHAPE,
     (
         "Embedding.backward",
-        "one_hot = csr_array((ones, indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))",
-        "one_hot = csr_array((previous(self, ones), indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))",
+        "one_hot = coo_array((ones, (np.arange(len(indices)), indices)), shape=(len(indices), self.num_embeddings))",
+        "one_hot = coo_array((previous(self, ones), (np.arange(len(indices)), indices)), shape=(len(indices), self.num_embeddings))",
     ): OF_SHAPE,
     (
         "Embedding.backward",
-        "one_hot = csr_array((ones, indices, np.arange(len(indices) + 1)), shape=(len(indices), self.num_embeddings))",
-        "one_hot = csr_array((ones, indices, previous(self, np.arange(len(indices) + 1))), shape=(len(indices), self.num_embeddings))",
+        "one_hot = coo_array((ones, (np.arange(len(indices)), indices)), shape=(len(indices), self.num_embeddings))",
+        "one_hot = coo_array((ones, (previous(self, np.arange(len(indices))), indices)), shape=(len(indices), self.num_embeddings))",
     ): OF_SHAPE,
     (
         "LayerNorm.forward",
