@@ -43,6 +43,7 @@ from nn_manual.check.verdict.rounding import (
     MOST_PERTURBATIONS,
     NUM_PERTURBATIONS,
     Rounding,
+    distance,
     eps_of,
     move_but_ties,
     move_by_eps,
@@ -52,6 +53,9 @@ from nn_manual.model import Sequential
 #: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
 #: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
 SMALLER = 0.25
+
+#: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
+NOTHING_IN_COMMON = 0.01
 
 
 def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) -> Sequential:
@@ -96,7 +100,10 @@ class Arbiter:
         """The names of the gradients among `pairs` of which nothing is left but the rounding of their terms, in float64
         too, and the scale of these terms: moving each by one eps has moved the gradient by that times eps.
         """
-        gradients = {quantity.name for quantity in self._plan.backward} & {pair.quantity.name for pair in pairs}
+        names = {pair.quantity.name for pair in pairs if _differs(pair)}
+        gradients = names & {quantity.name for quantity in self._plan.backward}
+        if not gradients:
+            return {}
         double, single = self._twins
         free = Rounding(self._reference(double, self._param, self._recorded, our_grads=False))
         for number in range(NUM_PERTURBATIONS):
@@ -140,6 +147,12 @@ class Arbiter:
         both, _ = beside_torch(twin, recorded, self._plan, move, move_grad, our_grads=our_grads)
         values = {pair.quantity.name: pair.reference.numpy() for pair in both}
         return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
+
+
+def _differs(pair: Pair) -> bool:
+    """Whether ours and torch's have few digits in common, as of gradients that are rounding alone."""
+    reference = pair.reference.numpy()
+    return distance(pair.ours, reference) > NOTHING_IN_COMMON * float(np.abs(reference).max())
 
 
 def _random(number: int, *, back: bool = False) -> Move:
