@@ -89,3 +89,11 @@ def masked(array: Array, mask: Array) -> Array:
 def rows(array: Array) -> Array:
     """`(..., features)` seen as `(rows, features)`: every leading dimension counts as batch."""
     return array.reshape(-1, array.shape[-1])
+
+
+def over_time(num_steps: int, *, backward: bool = False) -> range:
+    """The steps of a loop over time, or with `backward` from the last to the first: a step needs the one before it, so
+    no array operation can take the loop's place.
+    """
+    steps = range(num_steps)
+    return steps[::-1] if backward else steps

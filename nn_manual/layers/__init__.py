@@ -1,12 +1,40 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
-from nn_manual.layers.activations import GELU, ReLU, Tanh
+from nn_manual.layers.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from nn_manual.layers.base import Layer
-from nn_manual.layers.batch_normalization import BatchNorm1d
+from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
 from nn_manual.layers.containers import Residual
+from nn_manual.layers.convolution import Conv2d
 from nn_manual.layers.dropout import Dropout
-from nn_manual.layers.embedding import Embedding
+from nn_manual.layers.embedding import Embedding, LearnedPositions
 from nn_manual.layers.linear import Linear
-from nn_manual.layers.normalization import LayerNorm
+from nn_manual.layers.normalization import LayerNorm, RMSNorm
+from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from nn_manual.layers.recurrent import LSTM
+from nn_manual.layers.shape import Flatten, Unflatten
 
-__all__ = ["GELU", "BatchNorm1d", "Dropout", "Embedding", "Layer", "LayerNorm", "Linear", "ReLU", "Residual", "Tanh"]
+__all__ = [
+    "GELU",
+    "LSTM",
+    "AdaptiveAvgPool2d",
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Conv2d",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Layer",
+    "LayerNorm",
+    "LearnedPositions",
+    "Linear",
+    "MaxPool2d",
+    "RMSNorm",
+    "ReLU",
+    "Residual",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+    "Unflatten",
+]

@@ -138,3 +138,102 @@ class GELU(Layer):
         """2 u of the derivation. The products are written out: `input**3` takes a hundred times as long."""
         exponent: Array = math.sqrt(8 / math.pi) * (input + 0.044715 * (input * input * input))
         return exponent
+
+
+@dataclass(eq=False)
+class Sigmoid(Layer):
+    """Logistic function, any shape.
+
+        output     = expit(input)
+        grad_input = grad_output * output * (1 - output)
+
+    with scipy's expit(x) = 1 / (1 + exp(-x)), which keeps the digits of both tails.
+
+    Derivation: the derivative is exp(-x) / (1 + exp(-x))**2, the product of 1 / (1 + exp(-x)) and
+    exp(-x) / (1 + exp(-x)), of which the second is 1 minus the first.
+    Raises ValueError for a gradient that is not shaped as the output.
+    """
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        """Elementwise; saves the output."""
+        output = scipy.special.expit(input)
+        return output, output
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        """Scale the gradient by output * (1 - output)."""
+        output = saved
+        self.check_gradient(grad_output, output.shape)
+        grad_input: Array = grad_output * (output * (1 - output))
+        return grad_input
+
+
+@dataclass(eq=False)
+class SiLU(Layer):
+    """Sigmoid linear unit, or swish, any shape: each number times its sigmoid.
+
+        sigmoid    = expit(input)
+        output     = input * sigmoid
+        grad_input = grad_output * (sigmoid + output * expit(-input))
+
+    Derivation: (x s(x))' = s(x) + x s'(x), and s'(x) = s(x) (1 - s(x)) = s(x) s(-x). So x s'(x) is the output times
+    s(-x), which, unlike 1 - s(x), keeps its digits where s(x) is almost 1.
+    Raises ValueError for a gradient that is not shaped as the output.
+    """
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        """Elementwise; saves the input and its sigmoid."""
+        sigmoid = scipy.special.expit(input)
+        return input * sigmoid, (input, sigmoid)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        """Scale the gradient by sigmoid + output * expit(-input)."""
+        input, sigmoid = saved
+        self.check_gradient(grad_output, input.shape)
+        grad_input: Array = grad_output * (sigmoid + input * sigmoid * scipy.special.expit(-input))
+        return grad_input
+
+
+@dataclass(eq=False)
+class Softmax(Layer):
+    """Softmax along dimension `dim`, any shape: numbers above 0 that add up to 1.
+
+        exponential = exp(input - input.max(axis=dim, keepdims=True))
+        output      = exponential / exponential.sum(axis=dim, keepdims=True)
+        grad_input  = output * (grad_output - (grad_output * output).sum(axis=dim, keepdims=True))
+
+    Derivation: with y = exp(x) / s and s the sum of all exp(x[k]), d y[i] / d x[j] = y[i] [i = j] - y[i] y[j] by the
+    quotient rule. So sum_i g[i] d y[i] / d x[j] = y[j] (g[j] - sum_i g[i] y[i]). The maximum is subtracted from all,
+    which changes no quotient, so that no exponential overflows.
+    Raises ValueError for a dimension that the input doesn't have, and for a gradient that is not shaped as the output.
+    """
+
+    dim: int
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """The last dimension, another one, and a square shape."""
+        return [(cls(-1), (4, 3)), (cls(1), (2, 3, 4)), (cls(-1), (3, 3))]
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's own."""
+        if not -len(input_shape) <= self.dim < len(input_shape):
+            raise ValueError(f"Softmax runs along dimension {self.dim}, the input has shape {input_shape}")
+        return input_shape
+
+    def longest_sum(self, input_shape: Shape) -> int:
+        """Over the dimension."""
+        return input_shape[self.dim]
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        """Saves the output."""
+        self.output_shape(input.shape)
+        exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))
+        output: Array = exponential / exponential.sum(axis=self.dim, keepdims=True)
+        return output, output
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        """The gradient, less its mean under the probabilities, times the probabilities."""
+        output = saved
+        self.check_gradient(grad_output, output.shape)
+        grad_input: Array = output * (grad_output - (grad_output * output).sum(axis=self.dim, keepdims=True))
+        return grad_input

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,8 @@ from nn_manual.layers.base import Layer
 
 
 @dataclass(eq=False)
-class BatchNorm1d(Layer):
-    """Normalization of each feature over the batch, input (batch, num_features) or (batch, num_features, length).
+class BatchNorm(Layer):
+    """Normalization of each feature over the batch, input (batch, num_features, ...).
 
     Parameters, where `affine`: weight (num_features,), bias (num_features,). Buffers, where `track_running_stats`:
     running_mean and running_var (num_features,), num_batches_tracked. Per feature, with n the values of one feature in
@@ -60,16 +61,6 @@ class BatchNorm1d(Layer):
         if self.momentum is not None and not 0 <= self.momentum <= 1:
             raise ValueError(f"momentum must be between 0 and 1, not {self.momentum}")
 
-    @classmethod
-    def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Each setting, and both shapes of input."""
-        return [
-            (cls(3), (4, 3)),
-            (cls(3, eps=0.1, momentum=None), (3, 3)),
-            (cls(2, affine=False), (4, 2, 3)),
-            (cls(3, track_running_stats=False), (5, 3)),
-        ]
-
     def parameter_shapes(self) -> dict[str, Shape]:
         """weight and bias (num_features,)."""
         return dict.fromkeys(("weight", "bias"), (self.num_features,)) if self.affine else {}
@@ -99,8 +90,8 @@ class BatchNorm1d(Layer):
         self._check(input_shape)
         if size_of(input_shape) == self.num_features:
             raise ValueError(
-                "BatchNorm1d needs more than 1 value for each feature in a training step, the input has shape "
-                f"{input_shape}"
+                f"{type(self).__name__} needs more than 1 value for each feature in a training step, "
+                f"the input has shape {input_shape}"
             )
         return input_shape
 
@@ -155,12 +146,9 @@ class BatchNorm1d(Layer):
                 running *= 1 - momentum
                 running += momentum * of_batch.ravel()
 
+    @abstractmethod
     def _check(self, input_shape: Shape) -> None:
-        if len(input_shape) not in (2, 3) or input_shape[1] != self.num_features:
-            raise ValueError(
-                f"BatchNorm1d takes (batch, num_features={self.num_features}) or (batch, {self.num_features}, length), "
-                f"the input has shape {input_shape}"
-            )
+        """Raise ValueError for a shape of input that the class doesn't take."""
 
     def _affine(self, normalized: Array) -> Array:
         if not self.affine:
@@ -177,3 +165,46 @@ class BatchNorm1d(Layer):
     def _across(num_dimensions: int) -> tuple[Any, ...]:
         """The index that shapes a vector of features as the input."""
         return (slice(None), *[np.newaxis] * (num_dimensions - 2))
+
+
+@dataclass(eq=False)
+class BatchNorm1d(BatchNorm):
+    """BatchNorm of vectors, or of sequences: input (batch, num_features) or (batch, num_features, length)."""
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Each setting, and both shapes of input."""
+        return [
+            (cls(3), (4, 3)),
+            (cls(3, eps=0.1, momentum=None), (3, 3)),
+            (cls(2, affine=False), (4, 2, 3)),
+            (cls(3, track_running_stats=False), (5, 3)),
+        ]
+
+    def _check(self, input_shape: Shape) -> None:
+        if len(input_shape) not in (2, 3) or input_shape[1] != self.num_features:
+            raise ValueError(
+                f"BatchNorm1d takes (batch, num_features={self.num_features}) or (batch, {self.num_features}, length), "
+                f"the input has shape {input_shape}"
+            )
+
+
+@dataclass(eq=False)
+class BatchNorm2d(BatchNorm):
+    """BatchNorm of images, each channel over the batch and all places: input (batch, num_features, height, width)."""
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """Each setting."""
+        return [
+            (cls(2), (3, 2, 2, 3)),
+            (cls(3, eps=0.1, momentum=None), (2, 3, 3, 3)),
+            (cls(2, affine=False, track_running_stats=False), (1, 2, 3, 2)),
+        ]
+
+    def _check(self, input_shape: Shape) -> None:
+        if len(input_shape) != 4 or input_shape[1] != self.num_features:
+            raise ValueError(
+                f"BatchNorm2d takes (batch, num_features={self.num_features}, height, width), "
+                f"the input has shape {input_shape}"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -92,3 +93,76 @@ class Embedding(Layer):
         self.grad.weight[...] = one_hot.T @ grads
         if self.padding_idx is not None:
             self.grad.weight[self.padding_idx] = 0
+
+
+@dataclass(eq=False)
+class LearnedPositions(Layer):
+    """A vector for each position in time, added: input (batch, time, embedding_dim) to output of the same shape.
+
+    Parameter: weight (num_positions, embedding_dim). With `time` the length of the input:
+
+        output      = input + weight[:time]
+        grad_input  = grad_output
+        grad_weight = pad(grad_output.sum(axis=0), [(0, num_positions - time), (0, 0)])
+
+    Derivation: output[n, t, d] = input[n, t, d] + weight[t, d]. A weight is used once for each example, a row beyond
+    the length never: its gradient is 0.
+
+    Raises ValueError for an input of another size, or longer than num_positions, and for a gradient that is not shaped
+    as the output.
+    """
+
+    num_positions: int
+    embedding_dim: int
+
+    def __post_init__(self) -> None:
+        for name in ("num_positions", "embedding_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """As many positions as there can be, fewer, and all square."""
+        return [(cls(4, 2), (3, 4, 2)), (cls(5, 3), (2, 3, 3)), (cls(3, 3), (3, 3, 3))]
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight (num_positions, embedding_dim)."""
+        return {"weight": (self.num_positions, self.embedding_dim)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """weight normal with standard deviation 1, as torch.nn.Embedding."""
+        self.param.weight[...] = generator.standard_normal(self.param.weight.shape)
+
+    def initialize(self, fill: Callable[[str], None]) -> None:
+        """weight from the initializer."""
+        fill("weight")
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's own."""
+        if len(input_shape) != 3 or input_shape[2] != self.embedding_dim or input_shape[1] > self.num_positions:
+            raise ValueError(
+                f"LearnedPositions takes (batch, time, {self.embedding_dim}) with at most num_positions="
+                f"{self.num_positions} times, the input has shape {input_shape}"
+            )
+        return input_shape
+
+    def longest_sum(self, input_shape: Shape) -> int:
+        """Over the batch."""
+        return input_shape[0]
+
+    def forward(self, input: Array) -> tuple[Array, Shape]:
+        """Saves the input's shape."""
+        self.output_shape(input.shape)
+        return input + self.param.weight[: input.shape[1]], input.shape
+
+    def backward(self, saved: Shape, grad_output: Array) -> Array:
+        """Write grad_weight, return grad_input."""
+        self.check_gradient(grad_output, saved)
+        time = saved[1]
+        np.sum(grad_output, axis=0, out=self.grad.weight[:time])
+        self.grad.weight[time:] = 0
+        return grad_output
+
+    def reference(self, input: Any, weight: Any) -> Any:
+        """The definition, on torch tensors."""
+        return input + weight[: input.shape[1]]

@@ -52,15 +52,14 @@ class LayerNorm(Layer):
     bias: bool = True
 
     def __post_init__(self) -> None:
-        if not self.shape or min(self.shape) < 1:
-            raise ValueError(f"normalized_shape must be at least 1, or a list of such, not {self.normalized_shape}")
+        check_normalized_shape(self.normalized_shape)
         if not self.eps >= 0:
             raise ValueError(f"eps must be at least 0, not {self.eps}")
 
     @property
     def shape(self) -> Shape:
         """`normalized_shape` as a tuple."""
-        return (self.normalized_shape,) if isinstance(self.normalized_shape, int) else tuple(self.normalized_shape)
+        return as_shape(self.normalized_shape)
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -90,12 +89,7 @@ class LayerNorm(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's own."""
-        if input_shape[-len(self.shape) :] != self.shape:
-            raise ValueError(
-                f"LayerNorm takes normalized_shape={self.normalized_shape} in the last "
-                f"{'dimension' if len(self.shape) == 1 else 'dimensions'}, the input has shape {input_shape}"
-            )
-        return input_shape
+        return checked_shape(self, input_shape)
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """Normalize, scale and shift; saves the normalized input and what it was divided by."""
@@ -125,3 +119,113 @@ class LayerNorm(Layer):
         projection = (grad_normalized * normalized).mean(self.axes, keepdims=True)
         grad_input: Array = (grad_normalized - mean - normalized * projection) / std
         return grad_input
+
+
+@dataclass(eq=False)
+class RMSNorm(Layer):
+    """Scaling to mean square 1 over the last dimensions, input (..., *normalized_shape) to output of the same shape.
+
+    `normalized_shape` is a list of sizes, or one size. Parameter, where `elementwise_affine`: weight of that shape. An
+    `eps` of None is the distance from 1 to the next number of the input's dtype. `axes` are these last dimensions,
+    `leading` the others:
+
+        rms             = sqrt((input * input).mean(axes, keepdims=True) + eps)
+        normalized      = input / rms
+        output          = normalized * weight
+        grad_normalized = grad_output * weight
+        projection      = (grad_normalized * normalized).mean(axes, keepdims=True)
+        grad_input      = (grad_normalized - normalized * projection) / rms
+        grad_weight     = (grad_output * normalized).sum(leading)
+
+    Derivation: that of LayerNorm without the mean. With x of F numbers, r = rms and h = x / r,
+    d r / d x[j] = x[j] / (F r) = h[j] / F, so d h[i] / d x[j] = ([i = j] - h[i] h[j] / F) / r.
+
+    Source: Zhang and Sennrich, 2019. Raises ValueError for a size below 1, a negative eps, an input whose last
+    dimensions are not normalized_shape, and a gradient that is not shaped as the output.
+    """
+
+    normalized_shape: int | list[int]
+    eps: float | None = None
+    elementwise_affine: bool = True
+
+    def __post_init__(self) -> None:
+        check_normalized_shape(self.normalized_shape)
+        if self.eps is not None and not self.eps >= 0:
+            raise ValueError(f"eps must be at least 0, not {self.eps}")
+
+    @property
+    def shape(self) -> Shape:
+        """`normalized_shape` as a tuple."""
+        return as_shape(self.normalized_shape)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The dimensions that are scaled, counted from the last."""
+        return tuple(range(-len(self.shape), 0))
+
+    @classmethod
+    def examples(cls) -> list[tuple[Layer, Shape]]:
+        """One and two dimensions, with and without weight, with two leading dimensions, and all square."""
+        return [
+            (cls(3), (4, 3)),
+            (cls([2, 3], eps=0.1), (4, 2, 3)),
+            (cls(4, elementwise_affine=False), (2, 3, 4)),
+            (cls(3, eps=1e-5), (3, 3)),
+        ]
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """weight of normalized_shape."""
+        return {"weight": self.shape} if self.elementwise_affine else {}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:  # noqa: ARG002 - nothing is drawn
+        """weight 1, as torch.nn.RMSNorm."""
+        if self.elementwise_affine:
+            self.param.weight[...] = 1
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's own."""
+        return checked_shape(self, input_shape)
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        """Divide by the root of the mean square, and scale; saves the normalized input and what it was divided by."""
+        self.output_shape(input.shape)
+        eps = float(np.finfo(input.dtype).eps) if self.eps is None else self.eps
+        rms = np.sqrt((input * input).mean(self.axes, keepdims=True) + eps)
+        normalized = input / rms
+        output = normalized * self.param.weight if self.elementwise_affine else normalized
+        return output, (normalized, rms)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        """Write grad_weight, return grad_input."""
+        normalized, rms = saved
+        self.check_gradient(grad_output, normalized.shape)
+        grad_normalized = grad_output
+        if self.elementwise_affine:
+            leading = tuple(range(grad_output.ndim - len(self.axes)))
+            np.sum(grad_output * normalized, axis=leading, out=self.grad.weight)
+            grad_normalized = grad_output * self.param.weight
+        projection = (grad_normalized * normalized).mean(self.axes, keepdims=True)
+        grad_input: Array = (grad_normalized - normalized * projection) / rms
+        return grad_input
+
+
+def as_shape(normalized_shape: int | list[int]) -> Shape:
+    """A size, or a list of sizes, as a tuple."""
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
+def check_normalized_shape(normalized_shape: int | list[int]) -> None:
+    """Raise ValueError for no sizes, or one below 1."""
+    shape = as_shape(normalized_shape)
+    if not shape or min(shape) < 1:
+        raise ValueError(f"normalized_shape must be at least 1, or a list of such, not {normalized_shape}")
+
+
+def checked_shape(layer: LayerNorm | RMSNorm, input_shape: Shape) -> Shape:
+    """The input's shape. Raises ValueError where its last dimensions aren't those that the layer normalizes."""
+    if input_shape[-len(layer.shape) :] != layer.shape:
+        raise ValueError(
+            f"{type(layer).__name__} takes normalized_shape={layer.normalized_shape} in the last "
+            f"{'dimension' if len(layer.shape) == 1 else 'dimensions'}, the input has shape {input_shape}"
+        )
+    return input_shape

@@ -14,7 +14,7 @@ from benchmarks.mutation.handwritten_layers import LAYERS
 from benchmarks.mutation.mutants import Mutant, mutants, previous
 from benchmarks.mutation.score import score
 from benchmarks.mutation.smallest import Fault, smallest, tensors
-from benchmarks.mutation.subjects import subjects
+from benchmarks.mutation.subjects import LAYER_HELPERS, subjects
 from benchmarks.mutation.survivors import SURVIVORS
 
 from nn_manual import layers
@@ -75,7 +75,7 @@ def test_every_kind_of_mistake_is_made(made: dict[type, list[Mutant]]) -> None:
 def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -> None:
     for owner, of_class in made.items():
         computing = {
-            *("forward", "backward", "backward_parameters", "backward_target", "_exponent"),
+            *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS),
             *("infer", "_affine", "update_buffers", "counted", "_row_weight", "_class_weight"),
             *("coefficients", "decay_factor", "decay", "move", "lr", "observe"),
         }

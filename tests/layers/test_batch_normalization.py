@@ -9,7 +9,7 @@ import pytest
 import torch
 from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences
 
-from nn_manual import BatchNorm1d, Linear, MSELoss, Sequential, Trainer, check_gradients
+from nn_manual import BatchNorm1d, BatchNorm2d, Linear, MSELoss, Sequential, Trainer, check_gradients
 from nn_manual.optim import SGD
 
 SETTINGS: list[dict[str, Any]] = [
@@ -21,20 +21,20 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-def torchs(layer: BatchNorm1d) -> torch.nn.BatchNorm1d:
+def torchs(layer: BatchNorm1d | BatchNorm2d) -> torch.nn.Module:
     options = {name: getattr(layer, name) for name in ("eps", "momentum", "affine", "track_running_stats")}
-    module = torch.nn.BatchNorm1d(layer.num_features, **options, dtype=torch.float64)
+    torch_class = getattr(torch.nn, type(layer).__name__)
+    module: torch.nn.Module = torch_class(layer.num_features, **options, dtype=torch.float64)
     for name, parameter in vars(layer.param).items():
         setattr(module, name, torch.nn.Parameter(torch.from_numpy(parameter.copy())))
     return module
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (1, 3, 7)])
+@pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (1, 3, 7), (4, 3, 2, 5), (2, 3, 1, 3)])
 def test_as_torch(settings: dict[str, Any], shape: tuple[int, ...]) -> None:
-    model = Sequential(BatchNorm1d(3, **settings), dtype="float64")
-    layer = model.layers[0]
-    assert isinstance(layer, BatchNorm1d)
+    layer = BatchNorm2d(3, **settings) if len(shape) == 4 else BatchNorm1d(3, **settings)
+    model = Sequential(layer, dtype="float64")
     generator = np.random.default_rng(0)
     model.param_arena[...] = generator.standard_normal(model.num_parameters)
     module = torchs(layer)

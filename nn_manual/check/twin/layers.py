@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
+from nn_manual.check.twin.adapted import ADAPTED, name_in_torch
 from nn_manual.check.twin.differences import ByDifferences
 from nn_manual.layers.base import Layer
 
@@ -82,10 +83,11 @@ def counterpart_of(layer: Layer) -> Counterpart:
     name = getattr(layer, "torch_class", type(layer).__name__)
     if name is not None and not isinstance(name, str):
         raise Misfit(f"its torch_class is {name!r}, it must be the name of a class of torch.nn, or None")
-    if name is None or not (named or hasattr(torch.nn, name)):
+    if name is None or not (named or hasattr(torch.nn, name) or name in ADAPTED):
         return _own_forward(layer)
     try:
-        return Counterpart(Source.TORCH, f"torch.nn.{name}", _fitting_module(name, layer))
+        module = _fitting_module(name, layer)
+        return Counterpart(Source.TORCH, f"torch.nn.{name_in_torch(name)}", module)
     except Misfit as misfit:
         if named:
             raise Misfit(f"its torch_class doesn't fit: {misfit}") from misfit
@@ -145,7 +147,7 @@ def evaluation_function(layer: Any) -> Function:
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:
     """torch.nn's class of this name, made with the fields of a layer or loss. Raises Misfit."""
-    torch_class = getattr(torch.nn, name, None)
+    torch_class = ADAPTED.get(name) or getattr(torch.nn, name, None)
     if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
         raise Misfit(f"torch.nn has no class {name}")
     try:

@@ -82,8 +82,8 @@ class Arbiter:
 
     def rounding(self, failed: list[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
         """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
-        them. Rounding is measured until it explains all, or is far from explaining one: measuring more can only allow
-        more.
+        them. Rounding is measured until it explains all, or all but those that it is far from explaining: measuring
+        more can only allow more.
         """
         explained: frozenset[str] = frozenset()
         for number in range(1, num_perturbations + 1):
@@ -91,8 +91,9 @@ class Arbiter:
             explained = frozenset(
                 pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
             )
-            is_far = any(self._rounding.is_far(pair.quantity.name, pair.ours) for pair in failed)
-            if len(explained) == len(failed) or (number >= NUM_PERTURBATIONS and is_far):
+            others = [pair for pair in failed if pair.quantity.name not in explained]
+            are_far = all(self._rounding.is_far(pair.quantity.name, pair.ours) for pair in others)
+            if not others or (number >= NUM_PERTURBATIONS and are_far):
                 break
         return explained
 

@@ -55,7 +55,10 @@ def expressions(tree: ast.AST) -> list[ast.expr]:
                 continue
             case ast.Tuple(elements) if any(isinstance(element, ast.Slice) for element in elements):  # [:, np.newaxis]
                 continue
-            case ast.Call(ast.Attribute(attr="empty_like")):  # values that will be overwritten
+            case ast.Starred(value):  # no value itself
+                remaining.insert(0, value)
+                continue
+            case ast.Call(ast.Attribute(attr="empty_like" | "empty")):  # values that will be overwritten
                 continue
             case ast.Call(ast.Name("len")) | ast.Compare(ops=[ast.Is() | ast.IsNot()]):  # whatever the values are
                 parts: list[ast.expr] = []

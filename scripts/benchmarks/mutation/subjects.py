@@ -30,6 +30,10 @@ SEED = 0
 MOMENTUM = functools.partial(SGD, momentum=0.9)
 
 
+#: What forward and backward of a layer call to compute, beside what only looks at shapes.
+LAYER_HELPERS = ("_exponent", "_layer", "_layer_backward", "_slopes", "_count", "_rows_and_columns")
+
+
 class Trial(NamedTuple):
     """Cases that a mutant goes through, and what a failure must begin with: the label of the part that is to blame, and
     the prefix of its tensors' names.
@@ -90,7 +94,7 @@ def _layer(owner: type[Layer]) -> Subject:
     buffers = frozenset(name for layer in layers for name in (*layer.buffer_shapes(), *layer.counter_names()))
     output, grad_input, infer = (frozenset({name}) for name in ("output", "grad_input", "infer"))
     grads = grad_input | parameters
-    evaluated = infer if "infer" in vars(owner) else frozenset()  # it may run forward
+    evaluated = infer if owner.infer is not Layer.infer else frozenset()  # it may run forward
     known = {
         "forward": ((output | evaluated, grads | buffers | evaluated), output | grads | buffers | evaluated),
         "infer": ((infer,), infer),
@@ -98,9 +102,10 @@ def _layer(owner: type[Layer]) -> Subject:
         "update_buffers": ((), buffers),
         "backward": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
-        "_exponent": ((output | grads,), output | grads),
+        **dict.fromkeys(LAYER_HELPERS, ((output | grads | evaluated,), output | grads | evaluated)),
     }
-    return Subject(owner, {name: known[name] for name in known if name in vars(owner)}, _layer_trials)
+    own = [name for name in known if getattr(owner, name, None) is not getattr(Layer, name, None)]
+    return Subject(owner, {name: known[name] for name in own}, _layer_trials)
 
 
 def _loss(owner: type[Loss]) -> Subject:

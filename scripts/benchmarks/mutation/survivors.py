@@ -13,7 +13,7 @@ COUNT = "arange depends on the number of rows alone, and `previous` keeps nothin
 CHECKED = "nothing is computed of the check: it raises nothing for an input of the right dtype"
 NO_NOISE = "no layer of these nets draws; one that does raises an AttributeError without its noise"
 SHAPE = "the branch of a net that fits keeps the shape, and then output_shape raises nothing"
-OF_SHAPE = "its values are the same each time: they depend on the number of indices alone"
+OF_SHAPE = "its values are the same each time: they depend on the shape of the input alone"
 ANY_CLASS = (
     "the order of the classes stays, but for ties by rounding, and whichever of the "
     "tied ones is subtracted, the logsumexp is the same"
@@ -33,6 +33,8 @@ ALL_COUNT = "no example ignores a class without weights: every row counts there,
 ADDS_ZERO = "without it (0) the line adds or subtracts 0"
 TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
+QUOTIENT = "the exponentials and their sum are scaled by the same factor, which their quotient doesn't have"
+BOTH_SIGNS = "both matrices change their sign, and so their product with the image doesn't"
 CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c), and the centered numbers c add up to 0"
 NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
 CONSTANT = "it is the same number in each step"
@@ -466,4 +468,174 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "np.maximum(vectors['max_exp_avg_sq'], exp_avg_sq, out=vectors['max_exp_avg_sq'])",
         "np.maximum(exp_avg_sq, vectors['max_exp_avg_sq'], out=vectors['max_exp_avg_sq'])",
     ): COMMUTES,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = -np.exp(input - input.max(axis=self.dim, keepdims=True))",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True)) * 1.001",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True)) * 2",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True) + 1e-08)",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input + 1e-08 - input.max(axis=self.dim, keepdims=True))",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True) * 1.001)",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - (input.max(axis=self.dim, keepdims=True) + 1e-08))",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - (input * 1.001).max(axis=self.dim, keepdims=True))",
+    ): QUOTIENT,
+    (
+        "Softmax.forward",
+        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - (input + 1e-08).max(axis=self.dim, keepdims=True))",
+    ): QUOTIENT,
+    (
+        "AdaptiveAvgPool2d.forward",
+        "return (rows @ input @ columns.T, input.shape)",
+        "return (rows @ input @ previous(self, columns.T), input.shape)",
+    ): OF_SHAPE,
+    (
+        "AdaptiveAvgPool2d.forward",
+        "return (rows @ input @ columns.T, input.shape)",
+        "return (previous(self, rows) @ input @ columns.T, input.shape)",
+    ): OF_SHAPE,
+    (
+        "AdaptiveAvgPool2d.forward",
+        "return (rows @ input @ columns.T, input.shape)",
+        "return (rows @ input @ previous(self, columns).T, input.shape)",
+    ): OF_SHAPE,
+    (
+        "AdaptiveAvgPool2d.backward",
+        "grad_input: Array = rows.T @ grad_output @ columns",
+        "grad_input: Array = rows.T @ grad_output @ previous(self, columns)",
+    ): OF_SHAPE,
+    (
+        "AdaptiveAvgPool2d.backward",
+        "grad_input: Array = rows.T @ grad_output @ columns",
+        "grad_input: Array = previous(self, rows.T) @ grad_output @ columns",
+    ): OF_SHAPE,
+    (
+        "AdaptiveAvgPool2d.backward",
+        "grad_input: Array = rows.T @ grad_output @ columns",
+        "grad_input: Array = previous(self, rows).T @ grad_output @ columns",
+    ): OF_SHAPE,
+    (
+        "AdaptiveAvgPool2d._rows_and_columns",
+        "return (_bins(num_bins, size, dtype) for num_bins, size in sizes)",
+        "return (-_bins(num_bins, size, dtype) for num_bins, size in sizes)",
+    ): BOTH_SIGNS,
+    (
+        "AdaptiveAvgPool2d._rows_and_columns",
+        "return (_bins(num_bins, size, dtype) for num_bins, size in sizes)",
+        "return (previous(self, _bins(num_bins, size, dtype)) for num_bins, size in sizes)",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d.forward",
+        "return (total / self._count(input.shape, input.dtype), input.shape)",
+        "return (total / previous(self, self._count(input.shape, input.dtype)), input.shape)",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d.backward",
+        "part = grad_output / self._count(input_shape, grad_output.dtype)",
+        "part = grad_output / previous(self, self._count(input_shape, grad_output.dtype))",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d._count",
+        "return np.asarray(math.prod(pair(self.kernel_size)), dtype)",
+        "return previous(self, np.asarray(math.prod(pair(self.kernel_size)), dtype))",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d._count",
+        "ones = np.ones((1, 1, *input_shape[2:]), dtype)",
+        "ones = previous(self, np.ones((1, 1, *input_shape[2:]), dtype))",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d._count",
+        "count: Array = np.sum(list(self.windows.of(ones)), axis=0)[0, 0]",
+        "count: Array = previous(self, np.sum(list(self.windows.of(ones)), axis=0)[0, 0])",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d._count",
+        "count: Array = np.sum(list(self.windows.of(ones)), axis=0)[0, 0]",
+        "count: Array = previous(self, np.sum(list(self.windows.of(ones)), axis=0))[0, 0]",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d._count",
+        "count: Array = np.sum(list(self.windows.of(ones)), axis=0)[0, 0]",
+        "count: Array = np.sum(list(self.windows.of(previous(self, ones))), axis=0)[0, 0]",
+    ): OF_SHAPE,
+    (
+        "AvgPool2d._count",
+        "return count",
+        "return previous(self, count)",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "largest, place = (first.copy(), np.zeros_like(first, np.int16))",
+        "largest, place = (first.copy(), previous(self, np.zeros_like(first, np.int16)))",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "largest, place = (first.copy(), np.zeros_like(first, np.int16))",
+        "largest, place = (first.copy(), np.zeros_like(-first, np.int16))",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "largest, place = (first.copy(), np.zeros_like(first, np.int16))",
+        "largest, place = (first.copy(), np.zeros_like(first * 1.001, np.int16))",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "largest, place = (first.copy(), np.zeros_like(first, np.int16))",
+        "largest, place = (first.copy(), np.zeros_like(first * 2, np.int16))",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "largest, place = (first.copy(), np.zeros_like(first, np.int16))",
+        "largest, place = (first.copy(), np.zeros_like(first + 1e-08, np.int16))",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "largest, place = (first.copy(), np.zeros_like(first, np.int16))",
+        "largest, place = (first.copy(), np.zeros_like(previous(self, first), np.int16))",
+    ): OF_SHAPE,
+    (
+        "MaxPool2d.forward",
+        "np.maximum(largest, window, out=largest)",
+        "np.maximum(window, largest, out=largest)",
+    ): COMMUTES,
+    (
+        "BatchNorm2d.forward",
+        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
+        "variance = ((centered + 1e-08) * centered).mean(axis=axes, keepdims=True)",
+    ): CENTERED,
+    (
+        "BatchNorm2d.forward",
+        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
+        "variance = (centered * (centered + 1e-08)).mean(axis=axes, keepdims=True)",
+    ): CENTERED,
 }

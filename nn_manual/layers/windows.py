@@ -1,0 +1,95 @@
+"""The windows that a kernel sees of an image, for convolution and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+
+#: One number for height and width, or one for each.
+Pair: TypeAlias = int | list[int]
+
+
+def pair(value: Pair) -> tuple[int, int]:
+    """Height and width. Raises ValueError for a list of another length."""
+    if isinstance(value, int):
+        return value, value
+    if len(value) != 2:
+        raise ValueError(f"a size is one number, or two for height and width, not {value}")
+    return value[0], value[1]
+
+
+@dataclass
+class Windows:
+    """Windows of `kernel_size` numbers with `dilation` between them, a `stride` apart, in an image with a frame of
+    `padding`. Raises ValueError for sizes that are none.
+    """
+
+    kernel_size: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
+            if min(pair(getattr(self, name))) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+
+    def output_size(self, name: str, input_shape: Shape) -> tuple[int, int]:
+        """How many windows there are from top to bottom, and from left to right. Raises ValueError where none fits into
+        the image; `name` is the layer's.
+        """
+        sizes = []
+        for axis, kernel, stride, padding, dilation in self._by_axis():
+            room = input_shape[2 + axis] + 2 * padding - dilation * (kernel - 1) - 1
+            if room < 0:
+                raise ValueError(
+                    f"{name} has windows of {dilation * (kernel - 1) + 1} in dimension {2 + axis}, "
+                    f"the input has shape {input_shape} and a padding of {padding}"
+                )
+            sizes.append(room // stride + 1)
+        return sizes[0], sizes[1]
+
+    def of(self, input: Array, outside: float = 0) -> Iterator[Array]:
+        """For each place in the window, row by row, what all windows have there: (batch, channels, *output_size). The
+        frame is `outside`.
+        """
+        padded = self._framed(input, input.shape, outside)
+        self._inside(padded)[...] = input
+        return self._views(padded, self.output_size("", input.shape))
+
+    def back(self, parts: Iterable[Array], image_size: Shape) -> Array:
+        """The image to which each of `parts`, one for each place in the window, was added where the windows have it."""
+        parts = list(parts)
+        shape = (*parts[0].shape[:2], *image_size)
+        padded = self._framed(parts[0], shape, 0)
+        for view, part in zip(self._views(padded, self.output_size("", shape)), parts, strict=True):
+            view += part
+        return self._inside(padded)
+
+    def _by_axis(self) -> Iterator[tuple[int, int, int, int, int]]:
+        settings = zip(*map(pair, (self.kernel_size, self.stride, self.padding, self.dilation)), strict=True)
+        return ((axis, *of_axis) for axis, of_axis in enumerate(settings))
+
+    def _framed(self, like: Array, shape: Shape, outside: float) -> Array:
+        top, left = pair(self.padding)
+        return np.full_like(like, outside, shape=(*shape[:2], shape[2] + 2 * top, shape[3] + 2 * left))
+
+    def _inside(self, padded: Array) -> Array:
+        top, left = pair(self.padding)
+        return padded[:, :, top : padded.shape[2] - top, left : padded.shape[3] - left]
+
+    def _views(self, padded: Array, output_size: tuple[int, int]) -> Iterator[Array]:
+        (_, height, *_), (_, width, *_) = self._by_axis()
+        for place in np.ndindex(height, width):
+            yield padded[:, :, *map(_steps, place, output_size, pair(self.stride), pair(self.dilation))]
+
+
+def _steps(place: int, num_windows: int, stride: int, dilation: int) -> slice:
+    """Where all windows have this place, along one axis."""
+    start = place * dilation
+    return slice(start, start + (num_windows - 1) * stride + 1, stride)

@@ -1,0 +1,116 @@
+"""Pooling beside its definition, one window after the other, and what ties do."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers.windows import pair
+
+
+def window(pool: Any, padded: Array, n: int, c: int, y: int, x: int) -> Array:
+    """The numbers of one window of an image with its frame."""
+    (height, width), (stride_y, stride_x) = pair(pool.windows.kernel_size), pair(pool.windows.stride)
+    step_y, step_x = pair(pool.windows.dilation)
+    top, left = y * stride_y, x * stride_x
+    numbers: Array = padded[n, c, top : top + height * step_y : step_y, left : left + width * step_x : step_x]
+    return numbers
+
+
+def framed(pool: Any, image: Array, value: float) -> Array:
+    (top, left) = pair(pool.padding)
+    return np.pad(image, [(0, 0), (0, 0), (top, top), (left, left)], constant_values=value)
+
+
+@pytest.mark.parametrize(("pool", "shape"), [*MaxPool2d.examples(), *AvgPool2d.examples()], ids=repr)
+def test_loops_agree(pool: Any, shape: Shape) -> None:
+    input = np.random.default_rng(0).standard_normal(shape)
+    output, _ = pool.forward(input)
+    is_max = isinstance(pool, MaxPool2d)
+    padded, counted = framed(pool, input, -math.inf if is_max else 0), framed(pool, np.ones(shape), 0)
+    expected = np.empty(pool.output_shape(shape))
+    for place in np.ndindex(expected.shape):
+        numbers = window(pool, padded, *place)
+        if is_max:
+            expected[place] = numbers.max()
+        else:
+            count = numbers.size if pool.count_include_pad else window(pool, counted, *place).sum()
+            expected[place] = numbers.sum() / count
+    np.testing.assert_allclose(output, expected, rtol=0, atol=1e-15)
+
+
+def test_of_equal_numbers_the_first_is_the_largest() -> None:
+    pool = MaxPool2d(2)
+    output, saved = pool.forward(np.array([[[[1.0, 3, 0, 0], [3, 3, 0, 0]]]]))
+    assert output.tolist() == [[[[3, 0]]]]
+    grad_input = pool.backward(saved, np.array([[[[5.0, 7]]]]))
+    assert grad_input.tolist() == [[[[0, 5, 7, 0], [0, 0, 0, 0]]]]
+
+
+def test_gradients_of_windows_that_overlap_add() -> None:
+    pool = MaxPool2d([1, 2], stride=1)
+    _, saved = pool.forward(np.array([[[[1.0, 3, 2]]]]))
+    assert pool.backward(saved, np.array([[[[5.0, 7]]]])).tolist() == [[[[0, 12, 0]]]]
+    mean = AvgPool2d([1, 2], stride=1)
+    _, input_shape = mean.forward(np.array([[[[1.0, 3, 2]]]]))
+    assert mean.backward(input_shape, np.array([[[[5.0, 7]]]])).tolist() == [[[[2.5, 6, 3.5]]]]
+
+
+def test_the_frame_is_never_the_largest() -> None:
+    output, _ = MaxPool2d(2, padding=1).forward(np.full((1, 1, 2, 2), -5.0))
+    assert (output == -5).all()
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_not_a_number_is_the_largest(place: int) -> None:
+    """As in torch: what is no number doesn't vanish."""
+    input = np.arange(4.0)
+    input[place] = np.nan
+    assert np.isnan(MaxPool2d(2).forward(input.reshape(1, 1, 2, 2))[0]).all()
+
+
+def test_bins_that_overlap() -> None:
+    """Of 5 numbers the bins of 2 have the first and the last three, those of 3 have 2, 3 and 2."""
+    input = np.array([[[[1.0, 2, 3, 4, 6]]]])
+    output, saved = AdaptiveAvgPool2d([1, 2]).forward(input)
+    np.testing.assert_allclose(output, [[[[2, 13 / 3]]]], rtol=1e-15)
+    grad_input = AdaptiveAvgPool2d([1, 2]).backward(saved, np.array([[[[3.0, 30]]]]))
+    np.testing.assert_allclose(grad_input, [[[[1, 1, 11, 10, 10]]]], rtol=1e-15)
+    np.testing.assert_allclose(AdaptiveAvgPool2d([1, 3]).forward(input)[0], [[[[1.5, 3, 5]]]], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("pool", "settings", "message"),
+    [
+        (MaxPool2d, (0,), "kernel_size must be at least 1, not 0"),
+        (MaxPool2d, (2, 0), "stride must be at least 1, not 0"),
+        (MaxPool2d, (3, 1, 2), "padding must be at most half of kernel_size=3, not 2"),
+        (AvgPool2d, ([2, 4], 1, [2, 1]), "padding must be at most half of kernel_size=[2, 4], not [2, 1]"),
+        (AdaptiveAvgPool2d, ([2, 0],), "output_size must be at least 1, not [2, 0]"),
+    ],
+)
+def test_settings_that_are_refused(pool: Any, settings: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pool(*settings)
+
+
+@pytest.mark.parametrize("pool", [MaxPool2d(3), AvgPool2d(3), AdaptiveAvgPool2d(1)])
+def test_inputs_that_are_no_images(pool: Any) -> None:
+    name = type(pool).__name__
+    message = f"{name} takes (batch, channels, height, width), the input has shape (2, 3, 4)"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pool.forward(np.zeros((2, 3, 4)))
+
+
+@pytest.mark.parametrize("pool", [MaxPool2d(3), AvgPool2d(3)])
+def test_images_smaller_than_the_window(pool: Any) -> None:
+    name = type(pool).__name__
+    message = f"{name} has windows of 3 in dimension 2, the input has shape (1, 1, 2, 4) and a padding of 0"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pool.forward(np.zeros((1, 1, 2, 4)))
