@@ -28,7 +28,7 @@ def main() -> int:
     mask = commands.add_parser("mask", help="microseconds of a random mask, beside numpy's fastest generator")
     mask.set_defaults(run=_mask)
     check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
-    check.add_argument("parts", nargs="*", metavar="PART", help="of: mutants, smallest, alarms, random, appeals")
+    check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random, appeals; or all")
     check.set_defaults(run=_check)
     options = parser.parse_args()
     return int(options.run(options))

@@ -11,7 +11,40 @@ from nn_manual.layers.base import Layer
 
 
 @dataclass(eq=False)
-class LayerNorm(Layer):
+class OverLastDimensions(Layer):
+    """What works on the last dimensions of its input, (..., *normalized_shape), and keeps the shape.
+
+    `normalized_shape` is a list of sizes, or one size. Raises ValueError for no size, or one below 1.
+    """
+
+    normalized_shape: int | list[int]
+
+    def __post_init__(self) -> None:
+        if not self.shape or min(self.shape) < 1:
+            raise ValueError(f"normalized_shape must be at least 1, or a list of such, not {self.normalized_shape}")
+
+    @property
+    def shape(self) -> Shape:
+        """`normalized_shape` as a tuple."""
+        return (self.normalized_shape,) if isinstance(self.normalized_shape, int) else tuple(self.normalized_shape)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The last dimensions, counted from the end."""
+        return tuple(range(-len(self.shape), 0))
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The input's own. Raises ValueError where its last dimensions aren't normalized_shape."""
+        if input_shape[-len(self.shape) :] != self.shape:
+            raise ValueError(
+                f"{type(self).__name__} takes normalized_shape={self.normalized_shape} in the last "
+                f"{'dimension' if len(self.shape) == 1 else 'dimensions'}, the input has shape {input_shape}"
+            )
+        return input_shape
+
+
+@dataclass(eq=False)
+class LayerNorm(OverLastDimensions):
     """Normalization over the last dimensions, input (..., *normalized_shape) to output of the same shape.
 
     `normalized_shape` is a list of sizes, or one size. Parameters: weight and bias, each of that shape; neither if
@@ -46,25 +79,14 @@ class LayerNorm(Layer):
     gradient that is not shaped as the output.
     """
 
-    normalized_shape: int | list[int]
     eps: float = 1e-5
     elementwise_affine: bool = True
     bias: bool = True
 
     def __post_init__(self) -> None:
-        check_normalized_shape(self.normalized_shape)
+        super().__post_init__()
         if not self.eps >= 0:
             raise ValueError(f"eps must be at least 0, not {self.eps}")
-
-    @property
-    def shape(self) -> Shape:
-        """`normalized_shape` as a tuple."""
-        return as_shape(self.normalized_shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """The dimensions that are normalized, counted from the last."""
-        return tuple(range(-len(self.shape), 0))
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
@@ -86,10 +108,6 @@ class LayerNorm(Layer):
         """weight 1 and bias 0, as torch.nn.LayerNorm."""
         for name, parameter in vars(self.param).items():
             parameter[...] = 1 if name == "weight" else 0
-
-    def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's own."""
-        return checked_shape(self, input_shape)
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """Normalize, scale and shift; saves the normalized input and what it was divided by."""
@@ -122,7 +140,7 @@ class LayerNorm(Layer):
 
 
 @dataclass(eq=False)
-class RMSNorm(Layer):
+class RMSNorm(OverLastDimensions):
     """Scaling to mean square 1 over the last dimensions, input (..., *normalized_shape) to output of the same shape.
 
     `normalized_shape` is a list of sizes, or one size. Parameter, where `elementwise_affine`: weight of that shape. An
@@ -144,24 +162,13 @@ class RMSNorm(Layer):
     dimensions are not normalized_shape, and a gradient that is not shaped as the output.
     """
 
-    normalized_shape: int | list[int]
     eps: float | None = None
     elementwise_affine: bool = True
 
     def __post_init__(self) -> None:
-        check_normalized_shape(self.normalized_shape)
+        super().__post_init__()
         if self.eps is not None and not self.eps >= 0:
             raise ValueError(f"eps must be at least 0, not {self.eps}")
-
-    @property
-    def shape(self) -> Shape:
-        """`normalized_shape` as a tuple."""
-        return as_shape(self.normalized_shape)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """The dimensions that are scaled, counted from the last."""
-        return tuple(range(-len(self.shape), 0))
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
@@ -181,10 +188,6 @@ class RMSNorm(Layer):
         """weight 1, as torch.nn.RMSNorm."""
         if self.elementwise_affine:
             self.param.weight[...] = 1
-
-    def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's own."""
-        return checked_shape(self, input_shape)
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """Divide by the root of the mean square, and scale; saves the normalized input and what it was divided by."""
@@ -207,25 +210,3 @@ class RMSNorm(Layer):
         projection = (grad_normalized * normalized).mean(self.axes, keepdims=True)
         grad_input: Array = (grad_normalized - normalized * projection) / rms
         return grad_input
-
-
-def as_shape(normalized_shape: int | list[int]) -> Shape:
-    """A size, or a list of sizes, as a tuple."""
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-
-
-def check_normalized_shape(normalized_shape: int | list[int]) -> None:
-    """Raise ValueError for no sizes, or one below 1."""
-    shape = as_shape(normalized_shape)
-    if not shape or min(shape) < 1:
-        raise ValueError(f"normalized_shape must be at least 1, or a list of such, not {normalized_shape}")
-
-
-def checked_shape(layer: LayerNorm | RMSNorm, input_shape: Shape) -> Shape:
-    """The input's shape. Raises ValueError where its last dimensions aren't those that the layer normalizes."""
-    if input_shape[-len(layer.shape) :] != layer.shape:
-        raise ValueError(
-            f"{type(layer).__name__} takes normalized_shape={layer.normalized_shape} in the last "
-            f"{'dimension' if len(layer.shape) == 1 else 'dimensions'}, the input has shape {input_shape}"
-        )
-    return input_shape
