@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import unittest.mock
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.processes import ROOT
+from benchmarks.processes import ROOT, on_all_cores
 from benchmarks.random_nets import random_run
-from benchmarks.wrapped import print_wrapped
+from benchmarks.wrapped import wrapped
 from nn_manual import Adam, BatchNorm1d, CrossEntropyLoss, Dropout, Linear, ReLU, Residual, Sequential, Trainer
 from nn_manual.arrays import DTYPES, size_of
 from nn_manual.check.step.plan import Plan
@@ -41,7 +41,7 @@ NUM_STEPS_OF_APPEALS = 2_000
 
 @dataclass
 class Tally:
-    """What the checked steps of one config in one dtype add up to."""
+    """What checked steps add up to."""
 
     num_steps: int = 0
     num_elements: int = 0
@@ -49,31 +49,38 @@ class Tally:
     num_rounding: int = 0
     num_diverged: int = 0
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
 
 def false_alarms() -> bool:
-    """Training runs of every config in which nothing is wrong."""
+    """Training runs of every config in which nothing is wrong, on all cores."""
     print(f"{'false alarms':22} {'dtype':8} {'steps':>8} {'elements':>12} {'mismatches':>11} {'rounding':>9}")
     num_mismatches = 0
-    for path in CONFIGS:
-        for dtype in DTYPES:
-            tally = Tally()
-            try:
-                _train(path, dtype, tally)
-            except DataError as error:
-                print_wrapped(f"{path.stem}, {dtype}: skipped, {error}")
-                continue
-            num_mismatches += tally.num_mismatches
-            note = f"  {tally.num_diverged} runs diverged" if tally.num_diverged else ""
-            print(
-                f"{path.stem:22} {dtype:8} {tally.num_steps:8,} {tally.num_elements:12,} "
-                f"{tally.num_mismatches:11,} {tally.num_rounding:9,}{note}",
-                flush=True,
-            )
+    for of_a_config, words in on_all_cores(_false_alarms, itertools.product(CONFIGS, DTYPES)):
+        num_mismatches += of_a_config.num_mismatches
+        print(words, flush=True)
     print(f"{num_mismatches} mismatches; rounding: beyond the tolerance by rounding, as float64 says\n")
     return num_mismatches == 0
 
 
-def _train(path: Path, dtype: str, tally: Tally) -> None:
+def _false_alarms(config_and_dtype: tuple[Path, str]) -> tuple[Tally, str]:
+    """The training runs of a config in one dtype: their line, below the words of each false alarm."""
+    path, dtype = config_and_dtype
+    tally, words = Tally(), list[str]()
+    try:
+        _train(path, dtype, tally, words)
+    except DataError as error:
+        return tally, wrapped(f"{path.stem}, {dtype}: skipped, {error}")
+    note = f"  {tally.num_diverged} runs diverged" if tally.num_diverged else ""
+    words.append(
+        f"{path.stem:22} {dtype:8} {tally.num_steps:8,} {tally.num_elements:12,} "
+        f"{tally.num_mismatches:11,} {tally.num_rounding:9,}{note}"
+    )
+    return tally, "\n".join(words)
+
+
+def _train(path: Path, dtype: str, tally: Tally, words: list[str]) -> None:
     """Train, over seeds and batch sizes in turn, until enough elements are compared. Raises DataError."""
     own_size = load_config(path).batch_size
     runs = [(seed, batch_size) for batch_size in (own_size, *BATCH_SIZES) for seed in SEEDS]
@@ -88,7 +95,7 @@ def _train(path: Path, dtype: str, tally: Tally) -> None:
                     break
         except GradientMismatch as mismatch:
             tally.num_mismatches += 1
-            print(mismatch)
+            words.append(str(mismatch))
         except NotFiniteError:  # the next run makes up for the elements
             tally.num_diverged += 1
 
@@ -107,25 +114,34 @@ def _checked_steps(config: RunConfig) -> Iterator[tuple[int, int]]:
 
 
 def random_alarms() -> bool:
-    """Training runs of random nets in which nothing is wrong."""
+    """Training runs of random nets in which nothing is wrong, on all cores."""
     tally = Tally()
-    with np.errstate(all="ignore"):  # some of them diverge
-        for seed in range(NUM_NETS):
-            try:
-                for step in itertools.islice(random_run(seed), STEPS_OF_A_NET):
-                    assert step.check is not None  # the trainer checks every step
-                    tally.num_steps += 1
-                    tally.num_rounding += len(step.check.rounding)
-            except GradientMismatch as mismatch:
-                tally.num_mismatches += 1
-                print(f"seed {seed}: {mismatch}", flush=True)
-            except NotFiniteError:
-                tally.num_diverged += 1
+    for of_a_net, words in on_all_cores(_random_alarms, range(NUM_NETS)):
+        tally += of_a_net
+        if words:
+            print(words, flush=True)
     print(
         f"random nets: {NUM_NETS:,} of them, {tally.num_steps:,} steps, {tally.num_mismatches:,} mismatches, "
         f"{tally.num_rounding:,} rounding, {tally.num_diverged:,} diverged\n"
     )
     return tally.num_mismatches == 0
+
+
+def _random_alarms(seed: int) -> tuple[Tally, str]:
+    """One of the nets, and the words of its false alarm."""
+    tally = Tally()
+    with np.errstate(all="ignore"):  # some of them diverge
+        try:
+            for step in itertools.islice(random_run(seed), STEPS_OF_A_NET):
+                assert step.check is not None  # the trainer checks every step
+                tally.num_steps += 1
+                tally.num_rounding += len(step.check.rounding)
+        except GradientMismatch as mismatch:
+            tally.num_mismatches += 1
+            return tally, f"seed {seed}: {mismatch}"
+        except NotFiniteError:
+            tally.num_diverged += 1
+    return tally, ""
 
 
 def appeals() -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 SCRIPTS = Path(__file__).resolve().parents[1]
 #: The tree that this file belongs to.
@@ -21,3 +28,16 @@ def run_module(module: str, tree: Path, *, stdout: int | None = None) -> subproc
     environment["PYTHONPATH"] = os.pathsep.join([str(tree), str(SCRIPTS)])
     # -P: without it the current folder comes before PYTHONPATH, and with it perhaps another nn_manual.
     return subprocess.run([sys.executable, "-P", "-m", module], env=environment, stdout=stdout, text=True, check=False)
+
+
+def on_all_cores(function: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
+    """What a function of a module gives for each item, in their order; each core has a process with one thread."""
+    context = multiprocessing.get_context("spawn")  # a fork of a process whose BLAS has threads can hang
+    with ProcessPoolExecutor(mp_context=context, initializer=_one_thread) as pool:
+        yield from pool.map(function, items)
+
+
+def _one_thread() -> None:
+    import torch  # not where a module is run: what imports torch first sets up the threads that it times
+
+    torch.set_num_threads(1)

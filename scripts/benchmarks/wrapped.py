@@ -7,6 +7,6 @@ import textwrap
 WIDTH = 80
 
 
-def print_wrapped(text: str, indent: str = "") -> None:
-    """Print a text whose first line has this indent, and the others a deeper one."""
-    print(textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}    "))
+def wrapped(text: str, indent: str = "") -> str:
+    """A text whose first line has this indent, and the others a deeper one."""
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}    ")

@@ -24,6 +24,7 @@ def test_every_config_is_searched_for_false_alarms() -> None:
 def test_a_false_alarm_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(alarms, "on_all_cores", map)
     monkeypatch.setattr(alarms, "CONFIGS", [write_config(tmp_path)])
     monkeypatch.setattr(alarms, "NUM_ELEMENTS", 2_000)
     assert alarms.false_alarms()
