@@ -22,7 +22,7 @@ from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.twin.schedules import schedule_twin
-from nn_manual.check.verdict.arbiter import in_float64
+from nn_manual.check.verdict.again import in_float64
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
 from nn_manual.errors import GradientMismatch, NotFiniteError

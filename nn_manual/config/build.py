@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.names import named, nearest
+from nn_manual.config.stand_ins import default, nearest_node, stand_in, taken_out
 from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.contract import check_layers
@@ -42,7 +42,7 @@ class Builder:
         if not isinstance(node.value, dict):
             self.errors.add(node.name_place, f"{label} takes keys and values, not {describe(node.value)}")
             return given
-        missing = [name for name, field in known.items() if name not in node.value and _default(field) is MISSING]
+        missing = [name for name, field in known.items() if name not in node.value and default(field) is MISSING]
         if missing:
             self.errors.add(node.name_place, f"{label} needs {' and '.join(missing)}")
         arguments = dict(given)
@@ -75,7 +75,7 @@ class Builder:
             return MISSING
         arguments = {name: value for name, value in arguments.items() if not _has_errors(value)}
         hints = get_type_hints(cls)
-        stand_ins = {field.name: _stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
+        stand_ins = {field.name: stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
         found = {name for name in node.value if name in stand_ins and name not in arguments}
         arguments = stand_ins | arguments
         while MISSING not in arguments.values():
@@ -85,11 +85,11 @@ class Builder:
                 name = str(error).partition(" ")[0]
                 if name in found:  # there is no value to go on with
                     break
-                self.errors.add(_nearest_node(node, name).name_place, str(error))
+                self.errors.add(nearest_node(node, name).name_place, str(error))
                 found.add(name)
                 if name in stand_ins:
                     arguments[name] = stand_ins[name]
-                elif not _taken_out(arguments, name):
+                elif not taken_out(arguments, name):
                     break
             else:
                 return thing if len(self.errors.found) == num_errors else MISSING
@@ -237,30 +237,3 @@ class Builder:
 def _has_errors(value: Any) -> bool:
     """Whether it is a list of layers in which one couldn't be made."""
     return isinstance(value, list) and any(item is MISSING or _has_errors(item) for item in value)
-
-
-def _nearest_node(node: Node, way: str) -> Node:
-    """The node at a way such as "groups.0.lr", or the last one on it that there is."""
-    for step in way.split("."):
-        if isinstance(node.value, dict) and step in node.value:
-            node = node.value[step]
-        elif isinstance(node.value, list) and step in map(str, range(len(node.value))):
-            node = node.value[int(step)]
-    return node
-
-
-def _taken_out(arguments: dict[str, Any], way: str) -> bool:
-    """Whether there was something at "groups.0.lr" to be taken out of the arguments."""
-    match way.split("."):
-        case [name, index, key] if name in arguments:
-            return arguments[name][int(index)].pop(key, MISSING) is not MISSING
-    return False
-
-
-def _default(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _stand_in(field: Field[Any], hint: Any) -> Any:
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return 1 if _default(field) is MISSING and (int in members or float in members) else _default(field)

@@ -30,7 +30,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, flat
+from nn_manual.arrays import Array
 from nn_manual.check.comparison import Pair
 from nn_manual.check.step.evaluation import Evaluated
 from nn_manual.check.step.proof import Proof, beside_torch
@@ -48,7 +48,6 @@ from nn_manual.check.verdict.rounding import (
     move_but_ties,
     move_by_eps,
 )
-from nn_manual.model import Sequential
 
 #: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
 #: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
@@ -56,16 +55,6 @@ SMALLER = 0.25
 
 #: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
 NOTHING_IN_COMMON = 0.01
-
-
-def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) -> Sequential:
-    """A copy of the model in float64, with the parameters `param` and these buffers."""
-    double = copy.deepcopy(model)
-    double.bind(param.astype(np.float64), np.zeros(param.size))
-    values = {name: buffers[name] for name in double.buffer_shapes()}
-    counts = {name: buffers[name] for name in double.counter_names()}
-    double.bind_buffers(flat(values).astype(np.float64), flat(counts).astype(np.int64))
-    return double
 
 
 class Arbiter:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import (
     CannotCompare,
     Comparison,
@@ -26,12 +25,13 @@ from nn_manual.check.comparison import (
 )
 from nn_manual.check.step.evaluation import evaluations
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.proof import Proof, prove
-from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.step.proof import Proof
+from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict import zeros
-from nn_manual.check.verdict.arbiter import Arbiter, in_float64, is_rounding
+from nn_manual.check.verdict.again import Again
+from nn_manual.check.verdict.arbiter import Arbiter, is_rounding
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.diagnosis import diagnose
 from nn_manual.check.verdict.parts import doubtful_parts
@@ -62,10 +62,10 @@ class Judge:
     """Judges the steps of one model. What it needs is made when it is first called."""
 
     def __init__(self, model: Sequential, loss: Loss, *, input_grad: bool) -> None:
-        self.model, self.loss, self.input_grad = model, loss, input_grad
+        self.model, self.loss = model, loss
         #: torch's versions in float64 and float32, whose parameters are overwritten.
         self._twins: tuple[Twin, Twin] | None = None
-        self._plans_in_float64: dict[Shape, Plan] = {}
+        self._again = Again(model, loss, input_grad=input_grad)
         self._zeros: dict[Plan, zeros.Zeros] = {}
 
     def differences(self, step: Proof) -> Differences:
@@ -111,7 +111,7 @@ class Judge:
         if self.model.dtype == np.float64 or not names:
             return set(names)
         try:
-            again = self._in_float64(step, self._made_twins()[0])
+            again = self._again(step, self._made_twins()[0])
             evaluated = {each.pair.quantity.name: each for each in evaluations(again.recorded, again.plan)}
         except CannotCompare:
             return set()
@@ -203,32 +203,12 @@ class Judge:
         """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises
         CannotCompare.
         """
-        again = self._in_float64(step, twins[0])
+        again = self._again(step, twins[0])
         doubtful = beyond_tolerance(again.pairs)
         if not doubtful:
             return again.pairs, []
         rounding = Arbiter(twins, again).rounding(doubtful)
         return again.pairs, [pair for pair in doubtful if pair.quantity.name not in rounding]
-
-    def _in_float64(self, step: Proof, twin: Twin) -> Proof:
-        """The step made again in float64, beside torch's. Raises CannotCompare where it doesn't run."""
-        try:
-            return self._made_again(step, twin)
-        except Exception as error:  # a layer, a loss or a reference may raise anything
-            raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
-
-    def _made_again(self, step: Proof, twin: Twin) -> Proof:
-        input, target = (_double(array) for array in (step.recorded.first.input, step.recorded.loss.target))
-        model = in_float64(self.model, step.param, step.recorded.buffers_before)
-        np.copyto(twin.param, model.param_arena)
-        for grad in (model.grad_arena, *model.ties.use_grads.values()):
-            grad.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
-        with Recording(model, self.loss) as recorded:
-            run_step(model, self.loss, input, target, input_grad=self.input_grad)
-        if input.shape not in self._plans_in_float64:
-            self._plans_in_float64[input.shape] = Plan(model, recorded, input_grad=self.input_grad)
-        plan = self._plans_in_float64[input.shape]
-        return prove(twin, recorded, plan)
 
 
 def _in_float64_instead(
@@ -250,11 +230,6 @@ def _not_finite(pair: Pair) -> str:
     if np.isfinite(pair.ours).all():
         return f"{subject} is finite, but torch's overflows"
     return f"{subject} is {pair.ours}" if pair.ours.ndim == 0 else f"{subject} holds a value that is not finite"
-
-
-def _double(array: Array | None) -> Array:
-    assert array is not None  # the step was recorded whole
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> str:

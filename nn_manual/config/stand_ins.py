@@ -1,0 +1,38 @@
+"""What stands in for an argument that is out of range, so that the other ones can be checked, too."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from nn_manual.config.tree import Node
+
+
+def default(field: Field[Any]) -> Any:
+    """A field's default, MISSING where it has none."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def stand_in(field: Field[Any], hint: Any) -> Any:
+    """The default, or 1 where there is none and the type of the field has numbers."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return 1 if default(field) is MISSING and (int in members or float in members) else default(field)
+
+
+def nearest_node(node: Node, way: str) -> Node:
+    """The node at a way such as "groups.0.lr", or the last one on it that there is."""
+    for step in way.split("."):
+        if isinstance(node.value, dict) and step in node.value:
+            node = node.value[step]
+        elif isinstance(node.value, list) and step in map(str, range(len(node.value))):
+            node = node.value[int(step)]
+    return node
+
+
+def taken_out(arguments: dict[str, Any], way: str) -> bool:
+    """Whether there was something at "groups.0.lr" to be taken out of the arguments."""
+    match way.split("."):
+        case [name, index, key] if name in arguments:
+            return arguments[name][int(index)].pop(key, MISSING) is not MISSING
+    return False
