@@ -6,6 +6,7 @@ from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris
 from nn_manual.data.generated import LinearTeacher, Spirals
 from nn_manual.data.idx import MNIST, FashionMNIST
+from nn_manual.data.text import Text
 from nn_manual.data.transform import Names, Standardization, Transform
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Spirals",
     "Split",
     "Standardization",
+    "Text",
     "Transform",
     "batches",
     "num_batches",

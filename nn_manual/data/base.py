@@ -12,8 +12,8 @@ from nn_manual.data.transform import Transform
 
 
 class Examples(NamedTuple):
-    """Inputs (examples, ...), floats or int64 indices, and their targets: int64 class indices (examples,), or values
-    (examples, outputs).
+    """Inputs (examples, ...), floats or int64 indices, and their targets: int64 class indices (examples,), one for each
+    place in time (examples, time), or values (examples, outputs).
     """
 
     input: Array
@@ -52,5 +52,5 @@ class Dataset(ABC):
         """Read or generate the examples and split them, both determined by `seed`.
 
         Inputs, and the targets of a regression, are C-contiguous arrays of `dtype`; classes, and inputs that are
-        indices, are int64. Raises DataError.
+        indices, are int64, and may be views that overlap. Raises DataError.
         """

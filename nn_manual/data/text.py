@@ -1,0 +1,134 @@
+"""Text: windows of characters, each with the same window one character on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.data.base import Dataset, Examples, Split
+from nn_manual.data.reading import reading
+from nn_manual.data.split import check_validation_fraction
+from nn_manual.data.transform import Names, Transform
+from nn_manual.errors import DataError
+
+#: A message names this many unknown characters: a text in another script can have thousands.
+LISTED_CHARACTERS = 10
+
+#: Unicode has characters up to 0x10FFFF.
+NUM_CODE_POINTS = 0x110000
+
+
+@dataclass
+class Text(Dataset):
+    """A text, to predict each next character: input int64 (context,), target int64 (context,), one class a character.
+
+        input[n, t]  = index of character n * stride + t
+        target[n, t] = index of character n * stride + t + 1
+
+    `file` is UTF-8; each of its line ends, \\n, \\r\\n or \\r, is read as \\n, and a byte order mark is left out.
+    Without `file`, the text is Python's own manual: the values of pydoc_data.topics.topics in the order of their sorted
+    keys, joined by \\n. It differs between versions of Python; that of 3.11.7 has 465,048 characters, 103 different.
+
+    The validation part is the tail, round(validation_fraction * characters) of them. The classes are the characters of
+    the training part, sorted by code point. No window crosses from one part to the other. The last characters of a part
+    that don't fill a window are left out. With a stride below the context windows overlap; with one above it, there
+    are characters between them that are never seen.
+    """
+
+    file: Path | None = None
+    context: int = 64
+    stride: int = 64
+    validation_fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.file is not None:
+            self.file = Path(self.file)  # a str is welcome from Python
+        for name in ("context", "stride"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        check_validation_fraction(self.validation_fraction)
+
+    @property
+    def example_shape(self) -> Shape:
+        """(context,)."""
+        return (self.context,)
+
+    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the text is the split, in integers
+        """Read the text and cut it into windows, which are views of one array of indices.
+
+        Raises DataError for a file that can't be read or isn't UTF-8, for a part that has no whole window, and for
+        characters of the validation part that the training part doesn't have.
+        """
+        source = "pydoc_data.topics" if self.file is None else str(self.file)
+        text = _manual() if self.file is None else read_text(self.file)
+        num_train = len(text) - round(self.validation_fraction * len(text))
+        for part, length in (("training", num_train), ("validation", len(text) - num_train)):
+            if length <= self.context and (part == "training" or self.validation_fraction > 0):
+                raise DataError(
+                    f"{source}: the {part} part has {length:,} characters, and one window of context={self.context} "
+                    f"takes {self.context + 1:,}, the last target among them"
+                )
+        code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        vocabulary = np.unique(code_points[:num_train])
+        index_of = np.full(NUM_CODE_POINTS, -1)
+        index_of[vocabulary] = np.arange(len(vocabulary))
+        indices = index_of[code_points]
+        unknown = np.flatnonzero(indices < 0)
+        if unknown.size:
+            raise DataError(
+                f"{source}: the validation part, from character {num_train:,} on, has what the training part never "
+                f"had: {_listed(text, unknown)}"
+            )
+        return Split(
+            self._windows(indices[:num_train]),
+            self._windows(indices[num_train:]),
+            len(vocabulary),
+            Transform(names=Names(classes=tuple(map(chr, vocabulary)))),
+        )
+
+    def _windows(self, indices: Array) -> Examples:
+        """The windows of one part; none of an empty one."""
+        if not indices.size:
+            none = np.empty((0, self.context), np.int64)
+            return Examples(none, none)
+        input, target = (
+            np.lib.stride_tricks.sliding_window_view(part, self.context, writeable=True)[:: self.stride]
+            for part in (indices[:-1], indices[1:])
+        )
+        return Examples(input, target)
+
+
+def read_text(file: Path) -> str:
+    """The characters of a UTF-8 file, its line ends as \\n, without a byte order mark.
+
+    Raises DataError where the file can't be read, and with the offset of the first byte that is no UTF-8.
+    """
+    with reading(file, ValueError):  # of a path with a NUL in it
+        content = file.read_bytes()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        byte = content[error.start]
+        raise DataError(f"{file}: is not UTF-8: byte 0x{byte:02x} at offset {error.start:,}, {error.reason}") from error
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _manual() -> str:
+    """Python's own manual."""
+    from pydoc_data.topics import topics  # half a megabyte, which only this data set needs
+
+    return "\n".join(topics[name] for name in sorted(topics))
+
+
+def _listed(text: str, unknown: Array) -> str:
+    """The first places of different characters: 'é' at offset 17, 'ß' at offset 23 and 4 more."""
+    first_of: dict[str, int] = {}
+    for offset in unknown.tolist():
+        first_of.setdefault(text[offset], offset)
+    places = [f"{character!r} at offset {offset:,}" for character, offset in first_of.items()]
+    num_more = len(places) - LISTED_CHARACTERS
+    return ", ".join(places[:LISTED_CHARACTERS]) + (f" and {num_more} more" if num_more > 0 else "")
