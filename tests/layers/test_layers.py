@@ -1,8 +1,7 @@
-"""What holds for every plain layer: torch, differences and its docstring agree with it. It keeps the contract."""
+"""What holds for every plain layer: torch and differences agree with it. It keeps the contract."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import fields
 from types import SimpleNamespace
@@ -12,68 +11,16 @@ import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scipy
 import torch
-from comparing import (
-    DIFFERENCE_TOLERANCE,
-    TOLERANCES,
-    assert_equal,
-    central_differences,
-    combinations,
-    evaluate,
-    formulas,
-    freeze,
-    frozen,
-)
+from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences, combinations, frozen
 from hypothesis import given, settings
+from plain_layers import bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
-from nn_manual.arrays import Array, Shape, rows
-from nn_manual.check.kinds import draw
+from nn_manual.arrays import Array, Shape
 from nn_manual.initializers import Constant
-from nn_manual.layers import (
-    GELU,
-    LSTM,
-    AdaptiveAvgPool2d,
-    AvgPool2d,
-    Conv2d,
-    Layer,
-    LayerNorm,
-    Linear,
-    MaxPool2d,
-    ReLU,
-    Sigmoid,
-    SiLU,
-    Tanh,
-)
-from nn_manual.registry import components, examples
-
-
-def is_plain(layer: Layer) -> bool:
-    """Whether it is a function of numbers and parameters alone. What is made of layers, draws, keeps something, or
-    looks something up has tests of its own.
-    """
-    draws = type(layer).noise_shapes is not Layer.noise_shapes
-    return not (layer.children() or draws or layer.buffer_shapes() or isinstance(layer.domain, range))
-
-
-CLASSES = [owner for owner in components(Layer).values() if all(is_plain(layer) for layer, _ in owner.examples())]
-LAYERS = examples({owner.__name__: owner for owner in CLASSES})
-
-#: Layers whose docstrings say in words what is more than a few lines of numpy: their own tests have loops instead.
-IN_WORDS = (AdaptiveAvgPool2d, AvgPool2d, Conv2d, LSTM, MaxPool2d)
-STATED = [(layer, shape) for layer, shape in LAYERS if not isinstance(layer, IN_WORDS)]
-
-each_layer = pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=repr)
-each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
-
-
-def bound(layer: Layer, dtype: str, kind: str = "random") -> Layer:
-    """The layer with parameters of this kind, and gradients that show where nothing is written."""
-    param = draw(kind, (layer.num_parameters,), dtype, np.random.default_rng(1))
-    layer.bind(frozen(param), np.full_like(param, np.nan))
-    return layer
-
+from nn_manual.layers import GELU, LSTM, Layer, LayerNorm, Linear, ReLU, Sigmoid, SiLU, Tanh
+from nn_manual.registry import components
 
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
 FILLED = {
@@ -106,14 +53,6 @@ def torch_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array
     return output.detach().numpy(), SimpleNamespace(grad_input=leaf.grad.numpy(), **gradients)
 
 
-def our_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array, SimpleNamespace]:
-    """The same of ours, which can write neither to the input nor to what it saves nor to the upstream gradient."""
-    output, saved = layer.forward(input)
-    grad_input = layer.backward(freeze(saved), grad_output)
-    gradients = {f"grad_{name}": gradient.copy() for name, gradient in vars(layer.grad).items()}
-    return output, SimpleNamespace(grad_input=grad_input, **gradients)
-
-
 def assert_as_torch(layer: Layer, input: Array, grad_output: Array) -> None:
     output, gradients = our_results(layer, input, grad_output)
     torch_output, torch_gradients = torch_results(layer, input, grad_output)
@@ -132,12 +71,6 @@ def scale_of_terms(layer: Layer, input: Array, grad_output: Array) -> Any:
         return 0
     largest = max(np.abs(array).max() for array in (input, grad_output, *vars(layer.param).values()))
     return largest**2 / np.sqrt(input.var(axis=-1) + layer.eps).min()
-
-
-def inputs(layer: Layer, shape: Shape, kind: str, upstream: str, dtype: str, seed: int = 0) -> tuple[Array, Array]:
-    generator = np.random.default_rng(seed)
-    input = draw(kind, shape, dtype, generator, layer.domain)
-    return frozen(input), frozen(draw(upstream, layer.output_shape(shape), dtype, generator))
 
 
 @each_layer
@@ -197,44 +130,6 @@ def test_differences_agree(layer: Layer, shape: Shape) -> None:
         expected = central_differences(of_parameter, parameter)
         assert_equal(vars(gradients)[f"grad_{name}"], expected, tolerance=DIFFERENCE_TOLERANCE, scale=scale)
         setattr(layer.param, name, parameter)
-
-
-@pytest.mark.parametrize(("layer", "shape"), STATED, ids=repr)
-@each_dtype
-@pytest.mark.parametrize("kind", ["random", "tied"])
-def test_docstring_agrees(layer: Layer, shape: Shape, dtype: str, kind: str) -> None:
-    input, grad_output = inputs(layer, shape, kind, "random", dtype)
-    output, gradients = our_results(bound(layer, dtype), input, grad_output)
-    absent = {"weight": np.ones(1, dtype), "bias": np.zeros(1, dtype)}  # what a layer without them multiplies and adds
-    known = {"input": input, "grad_output": grad_output, **words(layer, input), **absent, **vars(layer.param)}
-    stated = evaluate(layer, known)
-    for name, value in {"output": output, **vars(gradients)}.items():
-        assert_equal(value, stated[name])
-
-
-def words(layer: Layer, input: Array) -> dict[str, Any]:
-    """What docstrings call things that are neither numpy's nor the layer's."""
-    axes = getattr(layer, "axes", ())
-    shapes = {"input_shape": input.shape, "output_shape": layer.output_shape(input.shape), "time": input.shape[1]}
-    if getattr(layer, "eps", 0) is None:
-        shapes["eps"] = np.finfo(input.dtype).eps
-    functions = {"rows": rows, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
-    return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **shapes, **functions}
-
-
-@pytest.mark.parametrize("layer_class", [owner for owner in CLASSES if owner not in IN_WORDS])
-def test_docstring_states_every_gradient_and_nothing_else(layer_class: type[Layer]) -> None:
-    parameters = {name for layer, _ in layer_class.examples() for name in layer.parameter_shapes()}
-    lines = list(formulas(layer_class))
-    wanted = [
-        "output",
-        "grad_input",
-        *(f"grad_{name}" for name in sorted(parameters, reverse=True)),  # torch's order: weight, bias
-    ]
-    assert [line.name for line in lines if line.name in wanted] == wanted
-    for position, line in enumerate(lines):  # what else is named, a later line uses
-        later = " ".join(other.expression for other in lines[position + 1 :])
-        assert line.name in wanted or re.search(rf"\b{line.name}\b", later), line.name
 
 
 @each_layer

@@ -1,0 +1,59 @@
+"""A plain layer's docstring states its output and every gradient, and what it computes agrees."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from comparing import TOLERANCES, assert_equal, evaluate, formulas
+from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
+
+from nn_manual.arrays import Array, Shape, rows
+from nn_manual.layers import LSTM, AdaptiveAvgPool2d, AvgPool2d, Conv2d, Layer, MaxPool2d
+
+#: Layers whose docstrings say in words what is more than a few lines of numpy: their own tests have loops instead.
+IN_WORDS = (AdaptiveAvgPool2d, AvgPool2d, Conv2d, LSTM, MaxPool2d)
+STATED = [(layer, shape) for layer, shape in LAYERS if not isinstance(layer, IN_WORDS)]
+
+each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
+
+
+@pytest.mark.parametrize(("layer", "shape"), STATED, ids=repr)
+@each_dtype
+@pytest.mark.parametrize("kind", ["random", "tied"])
+def test_docstring_agrees(layer: Layer, shape: Shape, dtype: str, kind: str) -> None:
+    input, grad_output = inputs(layer, shape, kind, "random", dtype)
+    output, gradients = our_results(bound(layer, dtype), input, grad_output)
+    absent = {"weight": np.ones(1, dtype), "bias": np.zeros(1, dtype)}  # what a layer without them multiplies and adds
+    known = {"input": input, "grad_output": grad_output, **words(layer, input), **absent, **vars(layer.param)}
+    stated = evaluate(layer, known)
+    for name, value in {"output": output, **vars(gradients)}.items():
+        assert_equal(value, stated[name])
+
+
+def words(layer: Layer, input: Array) -> dict[str, Any]:
+    """What docstrings call things that are neither numpy's nor the layer's."""
+    axes = getattr(layer, "axes", ())
+    shapes = {"input_shape": input.shape, "output_shape": layer.output_shape(input.shape), "time": input.shape[1]}
+    if getattr(layer, "eps", 0) is None:
+        shapes["eps"] = np.finfo(input.dtype).eps
+    functions = {"rows": rows, "ndtr": scipy.special.ndtr, "expit": scipy.special.expit}
+    return {"axes": axes, "leading": tuple(range(input.ndim - len(axes))), **shapes, **functions}
+
+
+@pytest.mark.parametrize("layer_class", [owner for owner in CLASSES if owner not in IN_WORDS])
+def test_docstring_states_every_gradient_and_nothing_else(layer_class: type[Layer]) -> None:
+    parameters = {name for layer, _ in layer_class.examples() for name in layer.parameter_shapes()}
+    lines = list(formulas(layer_class))
+    wanted = [
+        "output",
+        "grad_input",
+        *(f"grad_{name}" for name in sorted(parameters, reverse=True)),  # torch's order: weight, bias
+    ]
+    assert [line.name for line in lines if line.name in wanted] == wanted
+    for position, line in enumerate(lines):  # what else is named, a later line uses
+        later = " ".join(other.expression for other in lines[position + 1 :])
+        assert line.name in wanted or re.search(rf"\b{line.name}\b", later), line.name

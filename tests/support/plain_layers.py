@@ -1,0 +1,51 @@
+"""Every plain layer, with parameters and inputs of all kinds, and what it makes of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from comparing import freeze, frozen
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.kinds import draw
+from nn_manual.layers import Layer
+from nn_manual.registry import components, examples
+
+
+def is_plain(layer: Layer) -> bool:
+    """Whether it is a function of numbers and parameters alone. What is made of layers, draws, keeps something, or
+    looks something up has tests of its own.
+    """
+    draws = type(layer).noise_shapes is not Layer.noise_shapes
+    return not (layer.children() or draws or layer.buffer_shapes() or isinstance(layer.domain, range))
+
+
+CLASSES = [owner for owner in components(Layer).values() if all(is_plain(layer) for layer, _ in owner.examples())]
+LAYERS = examples({owner.__name__: owner for owner in CLASSES})
+
+each_layer = pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=repr)
+
+
+def bound(layer: Layer, dtype: str, kind: str = "random") -> Layer:
+    """The layer with parameters of this kind, and gradients that show where nothing is written."""
+    param = draw(kind, (layer.num_parameters,), dtype, np.random.default_rng(1))
+    layer.bind(frozen(param), np.full_like(param, np.nan))
+    return layer
+
+
+def our_results(layer: Layer, input: Array, grad_output: Array) -> tuple[Array, SimpleNamespace]:
+    """The output, and the gradients by the names of formulas, of our layer, which can write neither to the input nor to
+    what it saves nor to the upstream gradient.
+    """
+    output, saved = layer.forward(input)
+    grad_input = layer.backward(freeze(saved), grad_output)
+    gradients = {f"grad_{name}": gradient.copy() for name, gradient in vars(layer.grad).items()}
+    return output, SimpleNamespace(grad_input=grad_input, **gradients)
+
+
+def inputs(layer: Layer, shape: Shape, kind: str, upstream: str, dtype: str, seed: int = 0) -> tuple[Array, Array]:
+    generator = np.random.default_rng(seed)
+    input = draw(kind, shape, dtype, generator, layer.domain)
+    return frozen(input), frozen(draw(upstream, layer.output_shape(shape), dtype, generator))
