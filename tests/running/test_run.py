@@ -1,4 +1,4 @@
-"""A run: its files, that they can be made again to the byte, and what is left of one that ends early."""
+"""A run: its files, its numbers, and that it can be made again to the byte."""
 
 from __future__ import annotations
 
@@ -12,30 +12,16 @@ import numpy as np
 import pytest
 from runs import CONFIG, NUM_TENSORS, lines, names, write_config
 
-from nn_manual.config import EarlyStopping, RunConfig, load_config
-from nn_manual.data import Spirals
-from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
-from nn_manual.layers import Tanh
-from nn_manual.model import Sequential
+from nn_manual.config import RunConfig, load_config
+from nn_manual.errors import NotFiniteError
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.running import run as run_module
-from nn_manual.running.run import EarlyStop, check, default_run_directory, load, run
+from nn_manual.running.run import check, default_run_directory, load, run
 
 RUN_FILES = [
     *("config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl", "model.safetensors", "summary.json"),
 ]
-
-
-@pytest.fixture
-def config_path(tmp_path: Path) -> Path:
-    return write_config(tmp_path)
-
-
-@pytest.fixture
-def without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of the time of a run that is this short."""
-    monkeypatch.setattr(run_module, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
 
 
 def metrics_without_seconds(directory: Path) -> str:
@@ -183,48 +169,6 @@ def test_checking_changes_nothing(config_path: Path, tmp_path: Path) -> None:
     assert lrs == pytest.approx([0.5, 0.375, 0.125])
 
 
-@pytest.mark.usefixtures("without_figure")
-def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = load_config(config_path, ["data.Spirals.validation_fraction=0"])
-    summary = run(config, tmp_path / "run")
-    assert "validation_loss" not in summary
-    assert all("validation" not in line for line in capsys.readouterr().out.splitlines())
-    with pytest.raises(ConfigError, match="early_stopping watches the validation loss"):
-        load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
-
-
-@pytest.mark.usefixtures("without_figure")
-def test_a_plateau_follows_the_validation_loss(config_path: Path, tmp_path: Path) -> None:
-    """With an lr of 0 the loss never falls."""
-    plateau = "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5, eps: 0}}"
-    config = load_config(config_path, [plateau, "optimizer.SGD.lr=1e-30", "epochs=4"])
-    for name in ("a", "b"):  # the second run starts anew
-        run(config, tmp_path / name)
-        lrs = [record["lr"] for record in lines(tmp_path / name / "metrics.jsonl")]
-        assert lrs == pytest.approx([1e-30, 1e-30, 0.5e-30, 0.25e-30], rel=1e-12, abs=0)
-    with pytest.raises(ConfigError, match=r"^override 'lr_sch.*': ReduceLROnPlateau watches the validation loss, but"):
-        load(load_config(config_path, [plateau, "data.Spirals.validation_fraction=0"]))
-
-
-@pytest.mark.usefixtures("without_figure")
-@pytest.mark.parametrize(
-    ("scheduler", "note"),
-    [
-        ("{CosineAnnealingLR: {T_max: 4}}", "CosineAnnealingLR takes 4 epochs, the run has 3"),
-        ("{LinearLR: {total_iters: 10}}\nlr_step: step", "LinearLR takes 10 steps, the run has 9"),
-        ("{CosineAnnealingLR: {T_max: 3}}", None),
-        ("{LinearLR: {total_iters: 9}}\nlr_step: step", None),
-    ],
-)
-def test_a_schedule_that_outlasts_the_run_is_noted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheduler: str, note: str | None
-) -> None:
-    path = write_config(tmp_path, f"{CONFIG}lr_scheduler: {scheduler}\n")
-    run(load_config(path), tmp_path / "run")
-    line = CONFIG.count("\n") + 1
-    assert capsys.readouterr().err == (f"{path}:{line}:16: note: {note}\n" if note else "")
-
-
 def test_losses_that_are_sums_have_their_counts(config_path: Path, tmp_path: Path) -> None:
     """So that a figure can compare them."""
     for reduction in ("mean", "sum"):
@@ -236,140 +180,6 @@ def test_losses_that_are_sums_have_their_counts(config_path: Path, tmp_path: Pat
     assert total["train_loss"] / 48 == pytest.approx(mean["train_loss"], rel=1e-6)
     assert total["validation_loss"] / 12 == pytest.approx(mean["validation_loss"], rel=1e-6)
     assert read_run(tmp_path / "sum").metrics["num_validation_examples"].tolist() == [12]
-
-
-@pytest.mark.usefixtures("without_figure")
-class TestEarlyStopping:
-    def test_after_patience_epochs_without_a_fall(self) -> None:
-        stop = EarlyStop(EarlyStopping(patience=2, min_delta=0.1))
-        losses = [1.0, 0.95, 0.85, 0.8, 0.5, 0.45, 0.41]
-        assert [stop.after(loss) for loss in losses] == [False, False, False, False, False, False, True]
-
-    def test_never_without_settings(self) -> None:
-        assert not any(EarlyStop(None).after(1.0) for _ in range(100))
-
-    def test_ends_a_run(self, config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        settings = ["early_stopping={patience: 2, min_delta: 100}", "epochs=50"]
-        summary = run(load_config(config_path, settings), tmp_path / "run")
-        assert summary["epoch"] == 3  # the first loss is always a fall
-        assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 3
-        assert (tmp_path / "run" / "summary.json").exists()
-        last = capsys.readouterr().out.splitlines()[-1]
-        assert last == "stopped early: the validation loss has not fallen for 2 epochs"
-
-
-class TestRefused:
-    """Before anything is loaded, or at least before a directory is made."""
-
-    def test_a_directory_that_holds_something(
-        self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(Spirals, "load", lambda *_: pytest.fail("the data was loaded first"))
-        (tmp_path / "run").mkdir()
-        (tmp_path / "run" / "notes.txt").write_text("mine")
-        with pytest.raises(DataError, match=r"run: the run directory exists and isn't empty, it holds notes\.txt$"):
-            run(load_config(config_path), tmp_path / "run")
-        assert names(tmp_path / "run") == ["notes.txt"]
-
-    def test_no_parameters(self, tmp_path: Path) -> None:
-        text = re.sub(r"model:\n(  .*\n)+", "model: [Tanh]\n", CONFIG)
-        with pytest.raises(ConfigError, match=r"^model: no layer has parameters"):
-            run(load_config(write_config(tmp_path, text)), tmp_path / "run")
-        assert not (tmp_path / "run").exists()
-
-    def test_a_model_that_no_memory_holds(self, tmp_path: Path) -> None:
-        width = 10**12
-        config = load_config(write_config(tmp_path, CONFIG.replace("_features: 8", f"_features: {width}")))
-        message = rf"small\.yaml:5:5: Linear\(.*out_features={width}.* has {3 * width:,} parameters; .* GiB"
-        with pytest.raises(ConfigError, match=message):
-            run(config, tmp_path / "run")
-        assert not (tmp_path / "run").exists()
-
-    def test_a_nested_model_that_no_memory_holds(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It is refused as a flat one is, before any memory is asked for."""
-        width, zeros = 10**14, np.zeros
-
-        def few_zeros(size: int, dtype: Any) -> Any:
-            assert size < 100, "memory was allocated"
-            return zeros(size, dtype)
-
-        monkeypatch.setattr(np, "zeros", few_zeros)
-        huge = (
-            f"  - Sequential:\n    - Tanh\n    - Sequential: [Linear: {{in_features: 8, out_features: {width}}}]\n"
-            f"  - Linear: {{in_features: {width}, out_features: 8}}"
-        )
-        config = load_config(write_config(tmp_path, CONFIG.replace("  - Tanh", huge)))
-        message = r"small\.yaml:8:20: Linear\(in_features=8, .* has 900,000,000,000,000 parameters; .* GiB"
-        with pytest.raises(ConfigError, match=message):
-            run(config, tmp_path / "run")
-        assert not (tmp_path / "run").exists()
-
-
-class SabotagedTanh:
-    """Tanh's own backward until a given call, a wrong one from then on."""
-
-    def __init__(self, first_wrong: int) -> None:
-        self.first_wrong, self.num_calls, self.right = first_wrong, 0, Tanh.backward
-
-    def __call__(self, layer: Tanh, saved: Any, grad_output: Any) -> Any:
-        self.num_calls += 1
-        return self.right(layer, saved, grad_output) * (2 if self.num_calls >= self.first_wrong else 1)
-
-
-def notes(error: BaseException) -> list[str]:
-    return error.__notes__
-
-
-class TestEndsEarly:
-    """What was recorded stays, whole; the error says where it stopped and where it lies."""
-
-    def test_wrong_gradient(self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        sabotaged = SabotagedTanh(first_wrong=8)
-        monkeypatch.setattr(Tanh, "backward", lambda *arguments: sabotaged(*arguments))
-        with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Tanh\): 1\.grad_input") as caught:
-            run(load_config(config_path), tmp_path / "run")
-        assert notes(caught.value) == [
-            f"stopped in epoch 3 at step 8; the run so far lies in {tmp_path / 'run'}",
-            f"to run this step again: nn-manual check --replay {tmp_path / 'run' / 'mismatch-step-8'}",
-        ]
-        found = names(tmp_path / "run")
-        assert found == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl", "mismatch-step-8"]
-        recorded = read_run(tmp_path / "run")
-        assert list(recorded.metrics["epoch"]) == [1, 2]
-        assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7]
-
-    @pytest.mark.parametrize(
-        ("every", "message", "step"),
-        [
-            (0, "the loss is nan at step 2", 2),
-            (1, "updated 0.weight holds a value that is not finite", 1),  # the check looks at the step itself
-        ],
-    )
-    def test_overflow(self, config_path: Path, tmp_path: Path, every: int, message: str, step: int) -> None:
-        settings = ["optimizer.SGD.lr=1e39", f"gradient_check.every={every}"]
-        with pytest.raises(NotFiniteError, match=f"^{re.escape(message)}") as caught:
-            run(load_config(config_path, settings), tmp_path / "run")
-        assert notes(caught.value) == [
-            "a smaller lr, or clip_grad_norm, keeps most runs finite",
-            f"stopped in epoch 1 at step {step}; the run so far lies in {tmp_path / 'run'}",
-        ]
-
-    def test_interrupt(self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        calls: list[int] = []
-
-        def interrupting(model: Sequential, input: Any) -> Any:
-            calls.append(len(input))
-            if len(calls) == 2:  # the validation of the second epoch
-                raise KeyboardInterrupt
-            return model.forward(input)[0]
-
-        monkeypatch.setattr(Sequential, "__call__", interrupting)
-        with pytest.raises(KeyboardInterrupt) as caught:
-            run(load_config(config_path), tmp_path / "run")
-        assert notes(caught.value) == [f"stopped in epoch 2 at step 6; the run so far lies in {tmp_path / 'run'}"]
-        recorded = read_run(tmp_path / "run")
-        assert list(recorded.metrics["epoch"]) == [1]
-        assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6]
 
 
 class TestCheck:
