@@ -13,6 +13,8 @@ from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
 from nn_manual.optim import SGD
+from nn_manual.run_directory.files import write_weights
+from nn_manual.running.bundle import read_bundle
 from nn_manual.running.run import run
 
 EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
@@ -43,3 +45,11 @@ def mismatch(directory: Path, text: str = CONFIG, *overrides: str) -> GradientMi
     with pytest.raises(GradientMismatch) as caught:
         run(load_config(write_config(directory.parent, text), overrides), directory)
     return caught.value
+
+
+def rewrite(bundle: Path, tensors: dict[str, Any]) -> None:
+    """Put other tensors into a bundle, with their checksum."""
+    before = read_bundle(bundle / "bundle.yaml").sha256
+    sha256 = write_weights(bundle / "tensors.safetensors", tensors)
+    described = bundle / "bundle.yaml"
+    described.write_text(described.read_text().replace(before, sha256))
