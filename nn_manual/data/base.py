@@ -37,6 +37,9 @@ class Dataset(ABC):
     A field out of range is a ValueError whose first word is the field's name.
     """
 
+    #: Whether a target is the next character of a text: a run then tells its loss in bits a character, too.
+    predicts_characters = False
+
     @property
     def example_shape(self) -> Shape | None:
         """The shape of one input where it is known before loading, so a config can be checked without the data."""

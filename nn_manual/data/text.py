@@ -44,6 +44,8 @@ class Text(Dataset):
     stride: int = 64
     validation_fraction: float = 0.1
 
+    predicts_characters = True
+
     def __post_init__(self) -> None:
         if self.file is not None:
             self.file = Path(self.file)  # a str is welcome from Python

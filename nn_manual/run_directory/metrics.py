@@ -27,24 +27,29 @@ METRICS_FILE = "metrics.jsonl"
 WEIGHTS_FILE = "model.safetensors"
 
 #: The type of each column of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum
-#: is their sum, and the line has the number of examples, too. Accuracy is a fraction of 1, lr the learning rate of the
-#: epoch's last step, seconds the time since the run's start.
+#: is their sum, and the line has the number of examples, too. Bits per character are the mean cross-entropy divided by
+#: ln 2. Accuracy is a fraction of 1, lr the learning rate of the epoch's last step, seconds the time since the run's
+#: start.
 METRICS_COLUMNS: dict[str, type] = {
     "epoch": int,
     "step": int,
     "train_loss": float,
     "num_train_examples": int,
+    "train_bits_per_character": float,
     "validation_loss": float,
     "num_validation_examples": int,
+    "validation_bits_per_character": float,
     "validation_accuracy": float,
     "lr": float,
     "seconds": float,
 }
 #: For each loss, the column that has how many examples it is the sum of.
 COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation_examples"}
+#: For each loss, the column that has it in bits per character.
+BITS = {"train_loss": "train_bits_per_character", "validation_loss": "validation_bits_per_character"}
 #: The columns that only some runs have: those of validation where there is a validation part, the accuracy where there
-#: are classes, the counts where the loss is a sum.
-OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy", *COUNTS.values()})
+#: are classes, the counts where the loss is a sum, the bits where the targets are characters.
+OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy", *COUNTS.values(), *BITS.values()})
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from nn_manual.run_directory.ledger import CheckedStep, record_of
+from nn_manual.run_directory.metrics import BITS
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
@@ -59,6 +60,9 @@ def epoch_line(record: dict[str, Any], num_epochs: int) -> str:
         line += f"  validation loss {record['validation_loss']:<9.4g}"
     if "validation_accuracy" in record:
         line += f"  accuracy {record['validation_accuracy']:6.2%}"
+    bits = [record[name] for name in BITS.values() if name in record]
+    if bits:
+        line += f"  bits a character {bits[-1]:.4g}"
     return line.rstrip()
 
 
@@ -72,10 +76,17 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
         [
             "",
             f"{', '.join(results)} after {summary['step']:,} steps",
+            *_describe_bits(summary),
             *_describe_check(summary["gradient_check"]),
             f"run directory {directory}",
         ]
     )
+
+
+def _describe_bits(summary: dict[str, Any]) -> list[str]:
+    parts = zip(BITS.values(), ("training", "validation"), strict=True)
+    bits = [f"{summary[name]:.4g} in {part}" for name, part in parts if name in summary]
+    return [f"bits a character {', '.join(bits)}"] if bits else []
 
 
 def _describe_check(check: dict[str, Any]) -> list[str]:

@@ -26,6 +26,7 @@ from nn_manual.registry import takes_layers
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.running.bundle import keep
 from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
+from nn_manual.running.recorded_loss import recorded_loss
 from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
 
@@ -206,16 +207,12 @@ def _epochs(
                 gradients.append_step(step.number, step.check)
                 tally.add(step.number, step.check)
         train_loss = trainer.mean_loss("the training loss", losses)
-        record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps, "train_loss": train_loss}
-        is_sum = config.loss.reduction == "sum"
-        if is_sum:
-            record[metrics.COUNTS["train_loss"]] = len(split.train.input)
+        record: dict[str, Any] = {"epoch": epoch + 1, "step": trainer.num_steps}
+        record |= recorded_loss("train_loss", train_loss, split.train.target, config)
         if len(split.validation.input):
             evaluation = trainer.evaluate(split.validation)
-            record["validation_loss"] = evaluation.loss
+            record |= recorded_loss("validation_loss", evaluation.loss, split.validation.target, config)
             trainer.observe(evaluation.loss)
-            if is_sum:
-                record[metrics.COUNTS["validation_loss"]] = len(split.validation.input)
             if evaluation.accuracy is not None:
                 record["validation_accuracy"] = evaluation.accuracy
         yield {**record, "lr": trainer.optimizer.lr, "seconds": time.perf_counter() - start}

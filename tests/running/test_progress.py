@@ -47,6 +47,10 @@ def test_epoch_lines() -> None:
     assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08"
     record["validation_accuracy"] = 0.98054
     assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08    accuracy 98.05%"
+    text = {"epoch": 3, "train_loss": 2.0, "train_bits_per_character": 2.88539}
+    assert epoch_line(text, 20) == "epoch  3/20  train loss 2          bits a character 2.885"
+    text |= {"validation_loss": 2.5, "validation_bits_per_character": 3.60674}
+    assert epoch_line(text, 20).endswith("train loss 2          validation loss 2.5        bits a character 3.607")
 
 
 WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance": 1e-05}
@@ -66,6 +70,20 @@ WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance"
             {"train_loss": 37.2807, "step": 100},
             {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
             "train loss 37.28 after 100 steps\nno gradient was checked",
+        ),
+        (
+            {"train_loss": 2.0, "train_bits_per_character": 2.88539, "step": 100},
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
+            "train loss 2 after 100 steps\nbits a character 2.885 in training\nno gradient was checked",
+        ),
+        (
+            {
+                **{"train_loss": 2.0, "train_bits_per_character": 2.88539, "step": 100},
+                **{"validation_loss": 2.5, "validation_bits_per_character": 3.60674},
+            },
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
+            "train loss 2, validation loss 2.5 after 100 steps\n"
+            "bits a character 2.885 in training, 3.607 in validation\nno gradient was checked",
         ),
         (
             {"train_loss": 1.0, "validation_loss": 2.0, "step": 9},
