@@ -1,14 +1,19 @@
-"""The layers of nets drawn at random: Linears and activations, with normalizations, residual blocks, an embedding."""
+"""The layers of nets drawn at random: Linears and activations, with normalizations, residual blocks, an embedding, and
+a layer of any class between reshapes.
+"""
 
 from __future__ import annotations
 
+import copy
+import math
 from dataclasses import MISSING, fields, replace
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from nn_manual import BatchNorm1d, Embedding, Layer, LayerNorm, Linear, Loss, Residual
+from nn_manual import BatchNorm1d, Embedding, Flatten, Layer, LayerNorm, Linear, Loss, Residual, Unflatten
+from nn_manual.arrays import Shape
 from nn_manual.registry import components
 
 #: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
@@ -19,8 +24,15 @@ ACTIVATIONS: tuple[type[Any], ...] = tuple(
     for layer_class in components(Layer).values()
     if all(field.default is not MISSING for field in fields(layer_class))
 )
+#: Each example of a layer, with the shape of its input, that takes real numbers and leaves the batch as it is.
+SHAPED: tuple[tuple[Layer, Shape], ...] = tuple(
+    (layer, shape)
+    for layer_class in components(Layer).values()
+    for layer, shape in layer_class.examples()
+    if layer.domain == "real" and layer.output_shape(shape)[0] == shape[0] and len(shape) > 1
+)
 #: The part of all Linears that each of these follows.
-NORMALIZED, RESIDUAL = 0.3, 0.15
+NORMALIZED, RESIDUAL, RESHAPED = 0.3, 0.15, 0.15
 #: The part of all nets that begin with an Embedding, and of those with two weights of one shape that share them.
 EMBEDDED, TIED = 0.15, 0.3
 
@@ -47,6 +59,16 @@ def extended(layers: list[Layer], generator: np.random.Generator) -> list[Layer]
         if isinstance(layer, Linear):
             result += _normalization(layer.out_features, generator) if generator.random() < NORMALIZED else []
             result += [_residual(layer.out_features, generator)] if generator.random() < RESIDUAL else []
+    return result
+
+
+def reshaped(layers: list[Layer], generator: np.random.Generator) -> list[Layer]:
+    """The layers, with an example of any class behind some of the Linears: on images, on sequences."""
+    result: list[Layer] = []
+    for layer in layers:
+        result.append(layer)
+        if isinstance(layer, Linear) and generator.random() < RESHAPED:
+            result += _between_reshapes(layer.out_features, generator)
     return result
 
 
@@ -86,6 +108,14 @@ def _residual(width: int, generator: np.random.Generator) -> Layer:
     if generator.random() < 0.2:
         branch.append(_residual(width, generator))
     return Residual(*branch)
+
+
+def _between_reshapes(width: int, generator: np.random.Generator) -> list[Layer]:
+    """A layer of any class on an input of the shape that it needs."""
+    layer, shape = SHAPED[generator.integers(len(SHAPED))]
+    sizes, output_size = list(shape[1:]), math.prod(layer.output_shape(shape)[1:])
+    shaped = [Unflatten(1, sizes), copy.deepcopy(layer), Flatten()]
+    return [Linear(width, math.prod(sizes)), *shaped, Linear(output_size, width)]
 
 
 def _like_an_example(layer_class: type[Any], generator: np.random.Generator, **sizes: int) -> Any:

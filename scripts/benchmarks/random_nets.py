@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.random_layers import extended, random_layers, random_ties
-from nn_manual import BatchNorm1d, Embedding, Linear, Loss, Sequential, Trainer
+from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
+from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
+from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.running.trainer import Step
@@ -35,6 +36,7 @@ def random_run(seed: int) -> Iterator[Step]:
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
     others = np.random.default_rng([seed, 1])
     layers = extended(random_layers(generator, loss_class), others)
+    layers = reshaped(layers, np.random.default_rng([seed, 2]))
     tied = random_ties(layers, others)
     model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))), tied=tied)
     loss = loss_class.examples(_sizes(model)[1])[number]
@@ -92,7 +94,7 @@ def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> l
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)
     teacher = generator.standard_normal((in_features, out_features))
-    normalizes = any(isinstance(layer, BatchNorm1d) for _, layer in model.descendants())
+    normalizes = any(isinstance(layer, BatchNorm) for _, layer in model.descendants())
     # A batch of one has no variance. One of two is normalized to -1 and 1, but for eps: so no layer before it has a
     # gradient, and what torch computes of one is rounding that our reruns of torch hardly move.
     sizes = BATCH_SIZES[2 if normalizes else 0 :]

@@ -9,7 +9,21 @@ import numpy as np
 import pytest
 from benchmarks import random_layers, random_nets
 
-from nn_manual import SGD, CrossEntropyLoss, MSELoss, NotFiniteError, ReLU, Tanh, TraceLoss
+from nn_manual import (
+    GELU,
+    SGD,
+    CrossEntropyLoss,
+    Dropout,
+    Embedding,
+    Layer,
+    MSELoss,
+    NotFiniteError,
+    ReLU,
+    Sequential,
+    Tanh,
+    TraceLoss,
+)
+from nn_manual.registry import components
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -17,13 +31,21 @@ def test_no_false_alarm_in_a_random_net(seed: int) -> None:
     assert num_checked_steps(seed, 80) > 3
 
 
+def drawn_from(
+    monkeypatch: pytest.MonkeyPatch, activations: tuple[type[Layer], ...], num_cross_entropies: int
+) -> None:
+    """Draw nets as it was done when a seed was found."""
+    losses = [*((CrossEntropyLoss, number) for number in range(num_cross_entropies))]
+    monkeypatch.setattr(random_nets, "LOSSES", [*losses, (MSELoss, 0), (MSELoss, 1), (TraceLoss, 0)])
+    monkeypatch.setattr(random_layers, "ACTIVATIONS", activations)
+    monkeypatch.setattr(random_layers, "RESHAPED", 0)
+
+
 def test_no_false_alarm_in_a_net_that_is_saturated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its float32 activations are saturated where those of the same step in float64 are not: false alarms were raised
-    against the latter, late in the run. The net is seed 618 of what could be drawn then.
+    against the latter, late in the run.
     """
-    losses = [*((CrossEntropyLoss, number) for number in range(3)), (MSELoss, 0), (MSELoss, 1), (TraceLoss, 0)]
-    monkeypatch.setattr(random_nets, "LOSSES", losses)
-    monkeypatch.setattr(random_layers, "ACTIVATIONS", (ReLU, Tanh))
+    drawn_from(monkeypatch, (ReLU, Tanh), 3)
     monkeypatch.setattr(random_nets, "OPTIMIZERS", (SGD,))
     for name in ("NORMALIZED", "RESIDUAL", "EMBEDDED", "TIED"):
         monkeypatch.setattr(random_layers, name, 0)
@@ -39,8 +61,16 @@ def test_no_false_alarm_in_a_net_that_is_saturated(monkeypatch: pytest.MonkeyPat
         (526, 40),  # a single number shows rounding, in few of many draws
     ],
 )
-def test_no_false_alarm_where_rounding_hardly_shows(seed: int, num_steps: int) -> None:
+def test_no_false_alarm_where_rounding_hardly_shows(
+    monkeypatch: pytest.MonkeyPatch, seed: int, num_steps: int
+) -> None:
+    drawn_from(monkeypatch, (GELU, ReLU, Tanh, Dropout), 5)
     assert num_checked_steps(seed, num_steps) == num_steps
+
+
+def test_a_layer_of_every_class_is_drawn() -> None:
+    drawn = {type(layer) for layer, _ in random_layers.SHAPED}
+    assert drawn | {Embedding, Sequential} == set(components(Layer).values()) | {Sequential}
 
 
 def num_checked_steps(seed: int, num_steps: int) -> int:
