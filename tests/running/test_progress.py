@@ -78,8 +78,11 @@ WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance"
         ),
         (
             {
-                **{"train_loss": 2.0, "train_bits_per_character": 2.88539, "step": 100},
-                **{"validation_loss": 2.5, "validation_bits_per_character": 3.60674},
+                "train_loss": 2.0,
+                "train_bits_per_character": 2.88539,
+                "validation_loss": 2.5,
+                "validation_bits_per_character": 3.60674,
+                "step": 100,
             },
             {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
             "train loss 2, validation loss 2.5 after 100 steps\n"
