@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs import write_config
 
 from nn_manual.config import load_config
 from nn_manual.data import Dataset, Iris, Text
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.running.recorded_loss import recorded_loss
-from tests.support.runs import write_config
 
 #: The targets of three windows of four characters; one loss ignores the 2.
 TARGET = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 0, 2]])
