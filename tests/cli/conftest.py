@@ -1,0 +1,64 @@
+"""The command in a process of its own, and a folder with a small config."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+from runs import write_config
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "nn-manual"
+
+#: More epochs than a test waits for.
+ENDLESS = "epochs=1000000"
+UNCHECKED = "gradient_check.every=0"
+#: What lies in a run directory while a run goes on.
+GROWING = ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
+
+
+@pytest.fixture(autouse=True)
+def _restore_signal_handler() -> Iterator[None]:
+    """main() is made to own its process."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with small.yaml in it."""
+    monkeypatch.chdir(tmp_path)
+    write_config(tmp_path)
+    return tmp_path
+
+
+def start(
+    *arguments: str,
+    stdout: int | IO[str] = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+    file_limit: int = resource.RLIM_INFINITY,
+) -> subprocess.Popen[str]:
+    """nn-manual in a process of its own, in which no file grows beyond `file_limit` bytes."""
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, resource.RLIM_INFINITY))
+
+    # Unbuffered, nothing would be left to write, and to fail, at exit.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.Popen(
+        [COMMAND, *arguments], stdout=stdout, stderr=stderr, preexec_fn=prepare, env=environment, text=True
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err

@@ -1,0 +1,163 @@
+"""train, check and plot: what they print, what they return, and the files they leave behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from runs import names
+
+from nn_manual.cli import main
+from nn_manual.layers import Tanh
+
+from .conftest import GROWING, UNCHECKED, finish, start
+
+
+class TestTrain:
+    def test_says_one_line_an_epoch_and_a_summary(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["train", "small.yaml", "--run-dir", "run"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        *epochs, _, result, compared, worst, where = out.splitlines()
+        number = r"[\d.e-]+"
+        for epoch, line in enumerate(epochs, start=1):
+            pattern = rf"epoch {epoch}/3  train loss {number} +validation loss {number} +accuracy +{number}%"
+            assert re.fullmatch(pattern, line)
+        assert len(epochs) == 3
+        assert re.fullmatch(rf"train loss {number}, validation loss {number}, accuracy {number}% after 9 steps", result)
+        assert compared == "171 tensors of 9 steps compared with torch's, 0 mismatches"
+        assert re.fullmatch(rf"worst error {number} of 1e-0\d allowed: [\w. ]+ at step \d", worst)
+        assert where == "run directory run"
+        assert max(map(len, out.splitlines())) <= 80
+        assert names(small / "run")[0] == "config.yaml"
+
+    def test_the_default_run_directory(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["train", "small.yaml", "epochs=1", UNCHECKED]) == 0
+        (directory,) = (small / "runs" / "small").iterdir()
+        out = capsys.readouterr().out.splitlines()
+        assert out[-2:] == ["no gradient was checked", f"run directory {directory.relative_to(small)}"]
+
+    @pytest.mark.usefixtures("small")
+    def test_a_bar_that_fits_the_terminal(self) -> None:
+        terminal, program_side = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        # Long enough for the bar to move: it is drawn ten times a second.
+        settings = ["epochs=1", "batch_size=1", "data.Spirals.num_examples=1200", "optimizer.SGD.lr=0.001"]
+        process = start("train", "small.yaml", *settings, "--run-dir", "run", stdout=program_side, stderr=program_side)
+        os.close(program_side)
+        shown = _read_terminal(terminal)
+        assert finish(process)[0] == 0
+        states = re.split(r"[\r\n]+", shown)
+        assert max(map(len, states)) <= 80
+        moving = [state for state in states if re.search(r"epoch 1/1 +\d+%\|.* steps/s, loss [\d.e-]+", state)]
+        assert moving
+        assert all(re.search(r", worst error \de-\d\d$", state) for state in moving)
+        assert [state for state in states if state.strip()][-1] == "run directory run"
+
+    @pytest.mark.usefixtures("small")
+    def test_unchecked_never_imports_torch(self) -> None:
+        program = (
+            "import sys\n"
+            "from nn_manual.cli import main\n"
+            "assert main(['train', 'small.yaml', 'gradient_check.every=0', '--run-dir', 'run']) == 0\n"
+            "assert main(['plot', 'run', '-o', 'run.svg']) == 0\n"
+            "print('torch' in sys.modules)"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "False"
+
+    def test_a_wrong_gradient(
+        self, small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(Tanh, "backward", lambda self, saved, grad_output: grad_output * (1 - saved))  # noqa: ARG005
+        assert main(["train", "small.yaml", "--run-dir", "run"]) == 3
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("nn-manual: gradient check failed: wrong first in 1 (Tanh): 1.grad_input\n")
+        assert re.search(r"^1\.grad_input +16x8 .* WRONG", err, re.MULTILINE)
+        assert err.splitlines()[-2:] == [
+            "stopped in epoch 1 at step 1; the run so far lies in run",
+            "to run this step again: nn-manual check --replay run/mismatch-step-1",
+        ]
+        assert names(small / "run") == [*GROWING, "mismatch-step-1"]
+
+    @pytest.mark.usefixtures("small")
+    def test_overflow(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["train", "small.yaml", "optimizer.SGD.lr=1e39", UNCHECKED, "--run-dir", "run"]) == 4
+        assert capsys.readouterr() == (
+            "",
+            "nn-manual: the loss is nan at step 2\n"
+            "a smaller lr, or clip_grad_norm, keeps most runs finite\n"
+            "stopped in epoch 1 at step 2; the run so far lies in run\n",
+        )
+
+
+def _read_terminal(terminal: int) -> str:
+    shown = b""
+    while True:
+        try:
+            read = os.read(terminal, 1 << 16)
+        except OSError:  # how Linux says that the other side is closed
+            read = b""
+        if not read:
+            os.close(terminal)
+            return shown.decode()
+        shown += read
+
+
+class TestCheck:
+    def test_prints_the_table(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["check", "small.yaml", "dtype=float64"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        assert out.startswith("12 tensors equal torch's; worst ")
+        assert re.search(r"^0\.grad_weight +8x2 ", out, re.MULTILINE)
+        assert names(small) == ["small.yaml"]
+
+    @pytest.mark.usefixtures("small")
+    def test_a_wrong_gradient(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        monkeypatch.setattr(Tanh, "backward", lambda self, saved, grad_output: grad_output * (1 - saved))  # noqa: ARG005
+        assert main(["check", "small.yaml"]) == 3
+        assert capsys.readouterr().out.startswith("gradient check failed: wrong first in 1 (Tanh): 1.grad_input\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ([], 0),
+        (["initializer=Zeros"], 3),
+        (["model=[Linear: {in_features: 2, out_features: 2}, ReLU]", "initializer={Constant: {value: 0}}"], 3),
+        (["model=[Tanh]"], 2),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_check_and_train_agree_on_what_proves_nothing(
+    capsys: pytest.CaptureFixture[str], settings: list[str], status: int
+) -> None:
+    assert main(["check", "small.yaml", *settings]) == status
+    checked = capsys.readouterr()
+    assert main(["train", "small.yaml", *settings]) == status
+    trained = capsys.readouterr()
+    if status == 3:
+        words = "0 (Linear): 0.grad_weight is zero everywhere"
+        assert words in checked.out
+        assert f"not proven: {words}, in every step" in trained.out
+    if status == 2:
+        assert checked.err == trained.err
+    assert main(["train", "small.yaml", *settings, UNCHECKED]) == (2 if status == 2 else 0)
+
+
+def test_plot(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "small.yaml", UNCHECKED, "--run-dir", "run"]) == 0
+    capsys.readouterr()
+    assert main(["plot", "run", "run", "-o", "both.svg", "--smoothing", "0.5", "--log-y"]) == 0
+    assert capsys.readouterr() == ("both.svg\n", "")
+    assert (small / "both.svg").read_text().startswith("<?xml")

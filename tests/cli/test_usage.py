@@ -1,0 +1,108 @@
+"""What the command line takes, its help, and the ways to start it."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from runs import lines
+
+from nn_manual.cli import main
+
+from .conftest import UNCHECKED, finish, start
+
+ROOT = Path(__file__).parents[2]
+
+
+class TestHelp:
+    def test_is_quick(self) -> None:
+        seconds = []
+        for _ in range(5):
+            began = time.perf_counter()
+            assert finish(start("--help"))[0] == 0
+            seconds.append(time.perf_counter() - began)
+        assert statistics.median(seconds) < 0.3
+
+    @pytest.mark.parametrize("arguments", [[], ["train"], ["check"], ["plot"]])
+    def test_imports_nothing_heavy(self, arguments: list[str]) -> None:
+        program = (
+            "import sys, nn_manual.cli\n"
+            "try: nn_manual.cli.main([*sys.argv[1:], '--help'])\n"
+            "except SystemExit as end: print(end.code, {'torch', 'sklearn', 'matplotlib', 'numpy'} & {*sys.modules})"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env=os.environ | {"COLUMNS": "80"}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        *usage, last = done.stdout.splitlines()
+        assert last == "0 set()"
+        assert usage[0].startswith("usage: nn-manual")
+        assert max(map(len, usage)) <= 80
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "the following arguments are required: train | check | plot"),
+            (["trian", "small.yaml"], "invalid choice: 'trian'"),
+            (["train"], "the following arguments are required: CONFIG\n"),
+            (["train", "small.yaml", "--epochs", "3"], "unrecognized arguments: --epochs 3"),
+            (["train", "small.yaml", "--run-dir"], "argument --run-dir: expected one argument"),
+            (["plot"], "the following arguments are required: RUN"),
+            (["plot", "run", "--smoothing", "much"], "argument --smoothing: invalid float value: 'much'"),
+        ],
+    )
+    def test_wrong_usage(self, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert end.value.code == 2
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "arguments", [[], ["small.yaml", "--ops"], ["--ops", "--catalogue"], ["small.yaml", "--catalogue", "--ops"]]
+    )
+    def test_check_takes_one_thing(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["check", *arguments]) == 2
+        message = "nn-manual: check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops\n"
+        assert capsys.readouterr().err == message
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["epochs=1", "seed=7", UNCHECKED, "--run-dir", "run"],
+            ["--run-dir", "run", "epochs=1", "seed=7", UNCHECKED],
+            ["epochs=1", "--run-dir", "run", "seed=7", UNCHECKED],
+        ],
+    )
+    def test_overrides_may_stand_on_both_sides_of_an_option(self, small: Path, arguments: list[str]) -> None:
+        assert main(["train", "small.yaml", *arguments]) == 0
+        assert len(lines(small / "run" / "metrics.jsonl")) == 1
+        assert (small / "run" / "config.yaml").read_text().startswith("seed: 7\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "status", "said"),
+    [
+        ("train.py", ["small.yaml", UNCHECKED, "--run-dir", "run"], 0, "run directory run\n"),
+        ("check_gradients.py", ["nowhere.yaml"], 2, "nn-manual: nowhere.yaml: No such file or directory\n"),
+        ("plot_loss.py", ["nowhere"], 5, "nn-manual: nowhere/config.yaml: can't be read: No such file or directory\n"),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_scripts(script: str, arguments: list[str], status: int, said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / script, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert (done.stdout + done.stderr).endswith(said)
+
+
+def test_python_m() -> None:
+    done = subprocess.run([sys.executable, "-m", "nn_manual", "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: nn-manual")
