@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from benchmarks.mutation import replacing
 
-from nn_manual import Layer, Linear, ReLU, Sequential, Tanh, check_gradients
+from nn_manual import SGD, GradientChecker, Layer, Linear, ReLU, Sequential, Tanh, check_gradients
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.verdict.report import GradientReport
@@ -60,3 +60,11 @@ def replace_method(part: Any, method: str, replacement: Callable[..., Any]) -> N
         return replacement(right, self, *arguments)
 
     part.__class__ = replacing.replace_method(type(part), method, replaced)
+
+
+def run(checker: GradientChecker, optimizer: SGD) -> None:
+    """One checked step on `batch()`."""
+    with checker.recording():
+        checker.run(*batch())
+        optimizer.step()
+    checker.compare()
