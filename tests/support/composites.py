@@ -35,6 +35,28 @@ class Gate(Layer):
 
 
 @dataclass(eq=False)
+class Sum(Layer):
+    """output     = a(input) + b(input)
+    grad_input = grad_a + grad_b
+    """
+
+    a: Layer
+    b: Layer
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        a, a_saved = self.a.forward(input)
+        b, b_saved = self.b.forward(input)
+        return a + b, (a_saved, b_saved)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        a_saved, b_saved = saved
+        return self.a.backward(a_saved, grad_output) + self.b.backward(b_saved, grad_output)
+
+    def reference(self, input: Any, a: Any, b: Any) -> Any:
+        return a(input) + b(input)
+
+
+@dataclass(eq=False)
 class StochasticDepth(Layer):
     """output = input + keep * branch(input), where keep is 0 or 1 / (1 - p) for each example; in evaluation 1."""
 

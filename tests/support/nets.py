@@ -39,6 +39,11 @@ class Double(Layer):
         return 2 * grad_output
 
 
+def model_of(composite: Layer) -> Sequential:
+    """A net for `batch()` that has this composite of 4 features in its middle."""
+    return Sequential(Linear(3, 4), composite, Tanh(), Linear(4, 4), seed=1)
+
+
 def report_of(layer: Layer, dtype: str = "float64") -> GradientReport:
     """The check of a net that has this layer of 4 features in its middle."""
     generator = np.random.default_rng(0)
