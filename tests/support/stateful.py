@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual import Layer
+from nn_manual import Layer, Linear, Sequential
 from nn_manual.arrays import Array, Shape
 
 
@@ -139,3 +139,8 @@ class Wrapped(Layer):
 
     def reference(self, input: Any, inner: Any) -> Any:
         return inner(input)
+
+
+def model_of(layer: Layer, dtype: str = "float32") -> Sequential:
+    """A net that has this layer of 4 features in its middle."""
+    return Sequential(Linear(3, 4), layer, Linear(4, 4), dtype=dtype)

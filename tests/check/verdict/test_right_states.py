@@ -1,0 +1,45 @@
+"""Layers that treat their noise and their buffers as they should pass, and the check leaves the model as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import batch
+from stateful import Averaged, Center, Drop, Wrapped, model_of
+
+from nn_manual import BatchNorm1d, Dropout, Linear, MSELoss, Sequential, check_gradients
+from nn_manual.arrays import DTYPES, Shape
+
+
+@pytest.mark.parametrize("make", [Drop, Center, Averaged, lambda: Wrapped(BatchNorm1d(4)), lambda: Drop(0), Dropout])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_right_ones_pass(make: Any, dtype: str) -> None:
+    report = check_gradients(model_of(make(), dtype), MSELoss(), *batch(dtype))
+    assert report.passed, str(report)
+    assert "1.infer" in [comparison.name for comparison in report.comparisons]
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = model_of(Averaged())
+    before = {name: array.copy() for name, array in model.state_dict().items()}
+    input, target = batch()
+    kept = input.copy()
+    check_gradients(model, MSELoss(), input, target)
+    assert all(np.array_equal(array, before[name]) for name, array in model.state_dict().items())
+    assert np.array_equal(input, kept)
+
+
+class Small(Drop):
+    """A mask of one number for each example."""
+
+    def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        return {"mask": (input_shape[0], 1)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_small_mask_may_come_out_the_same_in_two_steps(seed: int) -> None:
+    model = Sequential(Linear(3, 4), Small(0.2), Linear(4, 4), seed=seed)
+    report = check_gradients(model, MSELoss(), *batch())
+    assert report.problem is None, report.problem
