@@ -1,14 +1,14 @@
-"""Clipping, schedules and optimizers: torch's trajectory, and each way to leave it."""
+"""Clipping and optimizers: torch's trajectory, and each way to leave it."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from nets import batch, break_gradient, net, replace_method
+from updates import Run
 
 from nn_manual import (
     SGD,
@@ -22,8 +22,6 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import DTYPES
-from nn_manual.check.verdict.report import StepCheck
-from nn_manual.optim import CosineAnnealingLR, LinearLR, ReduceLROnPlateau, Scheduler, SequentialLR, StepLR
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -37,34 +35,6 @@ SETTINGS: list[dict[str, Any]] = [
     {"momentum": 0.9, "weight_decay": 0.1, "groups": [{"parameters": "*.bias", "weight_decay": 0.0, "momentum": 0.0}]},
     {"optimizer_class": AdamW, "amsgrad": True, "groups": [{"parameters": "2.*", "lr": 0.0, "betas": (0.5, 0.5)}]},
 ]
-
-
-class Run:
-    """A net, its optimizer and its checker, one step at a time."""
-
-    def __init__(
-        self, dtype: str = "float32", max_norm: float | None = None, optimizer_class: Any = SGD, **settings: Any
-    ) -> None:
-        self.dtype, self.max_norm = dtype, max_norm
-        self.model = net(dtype)
-        self.optimizer = optimizer_class(self.model, **{"lr": 0.1, **settings})
-        self.checker = GradientChecker(self.model, MSELoss(), self.optimizer, max_norm=max_norm)
-        self.num_steps = 0
-
-    def step(self, clip: Callable[[Any, float], Any] = clip_grad_norm, *, checked: bool = True) -> StepCheck | None:
-        self.num_steps += 1
-        if not checked:
-            self._step(clip)
-            return None
-        with self.checker.recording():
-            self._step(clip)
-        return self.checker.compare()
-
-    def _step(self, clip: Callable[[Any, float], Any]) -> None:
-        self.checker.run(*batch(self.dtype, seed=self.num_steps))
-        if self.max_norm is not None:
-            clip(self.model.grad_arena, self.max_norm)
-        self.optimizer.step()
 
 
 @each_dtype
@@ -260,60 +230,3 @@ def test_a_group_of_the_wrong_parameters_is_caught_and_named() -> None:
     run.optimizer.parts[0].blocks, run.optimizer.parts[1].blocks = [slice(0, 32)], [slice(32, 56)]  # ends at 36
     with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 4\.weight"):
         run.step()
-
-
-SCHEDULERS = [
-    StepLR(2, 0.5),
-    CosineAnnealingLR(5),
-    LinearLR(),
-    SequentialLR([LinearLR(total_iters=2), StepLR(1)], [2]),
-    ReduceLROnPlateau(patience=1, factor=0.5),
-]
-
-
-@pytest.mark.parametrize("member", [0, 1])
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
-def test_the_schedule_is_torchs_or_it_is_a_mismatch(scheduler: Scheduler, member: int) -> None:
-    scheduler = copy.deepcopy(scheduler)
-    optimizer = SGD(net(), lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.4}])
-    checker = GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=scheduler)
-    assert checker.update is not None
-    for count in range(7):
-        for each, initial_lr in zip(optimizer.members, (0.1, 0.4), strict=True):
-            each.lr = scheduler.lr(initial_lr, count)
-        checker.update.compare_schedule(count)
-        if count < 6:
-            checker.update.observe(1.0)
-            scheduler.observe(1.0)
-    optimizer.members[member].lr *= 1.000001
-    optimizer.members[member].lr += 1e-9  # it may be 0
-    name = ["lr", r"lr of groups\.0"][member]
-    with pytest.raises(GradientMismatch, match=rf"scheduler: {name} is \S*,\s+torch's\s+is"):
-        checker.update.compare_schedule(6)
-
-
-def test_a_plateau_that_remembers_something_else_is_a_mismatch() -> None:
-    """Its lr is right so far."""
-    scheduler, optimizer = ReduceLROnPlateau(), SGD(net(), lr=0.1)
-    checker = GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=scheduler)
-    assert checker.update is not None
-    checker.update.observe(1.0)
-    scheduler.observe(1.0)
-    checker.update.compare_schedule(1)
-    scheduler.num_bad_epochs = 1
-    with pytest.raises(GradientMismatch, match=r"scheduler: num_bad_epochs is 1, torch's is 0"):
-        checker.update.compare_schedule(1)
-
-
-def test_a_schedule_that_torch_does_not_have_cannot_be_checked() -> None:
-    class Halving(Scheduler):
-        @classmethod
-        def examples(cls) -> list[Scheduler]:
-            return []
-
-        def lr(self, initial_lr: float, count: int) -> float:
-            return initial_lr * 0.5**count
-
-    optimizer = SGD(net(), lr=0.1)
-    with pytest.raises(TypeError, match=r"torch\.optim\.lr_scheduler has no .*Halving.*: there is nothing to check"):
-        GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=Halving())
