@@ -1,3 +1,5 @@
+"""A config to change, the errors of one, and a module of layers of the user's own."""
+
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,3 +46,111 @@ def errors_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ErrorsOf:
         return str(caught.value).split("\n")
 
     return errors_of
+
+
+#: my_layers.py: right layers, and some that a config refuses.
+MY_LAYERS = '''\
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+import my_formulas
+from nn_manual.layers import Layer
+
+
+@dataclass(eq=False)
+class Softplus(Layer):
+    """log(1 + exp(beta * input)) / beta, which torch.nn has under the same name."""
+
+    beta: Annotated[float, Field(gt=0)] = 1.0
+
+    def forward(self, input):
+        return my_formulas.softplus(input, self.beta), input
+
+    def backward(self, saved, grad_output):
+        return grad_output / (1 + np.exp(-self.beta * saved))
+
+
+class Plain(Softplus):
+    pass
+
+
+@dataclass(eq=False)
+class Unfinished(Layer):
+    def forward(self, input):
+        return input, None
+
+
+@dataclass(eq=False)
+class Weighted(Softplus):
+    weight: np.ndarray = None
+
+
+@dataclass(eq=False)
+class Refusing(Softplus):
+    def __post_init__(self):
+        raise RuntimeError("out of order")
+
+
+@dataclass(eq=False)
+class Shapeless(Softplus):
+    def parameter_shapes(self):
+        return {"weight": 3}
+
+
+@dataclass(eq=False)
+class Lost(Softplus):
+    def output_shape(self, input_shape):
+        pass
+
+
+@dataclass(eq=False)
+class Stumbling(Softplus):
+    def output_shape(self, input_shape):
+        return input_shape + self.no_such_field
+
+
+@dataclass(eq=False)
+class Sized(Softplus):
+    size: int = 1
+
+    def __post_init__(self):
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, not {self.size}")
+
+
+@dataclass(eq=False)
+class Jitter(Softplus):
+    def noise_shapes(self, input_shape):
+        return {"factor": input_shape}
+
+    def draw_noise(self, generator):
+        self.noise.factor[...] = generator.random(self.noise.factor.shape)
+
+
+@dataclass(eq=False)
+class Around(Layer):
+    inner: Layer
+
+    def forward(self, input):
+        return self.inner.forward(input)
+
+    def backward(self, saved, grad_output):
+        return self.inner.backward(saved, grad_output)
+
+
+class Other:
+    pass
+'''
+MY_FORMULAS = "import numpy as np\n\n\ndef softplus(input, beta):\n    return np.logaddexp(0, beta * input) / beta\n"
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> None:
+    """my_layers.py and what it imports."""
+    (tmp_path / "my_layers.py").write_text(MY_LAYERS)
+    (tmp_path / "my_formulas.py").write_text(MY_FORMULAS)
