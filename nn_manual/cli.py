@@ -1,8 +1,10 @@
-"""The command line: nn-manual train | check | plot. Every heavy import waits until a command needs it."""
+"""The command line: nn-manual train | check | plot | sample. Every heavy import waits until a command needs it."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import itertools
 import signal
 import sys
 from collections.abc import Sequence
@@ -114,11 +116,33 @@ def _plot(options: argparse.Namespace) -> int:
     return 0
 
 
+def _sample(options: argparse.Namespace) -> int:
+    from nn_manual.running.sample import sample
+
+    texts = sample(
+        options.run,
+        options.prompt,
+        options.length,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        seed=options.seed,
+    )
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a text may have characters that the terminal lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
+    first = next(texts)
+    try:
+        for text in itertools.chain([first], texts):
+            print(text, end="", flush=True)
+    finally:  # what ended it stands on a line of its own
+        print()
+    return 0
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _parser()
     options, others = parser.parse_known_args(arguments)
     # argparse doesn't go back to the overrides once an option stood between them and CONFIG.
-    if others and (options.command is _plot or any(other.startswith("-") for other in others)):
+    if others and (not hasattr(options, "overrides") or any(other.startswith("-") for other in others)):
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:
         options.overrides += others
@@ -130,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="nn-manual",
         description="Neural networks whose every gradient is derived by hand and proven against PyTorch.",
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="train | check | plot")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="train | check | plot | sample")
     train = commands.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
     _add_config(train)
     train.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/<config name>/<time>")
@@ -149,7 +173,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     plot.add_argument("--log-y", action="store_true", help="logarithmic losses")
     plot.set_defaults(command=_plot)
+    _add_sample(commands.add_parser("sample", help="let the model of a run on Text write"))
     return parser
+
+
+def _add_sample(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="what the text begins with")
+    parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (500)")
+    parser.add_argument(
+        "--temperature", type=float, default=1.0, help="below 1 likely characters become likelier, above 1 others (1)"
+    )
+    parser.add_argument("--top-k", type=int, metavar="COUNT", help="draw from this many of the likeliest (all)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    parser.set_defaults(command=_sample)
 
 
 def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:

@@ -19,6 +19,7 @@ class Stream(IntEnum):
     SPLIT = 1
     SHUFFLE = 2
     NOISE = 3
+    SAMPLE = 4
 
 
 def generator(seed: int, stream: Stream, *counters: int) -> np.random.Generator:

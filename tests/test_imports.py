@@ -22,7 +22,8 @@ TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
-RUNNING = COMPARING | {"check.checker", "check.verdict", "registry", "data", "config", "run_directory", "plotting"}
+RUNNING = COMPARING | {"streams", "check.checker", "check.verdict", "registry", "data", "config"}
+RUNNING |= {"run_directory", "plotting"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "arrays": {"errors"},

@@ -1,4 +1,4 @@
-"""Files of one JSON object a line, read: records, and columns of typed values."""
+"""Files of JSON, read: one object, or one a line: records, and columns of typed values."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(record, dict):
             raise DataError(f"{path}:{number}: expected a JSON object, not {shown(record)}")
         yield record
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The one object that a .json file holds. Raises DataError, naming `path`."""
+    try:
+        value = _decoder.decode(read_file(path).decode())
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object, not {shown(value)}")
+    return value
 
 
 #: For each type of column: what JSON may hold there, the array's dtype, and the name in messages. An integer may

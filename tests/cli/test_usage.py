@@ -28,7 +28,7 @@ class TestHelp:
             seconds.append(time.perf_counter() - began)
         assert statistics.median(seconds) < 0.3
 
-    @pytest.mark.parametrize("arguments", [[], ["train"], ["check"], ["plot"]])
+    @pytest.mark.parametrize("arguments", [[], ["train"], ["check"], ["plot"], ["sample"]])
     def test_imports_nothing_heavy(self, arguments: list[str]) -> None:
         program = (
             "import sys, nn_manual.cli\n"
@@ -49,12 +49,14 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "the following arguments are required: train | check | plot"),
+            ([], "the following arguments are required: train | check | plot | sample"),
             (["trian", "small.yaml"], "invalid choice: 'trian'"),
             (["train"], "the following arguments are required: CONFIG\n"),
             (["train", "small.yaml", "--epochs", "3"], "unrecognized arguments: --epochs 3"),
             (["train", "small.yaml", "--run-dir"], "argument --run-dir: expected one argument"),
             (["plot"], "the following arguments are required: RUN"),
+            (["sample", "run"], "the following arguments are required: --prompt"),
+            (["sample", "run", "--prompt", "a", "seed=3"], "unrecognized arguments: seed=3"),
             (["plot", "run", "--smoothing", "much"], "argument --smoothing: invalid float value: 'much'"),
         ],
     )
