@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -76,13 +76,16 @@ class Arbiter:
         """
         explained: frozenset[str] = frozenset()
         for number in range(1, num_perturbations + 1):
-            self._measure(number)
-            explained = frozenset(
-                pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
-            )
+            for rounded, truth in self._rerun(number):
+                self._rounding.measure(rounded, truth)
+                explained = frozenset(
+                    pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
+                )
+                if len(explained) == len(failed):
+                    return explained
             others = [pair for pair in failed if pair.quantity.name not in explained]
             are_far = all(self._rounding.is_far(pair.quantity.name, pair.ours) for pair in others)
-            if not others or (number >= NUM_PERTURBATIONS and are_far):
+            if number >= NUM_PERTURBATIONS and are_far:
                 break
         return explained
 
@@ -106,17 +109,19 @@ class Arbiter:
             if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name)
         }
 
-    def _measure(self, number: int) -> None:
-        """Measure rounding in several ways, the `number`-th time."""
+    def _rerun(self, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array]]]:
+        """The values that torch computes when all is moved, in several ways, for the `number`-th time, with the true
+        ones of each.
+        """
         double, single = self._twins
         for back in (False, True):  # one of the two moves a value across the kink at which it lies
             random = _random(number, back=back)
-            self._rounding.measure(self._moved(single, random, random))
-        self._rounding.measure(self._moved(double, functools.partial(move_but_ties, seed=number), random))
+            yield self._moved(single, random, random), self._rounding.truth
+        yield self._moved(double, functools.partial(move_but_ties, seed=number), random), self._rounding.truth
         if number <= NUM_PERTURBATIONS:
             smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
             truth = self._reference(double, self._param, smaller)
-            self._rounding.measure(self._reference(single, self._param.astype(np.float32), smaller), truth)
+            yield self._reference(single, self._param.astype(np.float32), smaller), truth
 
     def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Mapping[str, Array]:
         param = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
