@@ -27,7 +27,8 @@ def check_sizes(config: RunConfig, split: Split) -> None:
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
         for examples in split.train, split.validation:
-            if not fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes):
+            fits = fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes)
+            if not (fits and fit.counts(config.loss, examples.target)):
                 break
     last_batch = len(split.train.input) % config.batch_size
     if last_batch and not errors.found:  # a layer may need more than one example
@@ -136,19 +137,31 @@ class _Fit:
     def loss(
         self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None
     ) -> bool:
-        """Check that the loss takes `target`, and that the model puts out one value a class; whether both is so."""
+        """Check that the loss takes `target`, and that the model puts out one value a class, along axis 1; whether both
+        is so. The model may make several predictions of each example.
+        """
+        num_predictions = len(target) * output_shape[0] // self.batch_size
         if num_classes is None:
             data, shape, dtype = f"targets of shape {target.shape[1:]}", output_shape[1:], target.dtype
         else:
-            data, shape, dtype = f"{num_classes} classes", (*output_shape[1:-1], num_classes), np.dtype(float)
+            data, shape, dtype = f"{num_classes} classes", (num_classes, *output_shape[2:]), np.dtype(float)
         try:
-            loss.check_target(placeholder((len(target), *shape), dtype), target)
+            loss.check_target(placeholder((num_predictions, *shape), dtype), target)
         except (ValueError, TypeError) as error:
             self.add("loss", f"{type(loss).__name__} doesn't fit data with {data}: {error}")
             return False
-        if num_classes is not None and output_shape[-1] != num_classes:
-            message = f"the model puts out {output_shape[-1]} values, but the data has {num_classes} classes"
+        if num_classes is not None and output_shape[1] != num_classes:
+            message = f"the model puts out {output_shape[1]} values, but the data has {num_classes} classes"
             self.add(f"model.{len(layers) - 1}", message)
+            return False
+        return True
+
+    def counts(self, loss: Loss, target: Array) -> bool:
+        """Check that some target of the data counts; whether it is so."""
+        try:
+            loss.check_data(target)
+        except ValueError as error:
+            self.add("loss", str(error))
             return False
         return True
 

@@ -8,54 +8,70 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.losses.base import Loss, check_reduction
 
 
 class Saved(NamedTuple):
-    """What backward needs, `batch` long but for the first: softmax is `exponential` / `divisor` of its row.
+    """What backward needs, of the prediction as rows: softmax is `exponential` / `divisor` of its row.
 
-    `log_probability` is that of the target, `of_target` where it stands in the flat prediction: a flat index is faster
-    than one of rows and columns. `row_weight` is the weight of the target, 0 where it doesn't count, and `total` their
-    sum.
+    `place` is where one element of each row stands in the flat rows: that of the index, or else the largest prediction.
+    `log_probability` and `q_at_place` are those of it. `q` has the others, and 0 there; None where all others are 0.
+    `total` is what a mean divides by, and `shape` the prediction's.
     """
 
+    shape: Shape
     exponential: Array
     divisor: Array
+    place: Array
     log_probability: Array
-    of_target: Array
-    counted: Array
-    row_weight: Array
+    q_at_place: Array
+    q: Array | None
     total: Any
 
 
 @dataclass(eq=False)
 class CrossEntropyLoss(Loss):
-    """Negative log-likelihood of softmax(prediction), prediction (batch, classes), target int64 (batch,).
+    """Negative log-likelihood of softmax(prediction), prediction (batch, classes, ...), softmax along axis 1.
 
-        counted         = target != ignore_index
-        label           = where(counted, target, 0)
-        share           = (1 - label_smoothing) * eye(classes)[label] + label_smoothing / classes
-        q               = counted[:, newaxis] * weight * share
-        total           = sum(counted * weight[label])
+    The target is class indices, int64 (batch, ...), or probabilities in the prediction's shape and dtype. Each position
+    behind the class axis is a row of its own: the formulas are those of `rows` predictions (rows, classes) and of their
+    targets, (rows,) or (rows, classes).
+
+        counted         = target != ignore_index                                 where target = indices
+        label           = where(counted, target, 0)                              where target = indices
+        given           = counted[:, newaxis] * eye(classes)[label]              where target = indices
+        total           = sum(counted * weight[label])                           where target = indices
+        counted         = ones(rows)                                             where target = probabilities
+        given           = target                                                 where target = probabilities
+        total           = rows                                                   where target = probabilities
+        evenly          = counted[:, newaxis] * label_smoothing / classes
+        q               = weight * ((1 - label_smoothing) * given + evenly)
+        sum_of_q        = sum(q, axis=1, keepdims=True)
         log_probability = prediction - logsumexp(prediction, axis=1, keepdims=True)
-        loss            = -sum(q * log_probability) / total                                   where reduction = mean
-        loss            = -sum(q * log_probability)                                           where reduction = sum
-        grad_prediction = (sum(q, axis=1, keepdims=True) * exp(log_probability) - q) / total  where reduction = mean
-        grad_prediction = sum(q, axis=1, keepdims=True) * exp(log_probability) - q            where reduction = sum
+        loss            = -sum(q * log_probability) / total                      where reduction = mean
+        loss            = -sum(q * log_probability)                              where reduction = sum
+        grad_prediction = (sum_of_q * exp(log_probability) - q) / total          where reduction = mean
+        grad_prediction = sum_of_q * exp(log_probability) - q                    where reduction = sum
 
-    share is the distribution that a class index stands for: without label smoothing, 1 at the target and 0 elsewhere;
-    label_smoothing, from 0 to 1, is the part of it that is spread evenly over all classes. `weight` has one number a
-    class, and None stands for 1 each. A row whose target is `ignore_index` does not count. The mean is the one over
-    the weights of the targets that count; where there are none, it is not a number, and its gradient is 0.
+    given is a distribution over the classes; that of an index is 1 at its class and 0 elsewhere. label_smoothing, from
+    0 to 1, is the part of it that is spread evenly over all classes. `weight` has one number a class, and None stands
+    for 1 each. A row whose index is `ignore_index` does not count. The mean of indices is the one over the weights of
+    those that count; where there are none, it is not a number, and its gradient is 0. The mean of probabilities is the
+    one over all rows, whatever they weigh. Probabilities needn't add up to 1: the formulas hold for any numbers.
+
+    Behind a prediction (batch, classes), indices may have any shape with `batch` elements, which are read in row order:
+    a language model may put out (batch * time, classes), and its target is (batch, time).
 
     Derivation: d logsumexp(p) / d p[c] = exp(p[c]) / sum_k exp(p[k]) = softmax(p)[c], so for one example
     d (-sum_k q[k] (p[k] - logsumexp(p))) / d p[c] = -q[c] + sum_k q[k] softmax(p)[c].
 
     In floating point: each row's maximum m is subtracted before exp, so nothing overflows, and its own exp(0) = 1 is
-    left to log1p: logsumexp(p) = m + log1p(sum of the others). At the target, t, the gradient is
-    sum_k q[k] (softmax(p)[t] - 1) + sum of q[k] over the others, and softmax(p)[t] - 1 is expm1(log_probability[t]). So
-    a confident, right prediction keeps all its digits, where 1 + small and 1 - probability would lose them.
+    left to log1p: logsumexp(p) = m + log1p(sum of the others). At one class of each row, t, the gradient is
+    q[t] (softmax(p)[t] - 1) + softmax(p)[t] times the sum of q over the others, and softmax(p)[t] - 1 is
+    expm1(log_probability[t]). t is the class that an index says, or else the one with the largest prediction: the only
+    one whose softmax can be near 1. So a confident, right prediction keeps all its digits, where 1 + small and
+    1 - probability would lose them.
     """
 
     reduction: str = "mean"
@@ -84,99 +100,142 @@ class CrossEntropyLoss(Loss):
             cls("sum"),
             cls("mean", 0.1),
             cls("mean", weight=weight),
+            cls("mean", 0.1, weight),
             cls("sum", 0.1, weight, ignore_index=1),
         ]
 
     def forward(self, prediction: Array, target: Array) -> tuple[Any, Saved]:
         """The scalar loss; saves what backward needs."""
-        batch, classes = prediction.shape
-        rows = np.arange(0, batch * classes, classes)  # where each begins in the flat prediction
-        counted = self.counted(target)
-        label = target * counted
-        row_weight = self._row_weight(counted, label, prediction.dtype)
-        total = row_weight.sum()
-
-        largest = rows + prediction.argmax(axis=1)
-        shifted = prediction - prediction.take(largest)[:, np.newaxis]
+        rows = as_rows(prediction)
+        starts = np.arange(0, rows.size, rows.shape[1])  # a flat index is faster than one of rows and columns
+        place = starts + rows.argmax(axis=1)
+        shifted = rows - rows.take(place)[:, np.newaxis]
         exponential = np.exp(shifted)
-        exponential.put(largest, 0)
+        exponential.put(place, 0)
         others = exponential.sum(axis=1)
-        exponential.put(largest, 1)
+        exponential.put(place, 1)
         log_sum = np.log1p(others)
-        of_target = rows + label
-        log_probability = shifted.take(of_target) - log_sum
-
-        expected = row_weight * log_probability
-        if self.label_smoothing:
-            weight = self._class_weight(classes, prediction.dtype)
-            of_all = counted * (shifted @ weight - weight.sum() * log_sum)
-            expected = (1 - self.label_smoothing) * expected + self.label_smoothing / classes * of_all
-        loss = -expected.sum()
-        saved = Saved(exponential, 1 + others, log_probability, of_target, counted, row_weight, total)
+        if target.dtype.kind == "i" and not self.label_smoothing:
+            label, row_weight = self._labels(target, rows.dtype)
+            place, q = starts + label, None
+            q_at_place, total = row_weight, row_weight.sum()
+            log_probability = shifted.take(place) - log_sum
+            loss = -(q_at_place * log_probability).sum()
+        else:
+            q, total = self._q(target, starts, rows)
+            loss = -(q * (shifted - log_sum[:, np.newaxis])).sum()
+            q_at_place, log_probability = q.take(place), -log_sum
+            q.put(place, 0)
+        saved = Saved(prediction.shape, exponential, 1 + others, place, log_probability, q_at_place, q, total)
         return (loss / total if self.reduction == "mean" else loss), saved
 
     def backward(self, saved: Saved) -> Array:
         """grad_prediction."""
-        exponential, divisor, log_probability, of_target, counted, row_weight, total = saved
+        shape, exponential, divisor, place, log_probability, q_at_place, q, total = saved
         # Where nothing counts the total is 0, and the gradient 0 divided by 1.
         denominator = total + (total == 0) if self.reduction == "mean" else total.dtype.type(1)
-        if not self.label_smoothing:
-            sum_of_q = row_weight / denominator
-            grad_prediction: Array = exponential * (sum_of_q / divisor)[:, np.newaxis]
-            grad_prediction.put(of_target, sum_of_q * np.expm1(log_probability))
-            return grad_prediction
-        classes = exponential.shape[1]
-        smoothed = self.label_smoothing / classes * self._class_weight(classes, exponential.dtype)
-        share = counted / denominator
-        of_all = share * smoothed.sum()
-        sum_of_q = (1 - self.label_smoothing) * row_weight / denominator + of_all
-        grad_prediction = exponential * (sum_of_q / divisor)[:, np.newaxis]
-        grad_prediction.put(of_target, sum_of_q * np.expm1(log_probability) + of_all)
-        grad_prediction -= share[:, np.newaxis] * smoothed
-        return grad_prediction
+        sum_of_q = q_at_place / denominator
+        grad_at_place = sum_of_q * np.expm1(log_probability)
+        if q is None:
+            grad_rows = exponential * (sum_of_q / divisor)[:, np.newaxis]
+        else:
+            q = q / denominator
+            elsewhere = q.sum(axis=1)
+            grad_at_place += elsewhere * np.exp(log_probability)
+            grad_rows = exponential * ((sum_of_q + elsewhere) / divisor)[:, np.newaxis] - q
+        grad_rows.put(place, grad_at_place)
+        return in_shape(grad_rows, shape)
 
     def check_target(self, prediction: Array, target: Array) -> None:
-        """Raise ValueError for other shapes, for as many weights as there aren't classes, and for a label outside
-        0 ... classes - 1 that isn't `ignore_index`; TypeError for a target that isn't int64.
+        """Raise TypeError for a target of another dtype. Raise ValueError for other shapes, for as many weights as
+        there aren't classes, for a label outside 0 ... classes - 1 that isn't `ignore_index`, for a probability outside
+        0 ... 1, and for probabilities where `ignore_index` is a class, which torch doesn't take either.
         """
-        if target.dtype != np.int64:
-            raise TypeError(f"CrossEntropyLoss takes int64 class indices as target, not {target.dtype}")
-        if prediction.ndim != 2 or target.shape != prediction.shape[:1]:
+        if target.dtype not in (np.int64, prediction.dtype):
+            raise TypeError(
+                "CrossEntropyLoss takes int64 class indices as target, or probabilities in the prediction's dtype, "
+                f"{prediction.dtype}, not {target.dtype}"
+            )
+        are_indices = target.dtype.kind == "i"
+        shape = (*prediction.shape[:1], *prediction.shape[2:]) if are_indices else prediction.shape
+        may_reshape = are_indices and prediction.ndim == 2
+        if prediction.ndim < 2 or (target.size != size_of(shape) if may_reshape else target.shape != shape):
             raise ValueError(
-                "CrossEntropyLoss takes a prediction (batch, classes) and a target (batch,), "
-                f"not {prediction.shape} and {target.shape}"
+                "CrossEntropyLoss takes a prediction (batch, classes, ...), and as target indices (batch, ...) or "
+                f"probabilities in the prediction's shape, not {prediction.shape} and {target.dtype} {target.shape}"
             )
         classes = prediction.shape[1]
         if self.weight is not None and len(self.weight) != classes:
             raise ValueError(f"CrossEntropyLoss has a weight for {len(self.weight)} classes, the prediction {classes}")
+        if are_indices:
+            self._check_labels(target, classes)
+        else:
+            self._check_probabilities(target)
+
+    def _check_labels(self, target: Array, classes: int) -> None:
         # One comparison for both ends: as unsigned, a negative label is a huge one.
-        if len(target) and target.view(np.uint64).max() >= classes:
-            wrong = np.flatnonzero(self.counted(target) & ((target < 0) | (target >= classes)))
-            if wrong.size:
-                index = int(wrong[0])
-                raise ValueError(
-                    f"CrossEntropyLoss: label {target[index]} at index {index} is outside 0 ... {classes - 1}"
-                )
+        if target.size and target.view(np.uint64).max() >= classes:
+            wrong = self.counted(target) & ((target < 0) | (target >= classes))
+            if wrong.any():
+                label, place = _first(target, wrong)
+                raise ValueError(f"CrossEntropyLoss: label {label} at index {place} is outside 0 ... {classes - 1}")
+
+    def _check_probabilities(self, target: Array) -> None:
+        if self.ignore_index >= 0:
+            raise ValueError(
+                f"CrossEntropyLoss has ignore_index {self.ignore_index}: probabilities have no index to be ignored"
+            )
+        wrong = ~((target >= 0) & (target <= 1))  # NaN among them
+        if wrong.any():
+            probability, place = _first(target, wrong)
+            raise ValueError(f"CrossEntropyLoss: probability {probability} at index {place} is outside 0 ... 1")
 
     def counted(self, target: Array) -> Array:
-        """The rows whose target isn't `ignore_index`."""
+        """The indices that aren't `ignore_index`; all probabilities."""
         counted: Array = target != self.ignore_index
         return counted
 
     def denominator(self, target: Array) -> float:
-        """The weights of the targets that count, added up."""
-        counted = self.counted(target)
+        """The weights of the indices that count, added up; of probabilities, the number of rows."""
+        if target.dtype.kind == "f":
+            return target.size / target.shape[1]
         if self.weight is None:
-            return float(np.count_nonzero(counted))
-        return float(self._row_weight(counted, target * counted, np.dtype(np.float64)).sum())
+            return float(np.count_nonzero(self.counted(target)))
+        return float(self._labels(target, np.dtype(np.float64))[1].sum())
 
-    def _row_weight(self, counted: Array, label: Array, dtype: np.dtype[Any]) -> Array:
-        """The weight of each row's target, 0 where it doesn't count, shape (batch,)."""
-        if self.weight is None:
-            return counted.astype(dtype)
-        row_weight: Array = counted * np.array(self.weight, dtype)[label]
-        return row_weight
+    def _labels(self, target: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+        """The index of each row, (rows,), 0 where it doesn't count, and its weight, which is 0 there."""
+        counted = self.counted(target).ravel()
+        label = target.ravel() * counted
+        return label, counted.astype(dtype) if self.weight is None else counted * np.array(self.weight, dtype)[label]
 
-    def _class_weight(self, classes: int, dtype: np.dtype[Any]) -> Array:
-        """The weight of each class, shape (classes,)."""
-        return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)
+    def _q(self, target: Array, starts: Array, rows: Array) -> tuple[Array, Any]:
+        """q of the formula, (rows, classes), and its total."""
+        smoothed = self.label_smoothing / rows.shape[1]
+        if target.dtype.kind == "i":
+            label, row_weight = self._labels(target, rows.dtype)
+            q, total = np.full_like(rows, smoothed), row_weight.sum()
+            q.put(starts + label, 1 - self.label_smoothing + smoothed)
+            q *= self.counted(target).reshape(-1, 1)
+        else:
+            q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, rows.dtype.type(len(rows))
+        return (q if self.weight is None else q * np.array(self.weight, rows.dtype)), total
+
+
+def as_rows(array: Array) -> Array:
+    """(batch, classes, ...) as (rows, classes): each position behind the classes is a row."""
+    batch, classes, *positions = array.shape
+    num_positions = size_of(tuple(positions))
+    return array.reshape(batch, classes, num_positions).swapaxes(1, 2).reshape(batch * num_positions, classes)
+
+
+def in_shape(rows: Array, shape: Shape) -> Array:
+    """What `as_rows` makes of an array of this shape, in that shape again."""
+    batch, classes, *positions = shape
+    return rows.reshape(batch, size_of(tuple(positions)), classes).swapaxes(1, 2).reshape(shape)
+
+
+def _first(array: Array, mask: Array) -> tuple[Any, Any]:
+    """The first element that the mask has, and its index: a number where the array has one dimension."""
+    index = tuple(map(int, np.argwhere(mask)[0]))
+    return array[index], index if len(index) > 1 else index[0]

@@ -34,7 +34,7 @@ Batch: TypeAlias = tuple[Array, Array]
 
 class Step(NamedTuple):
     """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
-    is a mean, and the check if it was checked.
+    is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
     """
 
     number: int
@@ -45,8 +45,8 @@ class Step(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The loss over a set of examples, and for class targets the fraction whose largest output is the target's: of the
-    examples that the loss counts.
+    """The loss over a set of examples, and for targets of class indices the fraction of them whose prediction is
+    largest, along axis 1: of the targets that the loss counts.
     """
 
     loss: float
@@ -71,7 +71,9 @@ class Trainer:
 
     Raises GradientMismatch where a checked step has a wrong value, NotFiniteError where a loss or a parameter
     overflows, ValueError for settings that are out of range or an optimizer of another model, and ValueError or
-    TypeError for a target that the loss does not take: all those of an epoch are looked at in its first step.
+    TypeError for a target that the loss does not take: all those of an epoch are looked at in its first step. A batch
+    of which the loss is a mean over nothing, since it ignores each target, has a gradient of zero and nothing to check;
+    data of such batches alone are a ValueError.
     """
 
     model: Sequential
@@ -133,18 +135,22 @@ class Trainer:
         try:
             with checker.recording() if checker else nullcontext():
                 value = self.step(input, target, unchecked)
+            denominator = self.loss.denominator(target)
+            is_loss = denominator > 0 or self.loss.reduction != "mean"  # a mean over nothing is not a number
             # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-            check = checker.compare() if checker else None
+            check = checker.compare() if checker and is_loss else None
         except GradientMismatch as mismatch:
             mismatch.batch = input, target
             raise
         except NotFiniteError as error:
             raise NotFiniteError(f"{error} at step {self.num_steps}") from None
-        self._check_finite("the loss", value)
-        return Step(self.num_steps, value, len(input), self.loss.denominator(target), check)
+        if is_loss:
+            self._check_finite("the loss", value)
+        return Step(self.num_steps, value, len(input), denominator, check)
 
     def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
+        self.loss.check_data(examples.target)
         self.start_epoch(epoch)
         unchecked: Batch | None = examples
         for batch in batches(examples, batch_size, seed, epoch):
@@ -181,8 +187,10 @@ class Trainer:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy.
 
         Raises GradientMismatch where steps are checked and a layer's `infer` differs from torch's in evaluation, which
-        is compared once, and ValueError where the model doesn't make a prediction of each example.
+        is compared once, and ValueError where the model doesn't make as many predictions of each example, or where no
+        target counts.
         """
+        self.loss.check_data(examples.target)
         losses, num_right, num_counted = [], 0, 0
         classification = examples.target.dtype.kind == "i"
         self.model.check_values(examples.input)
@@ -192,7 +200,7 @@ class Trainer:
             prediction = self.model(input)
             if start == 0 and self.checker is not None:
                 self.checker.compare_evaluation()
-            if prediction.shape[:1] != input.shape[:1]:
+            if not prediction.ndim or not len(prediction) or len(prediction) % len(input):
                 raise ValueError(f"in evaluation, the model makes {prediction.shape} of {len(input)} examples")
             if start == 0:
                 self._check_targets(*examples, input, prediction)
@@ -201,20 +209,23 @@ class Trainer:
                 losses.append((float(self.loss.forward(prediction, target)[0]), denominator))
             if classification:
                 counted = self.loss.counted(target)
-                num_right += int(((prediction.argmax(axis=1) == target) & counted).sum())
+                is_right = prediction.argmax(axis=1).ravel() == target.ravel()
+                num_right += int((is_right & counted.ravel()).sum())
                 num_counted += int(counted.sum())
         loss = self.mean_loss("the validation loss", losses)
         return Evaluation(loss, num_right / num_counted if num_counted else None)
 
     def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
         """The loss of all batches, (value, denominator) each, together: their mean weighted by the denominators, or
-        their sum if the loss is a sum over the examples. Raises NotFiniteError, with `name`.
+        their sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of a mean. Raises
+        NotFiniteError, with `name`.
         """
         if self.loss.reduction == "sum":
             loss = sum(value for value, _ in batches)
         else:
-            total = sum(denominator for _, denominator in batches)
-            loss = sum(value * (denominator / total) for value, denominator in batches) if batches else math.nan
+            counting = [batch for batch in batches if batch[1]]
+            total = sum(denominator for _, denominator in counting)
+            loss = sum(value * (denominator / total) for value, denominator in counting) if counting else math.nan
         self._check_finite(name, loss)
         return loss
 
@@ -223,7 +234,8 @@ class Trainer:
         some of these: for `input`.
         """
         if inputs is not input:
-            prediction = placeholder((len(inputs), *prediction.shape[1:]), prediction.dtype)
+            num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example
+            prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
         self.loss.check_target(prediction, targets)
 
     def _evaluation_size(self, example_shape: Shape) -> int:

@@ -8,7 +8,6 @@ near zero those of an eps. So each component meets each kind of input with each 
 from __future__ import annotations
 
 import copy
-import itertools
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -18,6 +17,7 @@ import numpy as np
 
 from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.inputs import layer_inputs
+from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
@@ -147,20 +147,11 @@ def move_constants(model: Sequential, generator: np.random.Generator) -> None:
 
 
 def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
-    """The loss behind a Linear that passes its input through: for each kind of prediction and of target, with a batch
-    of 1, and with one that holds all values of `spread`.
-    """
-    generator = np.random.default_rng(seed)
-    model = Sequential(Linear(5, 5, bias=False), dtype=dtype)
-    model.load_state_dict({"0.weight": np.eye(5)})
-    kinds = [(kind, target_kind, 4) for kind, target_kind in itertools.product(KINDS, KINDS)]
-    for kind, target_kind, batch_size in [*kinds, ("random", "random", 1), ("spread", "spread", 25)]:
-        prediction = draw(kind, (batch_size, 5), dtype, generator)
-        if hasattr(loss, "backward_target"):
-            target = draw(target_kind, (batch_size, 5), dtype, generator)
-        else:
-            target = generator.integers(0, 5, batch_size)
-        description = f"{kind} prediction, {target_kind} target, a batch of {batch_size}"
+    """The loss behind a Linear that passes its input through, on all of `loss_batches`."""
+    for description, prediction, target in loss_batches(loss, dtype, np.random.default_rng(seed)):
+        size = prediction.shape[-1]
+        model = Sequential(Linear(size, size, bias=False), dtype=dtype)
+        model.load_state_dict({"0.weight": np.eye(size)})
         yield _case(description, check_gradients(model, loss, prediction, target))
 
 

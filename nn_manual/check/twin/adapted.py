@@ -1,4 +1,4 @@
-"""torch's classes in the form of our layers: one array in and one out."""
+"""torch's classes in the form of our layers, one array in and one out, and of our losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ class LSTM(torch.nn.LSTM):
         return output
 
 
-ADAPTED: dict[str, type[torch.nn.Module]] = {"LSTM": LSTM}
+class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
+    """torch.nn.CrossEntropyLoss, which reads class indices of any shape in row order behind a prediction of rows."""
+
+    def forward(self, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """The scalar loss."""
+        are_rows = prediction.ndim == 2 and not target.is_floating_point()
+        return super().forward(prediction, target.reshape(-1) if are_rows else target)
+
+
+ADAPTED: dict[str, type[torch.nn.Module]] = {"LSTM": LSTM, "CrossEntropyLoss": CrossEntropyLoss}
 
 
 def name_in_torch(name: str) -> str:

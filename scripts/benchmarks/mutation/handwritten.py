@@ -18,7 +18,7 @@ from benchmarks.mutation.mutants import Mutant
 from benchmarks.mutation.replacing import Formula, method_of, replace_gradient
 from nn_manual.arrays import Array
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
-from nn_manual.losses.cross_entropy import Saved
+from nn_manual.losses.cross_entropy import Saved, in_shape
 
 
 def _count(loss: Loss, array: Array) -> int:
@@ -60,23 +60,32 @@ NEGATIVE_SQUARES = {description: _negative(formula) for description, formula in 
 
 
 class Rows(NamedTuple):
-    """What CrossEntropyLoss's gradient is made of: the probabilities p, the weights of the classes and of the targets,
-    which rows count, the labels, and the smoothing.
+    """What CrossEntropyLoss's gradient is made of: the probabilities p, the weights of the classes, which rows count,
+    what is given of each class, and the smoothing.
     """
 
     p: Array
     weight: Array
-    row_weight: Array
     counted: Array
-    label: Array
+    given: Array
     smoothing: float
 
     @property
     def q(self) -> Array:
         """q of the docstring's formula."""
-        onehot = _onehot(self.p, self.label)
-        q: Array = self.counted * self.weight * ((1 - self.smoothing) * onehot + self.smoothing / self.p.shape[1])
+        q: Array = self.weight * ((1 - self.smoothing) * self.given + self.counted * self.smoothing / self.p.shape[1])
         return q
+
+    @property
+    def label(self) -> Array:
+        """The class of which most is given."""
+        return self.given.argmax(axis=1)
+
+    @property
+    def row_weight(self) -> Array:
+        """The weight of each row."""
+        row_weight: Array = (self.given * self.weight).sum(axis=1, keepdims=True)
+        return row_weight
 
 
 def _gradient(p: Array, q: Array) -> Array:
@@ -91,9 +100,13 @@ def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Rows], Array]) -> Formula:
     def formula(loss: CrossEntropyLoss, saved: Saved) -> Array:
         p = saved.exponential / saved.divisor[:, np.newaxis]
         weight = np.ones(p.shape[1], p.dtype) if loss.weight is None else np.array(loss.weight, p.dtype)
-        row_weight, counted = saved.row_weight[:, np.newaxis], saved.counted[:, np.newaxis]
-        rows = Rows(p, weight, row_weight, counted, saved.of_target % p.shape[1], loss.label_smoothing)
-        return wrong(loss, rows) / (saved.total if loss.reduction == "mean" else 1)
+        share = np.zeros_like(p) if saved.q is None else saved.q.copy()
+        share.put(saved.place, saved.q_at_place)
+        share /= weight
+        counted = (share.sum(axis=1, keepdims=True) > 0).astype(p.dtype)
+        given = (share - counted * loss.label_smoothing / p.shape[1]) / (1 - loss.label_smoothing)
+        gradient = wrong(loss, Rows(p, weight, counted, given, loss.label_smoothing))
+        return in_shape(gradient / (saved.total if loss.reduction == "mean" else 1), saved.shape)
 
     return formula
 
@@ -126,7 +139,9 @@ CROSS_ENTROPY: dict[str, Formula] = {
         lambda loss, rows: _gradient(rows.p, rows._replace(weight=rows.row_weight).q)
     ),
     "what is ignored counts": _cross_entropy(
-        lambda loss, rows: _gradient(rows.p, rows._replace(counted=np.ones_like(rows.counted)).q)
+        lambda loss, rows: _gradient(
+            rows.p, rows._replace(counted=1, given=np.where(rows.counted, rows.given, np.eye(len(rows.weight))[1])).q
+        )
     ),
     "through the softmax twice": _cross_entropy(lambda loss, rows: rows.p * _gradient(rows.p, rows.q)),
     "the softmax over the batch": _cross_entropy(

@@ -112,8 +112,8 @@ def _loss(owner: type[Loss]) -> Subject:
     value, of_prediction, of_target = (frozenset({name}) for name in ("loss", "grad_prediction", "grad_target"))
     known = {
         "forward": ((value, of_prediction | of_target), value | of_prediction | of_target),
-        "_row_weight": ((value | of_prediction,), value | of_prediction),
-        "_class_weight": ((value | of_prediction,), value | of_prediction),
+        "_labels": ((value | of_prediction, value | of_prediction), value | of_prediction),
+        "_q": ((value | of_prediction, value | of_prediction), value | of_prediction),
         "counted": ((value | of_prediction,), value | of_prediction),
         "backward": ((of_prediction,), of_prediction),
         "backward_target": ((of_target,), of_target),

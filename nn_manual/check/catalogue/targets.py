@@ -1,0 +1,70 @@
+"""The predictions and targets that a loss is checked on: every kind, other batch sizes, and every form of target."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.kinds import KINDS, draw
+from nn_manual.losses import Loss
+
+#: What a target is drawn by: its kind, the prediction's shape and dtype, and the generator.
+Draw = Callable[[str, Shape, str, np.random.Generator], Array]
+
+
+def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iterator[tuple[str, Array, Array]]:
+    """Predictions and targets of a loss, each with its description.
+
+    Where the target is a class, each of CLASS_FORMS that the loss takes, with each kind of prediction. Then targets that
+    are values, or one class index for each row: in a batch of 4, each kind of prediction with each of target; with a
+    batch of 1, random ones; with one of 25, all values of `spread`.
+    """
+    has_values = hasattr(loss, "backward_target")
+    pairs = [] if has_values else zip(KINDS, reversed(KINDS), strict=True)
+    for (kind, target_kind), (form, (shape, draw_form)) in itertools.product(pairs, CLASS_FORMS.items()):
+        prediction, target = draw(kind, shape, dtype, generator), draw_form(target_kind, shape, dtype, generator)
+        if _takes(loss, prediction, target):
+            yield f"{kind} prediction, {target_kind} target, {form}", prediction, target
+    draw_target = draw if has_values else indices
+    kinds = [(kind, target_kind, 4) for kind, target_kind in itertools.product(KINDS, KINDS)]
+    for kind, target_kind, batch_size in [*kinds, ("random", "random", 1), ("spread", "spread", 25)]:
+        prediction = draw(kind, (batch_size, 5), dtype, generator)
+        target = draw_target(target_kind, prediction.shape, dtype, generator)
+        yield f"{kind} prediction, {target_kind} target, a batch of {batch_size}", prediction, target
+
+
+def indices(kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:  # noqa: ARG001 - a Draw
+    """Random classes, (batch, ...)."""
+    return generator.integers(0, shape[1], (shape[0], *shape[2:]))
+
+
+def probabilities(kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
+    """The softmax along the classes of values of a kind: for scattered ones the largest is 1, for zeros all are one."""
+    values = draw(kind, shape, "float64", generator)
+    exponential = np.exp(values - values.max(axis=1, keepdims=True))
+    result: Array = (exponential / exponential.sum(axis=1, keepdims=True)).astype(dtype)
+    return result
+
+
+def _in_two_rows(kind: str, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
+    return indices(kind, shape, dtype, generator).reshape(2, -1)
+
+
+#: The forms of prediction and target beside a class index for each row: the prediction's shape, and what draws targets.
+CLASS_FORMS: dict[str, tuple[Shape, Draw]] = {
+    "probabilities": ((4, 5), probabilities),
+    "probabilities of positions": ((4, 5, 3), probabilities),
+    "indices of positions": ((4, 5, 3), indices),
+    "indices in two rows": ((4, 5), _in_two_rows),
+}
+
+
+def _takes(loss: Loss, prediction: Array, target: Array) -> bool:
+    try:
+        loss.check_target(prediction, target)
+    except (TypeError, ValueError):
+        return False
+    return True
