@@ -101,6 +101,7 @@ class CrossEntropyLoss(Loss):
             cls("mean", 0.1),
             cls("mean", weight=weight),
             cls("mean", 0.1, weight),
+            cls("sum", weight=weight, ignore_index=1),
             cls("sum", 0.1, weight, ignore_index=1),
         ]
 
@@ -198,7 +199,7 @@ class CrossEntropyLoss(Loss):
     def denominator(self, target: Array) -> float:
         """The weights of the indices that count, added up; of probabilities, the number of rows."""
         if target.dtype.kind == "f":
-            return target.size / target.shape[1]
+            return float(target.size // target.shape[1])
         if self.weight is None:
             return float(np.count_nonzero(self.counted(target)))
         return float(self._labels(target, np.dtype(np.float64))[1].sum())

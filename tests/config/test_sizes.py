@@ -103,12 +103,63 @@ def test_sizes_against_loaded_data(tmp_path: Path) -> None:
 
 
 def test_a_loss_for_classes_on_values(tmp_path: Path) -> None:
-    values = np.zeros((5, 10), np.float32)
+    values = np.full((5, 10), -0.5, np.float32)
     with pytest.raises(ConfigError) as caught:
         check_sizes(arrays_config(tmp_path), split(64, values, None))
-    assert str(caught.value).startswith(
-        f"{tmp_path}/run.yaml:10:7: CrossEntropyLoss doesn't fit data with targets of shape (10,): "
+    assert str(caught.value) == (
+        f"{tmp_path}/run.yaml:10:7: CrossEntropyLoss doesn't fit data with targets of shape (10,): CrossEntropyLoss: "
+        "probability -0.5 at index (0, 0) is outside 0 ... 1"
     )
+    check_sizes(arrays_config(tmp_path), split(64, np.full((5, 10), 0.1, np.float32), None))
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_data_of_which_every_target_is_ignored(tmp_path: Path, part: int) -> None:
+    parts = [split(64, np.arange(10), 10).train, split(64, np.arange(10), 10).validation]
+    parts[part] = Examples(parts[part].input, np.full(10, 3))
+    config = arrays_config(tmp_path, "loss={CrossEntropyLoss: {ignore_index: 3}}")
+    with pytest.raises(ConfigError, match=r"^override 'loss=.*': CrossEntropyLoss ignores every target of the data$"):
+        check_sizes(config, Split(parts[0], parts[1], 10))
+    nothing = Examples(np.zeros((0, 64), np.float32), np.zeros(0, np.int64))
+    check_sizes(config, Split(parts[1 - part], nothing, 10))
+
+
+LANGUAGE_MODEL = """\
+data: {Arrays: {file: a.csv, target: y, task: classification}}
+batch_size: 4
+epochs: 1
+model:
+  - Embedding: {num_embeddings: 7, embedding_dim: 3}
+  - Flatten: {start_dim: 0, end_dim: 1}
+  - Linear: {in_features: 3, out_features: 7}
+loss: {CrossEntropyLoss: {weight: [1, 2, 1, 1, 1, 1, 1]}}
+optimizer: {SGD: {lr: 0.1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("override", "error"),
+    [
+        ("batch_size=4", None),
+        ("batch_size=3", None),  # the last batch is smaller
+        ("loss.CrossEntropyLoss.weight=[1, 2]", "a weight for 2 classes, the prediction 7"),
+        ("model.2.Linear.out_features=6", "run.yaml:7:5: the model puts out 6 values, but the data has 7 classes"),
+        ("model.1.Flatten.end_dim=-1", "not (10, 7) and int64 (10, 5)"),
+    ],
+)
+def test_several_predictions_of_each_example(tmp_path: Path, override: str, error: str | None) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(LANGUAGE_MODEL)
+    tokens = np.arange(50).reshape(10, 5) % 7
+    data = Examples(tokens, tokens[:, ::-1])
+    overrides = [override] + ["model.1.Flatten.start_dim=1", "model.2.Linear.in_features=15"] * ("end_dim" in override)
+    config = load_config(path, overrides)
+    if error is None:
+        check_sizes(config, Split(data, Examples(data.input[:3], data.target[:3]), 7))
+        return
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(config, Split(data, data, 7))
+    assert error in str(caught.value)
 
 
 def test_as_many_outputs_as_targets(tmp_path: Path) -> None:

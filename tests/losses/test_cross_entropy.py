@@ -11,6 +11,8 @@ from comparing import TOLERANCES, combinations
 from loss_results import CLASSIFICATION, WEIGHTS, assert_as_torch, our_results, torch_results, with_weights
 
 from nn_manual import CrossEntropyLoss
+from nn_manual.arrays import Shape
+from nn_manual.check.catalogue.targets import indices, probabilities
 from nn_manual.check.kinds import draw
 
 each_dtype = pytest.mark.parametrize("dtype", TOLERANCES)
@@ -27,6 +29,70 @@ def test_torch_agrees_with_weights_and_ignored_rows(
         target = generator.integers(0, 4, batch)
         target[0], target[1] = 2, loss.ignore_index
         assert_as_torch(loss, prediction, target)
+
+
+@pytest.mark.parametrize("loss", [*CLASSIFICATION, *with_weights(4)], ids=repr)
+@pytest.mark.parametrize("positions", [(), (3,), (2, 3)])
+@pytest.mark.parametrize(("kind", "other_kind"), [("random", "tied"), ("tied", "random"), ("tiny", "scattered")])
+@each_dtype
+def test_torch_agrees_with_positions_and_probabilities(
+    loss: CrossEntropyLoss, positions: Shape, kind: str, other_kind: str, dtype: str
+) -> None:
+    generator = np.random.default_rng(len(positions))
+    for batch in (5, 1):
+        shape = (batch, 4, *positions)
+        prediction, target = draw(kind, shape, dtype, generator), indices(kind, shape, dtype, generator)
+        target.flat[0] = 3
+        loss.check_target(prediction, target)
+        assert_as_torch(loss, prediction, target)
+        if loss.ignore_index < 0:
+            target = probabilities(other_kind, shape, dtype, generator)
+            loss.check_target(prediction, target)
+            assert_as_torch(loss, prediction, target)
+
+
+@pytest.mark.parametrize("loss", CLASSIFICATION, ids=repr)
+def test_strided_positions(loss: CrossEntropyLoss) -> None:
+    generator = np.random.default_rng(0)
+    prediction = generator.normal(size=(3, 2, 4, 6)).transpose(3, 2, 1, 0)[::-2]
+    target = probabilities("random", (3, 2, 4, 3), "float64", generator).transpose(3, 2, 1, 0)
+    assert_as_torch(loss, prediction, target)
+    assert_as_torch(loss, prediction, generator.integers(0, 4, (3, 2, 3)).transpose(2, 1, 0))
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 1, 2)])
+def test_indices_behind_rows_are_read_in_row_order(shape: Shape) -> None:
+    generator = np.random.default_rng(0)
+    prediction, target = generator.normal(size=(6, 4)), generator.integers(0, 4, 6)
+    target[1] = -100
+    for loss in (CrossEntropyLoss(), CrossEntropyLoss("sum", 0.1, WEIGHTS[:4])):
+        expected, reshaped = our_results(loss, prediction, target), target.reshape(shape)
+        loss.check_target(prediction, reshaped)
+        for name, value in our_results(loss, prediction, reshaped).items():
+            np.testing.assert_array_equal(value, expected[name])
+        assert_as_torch(loss, prediction, reshaped)
+        assert loss.denominator(reshaped) == loss.denominator(target)
+
+
+def test_probabilities_of_one_class_are_its_index() -> None:
+    """Small numbers among them: a confident prediction keeps its digits in both forms."""
+    margins = np.array([5.0, 18.420681, 50.0, 80.0], np.float32)
+    prediction = np.stack([margins, 0 * margins, 0 * margins], axis=1)
+    for label in (0, 1):
+        target = np.full(4, label)
+        expected = our_results(CrossEntropyLoss("sum", weight=[2, 3, 1]), prediction, target)
+        probability = np.eye(3, dtype=np.float32)[target]
+        found = our_results(CrossEntropyLoss("sum", weight=[2, 3, 1]), prediction, probability)
+        # A few roundings of each number: the formulas differ in the order of their terms.
+        for name, value in found.items():
+            np.testing.assert_allclose(value, expected[name], rtol=4 * float(np.finfo(np.float32).eps), atol=0)
+
+
+def test_probabilities_need_not_add_up_to_one() -> None:
+    prediction = np.random.default_rng(0).normal(size=(3, 4))
+    for target in (np.zeros((3, 4)), np.ones((3, 4)), np.full((3, 4), 0.1)):
+        for loss in (CrossEntropyLoss(), CrossEntropyLoss("mean", 0.1, WEIGHTS[:4])):
+            assert_as_torch(loss, prediction, target)
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHTS[:3]])
@@ -118,14 +184,58 @@ def test_labels_out_of_range() -> None:
 
 def test_targets_that_are_no_class_indices() -> None:
     for dtype in ("int32", "uint8", "bool", "float64"):
-        message = f"^CrossEntropyLoss takes int64 class indices as target, not {dtype}$"
-        with pytest.raises(TypeError, match=message):
-            CrossEntropyLoss().check_target(np.zeros((2, 3)), np.zeros(2, dtype))
-    for shape, target_shape in [((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (3,)), ((2, 3, 4), (2,)), ((2, 3), (2, 1))]:
-        message = "CrossEntropyLoss takes a prediction (batch, classes) and a target (batch,), "
-        message += f"not {shape} and {target_shape}"
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            CrossEntropyLoss().check_target(np.zeros(shape), np.zeros(target_shape, np.int64))
+        message = "CrossEntropyLoss takes int64 class indices as target, or probabilities in the prediction's dtype, "
+        with pytest.raises(TypeError, match=f"^{message}float32, not {dtype}$"):
+            CrossEntropyLoss().check_target(np.zeros((2, 3), np.float32), np.zeros(2, dtype))
+
+
+@pytest.mark.parametrize(
+    ("shape", "target_shape", "dtype"),
+    [
+        ((2, 3), (2, 3), "int64"),
+        ((2, 3), (3,), "int64"),
+        ((3,), (3,), "int64"),
+        ((3,), (), "int64"),
+        ((2, 3, 4), (2,), "int64"),
+        ((2, 3, 4), (8,), "int64"),
+        ((2, 3, 4), (4, 2), "int64"),
+        ((2, 3), (2,), "float64"),
+        ((2, 3), (6,), "float64"),
+        ((2, 3, 4), (2, 4, 3), "float64"),
+        ((3,), (3,), "float64"),
+    ],
+)
+def test_targets_of_other_shapes(shape: Shape, target_shape: Shape, dtype: str) -> None:
+    message = "CrossEntropyLoss takes a prediction (batch, classes, ...), and as target indices (batch, ...) or "
+    message += f"probabilities in the prediction's shape, not {shape} and {dtype} {target_shape}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        CrossEntropyLoss().check_target(np.zeros(shape), np.zeros(target_shape, dtype))
+
+
+@pytest.mark.parametrize("value", [-0.25, 1.5, math.nan, math.inf])
+def test_probabilities_out_of_range(value: float) -> None:
+    target = np.full((2, 3, 2), 1 / 3)
+    CrossEntropyLoss().check_target(np.zeros((2, 3, 2)), target)
+    target[1, 2, 0] = target[1, 2, 1] = value
+    message = f"CrossEntropyLoss: probability {value} at index (1, 2, 0) is outside 0 ... 1"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        CrossEntropyLoss().check_target(np.zeros((2, 3, 2)), target)
+
+
+def test_a_class_that_is_ignored_takes_indices() -> None:
+    for ignored in (0, 255):  # torch says it in forward
+        message = f"^CrossEntropyLoss has ignore_index {ignored}: probabilities have no index to be ignored$"
+        with pytest.raises(ValueError, match=message):
+            CrossEntropyLoss(ignore_index=ignored).check_target(np.zeros((2, 3)), np.zeros((2, 3)))
+    CrossEntropyLoss(ignore_index=-1).check_target(np.zeros((2, 3)), np.zeros((2, 3)))
+
+
+def test_a_label_out_of_range_is_named_by_its_whole_index() -> None:
+    target = np.array([[0, 1], [2, 3]])
+    for shape in ((4, 3), (2, 3, 2)):
+        message = r"^CrossEntropyLoss: label 3 at index \(1, 1\) is outside 0 \.\.\. 2$"
+        with pytest.raises(ValueError, match=message):
+            CrossEntropyLoss().check_target(np.zeros(shape), target)
 
 
 def test_labels_that_are_ignored_may_be_anything() -> None:
@@ -139,3 +249,6 @@ def test_labels_that_are_ignored_may_be_anything() -> None:
 def test_as_many_weights_as_classes() -> None:
     with pytest.raises(ValueError, match=r"^CrossEntropyLoss has a weight for 2 classes, the prediction 3$"):
         CrossEntropyLoss(weight=[1, 2]).check_target(np.zeros((2, 3)), np.zeros(2, np.int64))
+    for target in (np.zeros((2, 4), np.int64), np.zeros((2, 3, 4))):
+        with pytest.raises(ValueError, match=r"^CrossEntropyLoss has a weight for 4 classes, the prediction 3$"):
+            CrossEntropyLoss(weight=[1, 2, 3, 4]).check_target(np.zeros((2, 3, 4)), target)

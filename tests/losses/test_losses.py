@@ -23,6 +23,7 @@ from loss_results import CLASSIFICATION, REGRESSION, assert_as_torch, our_result
 
 from nn_manual import CrossEntropyLoss, MSELoss, TraceLoss
 from nn_manual.arrays import Shape
+from nn_manual.check.catalogue.targets import probabilities
 from nn_manual.check.kinds import draw
 from nn_manual.losses import Loss
 
@@ -48,7 +49,10 @@ def test_the_denominator_is_what_puts_batches_together() -> None:
     assert CrossEntropyLoss(ignore_index=1).denominator(target[:4]) == 2
     assert CrossEntropyLoss(weight=[0.5, 2, 4]).denominator(target) == 0.5 + 2 + 2 + 4
     assert CrossEntropyLoss(weight=[0.5, 2, 4]).counted(target).tolist() == [True, True, True, True, False]
-    assert MSELoss().counted(np.ones((2, 3))).tolist() == [True, True]
+    assert MSELoss().counted(np.ones((2, 3))).tolist() == [[True] * 3] * 2
+    assert CrossEntropyLoss().denominator(target.reshape(1, 5)) == 4
+    # Of probabilities, a number for each row: 2 examples of 4 positions.
+    assert CrossEntropyLoss(weight=[0.5, 2, 4]).denominator(np.ones((2, 3, 4))) == 8
     prediction = np.random.default_rng(0).standard_normal((5, 3))
     for loss in (CrossEntropyLoss(weight=[0.5, 2, 4]), CrossEntropyLoss("mean", 0.1, [0.5, 2, 4], -100)):
         parts = [(prediction[:2], target[:2]), (prediction[2:], target[2:])]
@@ -103,21 +107,26 @@ def test_docstring_agrees(loss: Loss, dtype: str, kind: str) -> None:
     generator = np.random.default_rng(0)
     prediction = draw(kind, (5, 3), dtype, generator)
     target = targets(loss, kind, (5, 3), dtype, generator)
-    sizes = {"N": prediction.size, "batch": len(prediction), "classes": prediction.shape[1]}
+    sizes = {"N": prediction.size, "rows": len(prediction), "classes": prediction.shape[1]}
     if isinstance(loss, CrossEntropyLoss):
         sizes["weight"] = np.array(loss.weight or np.ones(3), dtype)
-    known = {"prediction": prediction, "target": target, "logsumexp": np.logaddexp.reduce, **sizes}
-    stated = evaluate(loss, known)
-    for name, value in our_results(loss, prediction, target).items():
-        # A formula with a float64 constant in it, eye, is float64: what is stated has one dtype, ours.
-        assert_equal(value, np.asarray(stated[name], dtype))
+    targets_of = {"indices": target}
+    if isinstance(loss, CrossEntropyLoss) and loss.ignore_index < 0:
+        targets_of["probabilities"] = probabilities(kind, (5, 3), dtype, generator)
+    for form, target in targets_of.items():
+        known = {"prediction": prediction, "target": target, "logsumexp": np.logaddexp.reduce, **sizes}
+        stated = evaluate(loss, known, target=form)
+        for name, value in our_results(loss, prediction, target).items():
+            # A formula with a float64 constant in it, eye, is float64: what is stated has one dtype, ours.
+            assert_equal(value, np.asarray(stated[name], dtype))
 
 
 @pytest.mark.parametrize("loss_class", [MSELoss, TraceLoss, CrossEntropyLoss])
 def test_docstring_states_every_gradient(loss_class: type[Loss]) -> None:
     stated = {line.name for line in formulas(loss_class)}
     gradients = {"grad_prediction"} | ({"grad_target"} if hasattr(loss_class, "backward_target") else set())
-    assert stated - {"counted", "label", "share", "q", "total", "log_probability"} == {"loss", *gradients}
+    steps = {"counted", "label", "given", "total", "evenly", "q", "sum_of_q", "log_probability"}
+    assert stated - steps == {"loss", *gradients}
 
 
 @each_loss

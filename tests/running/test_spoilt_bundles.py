@@ -104,9 +104,11 @@ def test_tensors_of_a_bundle_that_fit_no_step(bundle: Path, tmp_path: Path) -> N
     input, target = tensors["input"], tensors["target"]
     assert with_other("input", input.astype(np.float64)) == "the model is float32, its input float64"
     assert with_other("input", input[:3]) == (
-        "CrossEntropyLoss takes a prediction (batch, classes) and a target (batch,), not (3, 2) and (16,)"
+        "CrossEntropyLoss takes a prediction (batch, classes, ...), and as target indices (batch, ...) or "
+        "probabilities in the prediction's shape, not (3, 2) and int64 (16,)"
     )
     assert with_other("target", target * 0 + 2) == "CrossEntropyLoss: label 2 at index 0 is outside 0 ... 1"
-    assert with_other("target", target.astype(np.float32)) == (
-        "CrossEntropyLoss takes int64 class indices as target, not float32"
+    assert with_other("target", target.astype(np.float64)) == (
+        "CrossEntropyLoss takes int64 class indices as target, or probabilities in the prediction's dtype, float32, "
+        "not float64"
     )

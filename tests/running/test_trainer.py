@@ -101,6 +101,22 @@ def test_clipping_bounds_the_gradient() -> None:
     assert np.linalg.norm(trainer.model.grad_arena) == pytest.approx(0.01, rel=1e-3)  # torch's 1e-6 beside the norm
 
 
+@pytest.mark.parametrize("every", [0, 1])
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # a mean over nothing is what is tested
+def test_a_batch_of_which_nothing_counts_weighs_nothing(every: int) -> None:
+    trainer, data = classifier(check_every=every), examples(8)
+    before = trainer.model.param_arena.copy()
+    nothing = trainer.train_step(data.input, np.full(8, -100))
+    assert math.isnan(nothing.loss)
+    assert (nothing.denominator, nothing.check) == (0, None)
+    np.testing.assert_array_equal(trainer.model.param_arena, before)  # without momentum and decay, it stays
+    step = trainer.train_step(*data)
+    assert (step.check is not None) == bool(every)
+    assert trainer.mean_loss("", [(nothing.loss, 0), (step.loss, 8)]) == step.loss
+    with pytest.raises(NotFiniteError, match=r"^the loss of nothing is nan at step 2$"):
+        trainer.mean_loss("the loss of nothing", [(nothing.loss, 0)])
+
+
 class TestNotFinite:
     """Overflow is an error of its own, checked or not."""
 

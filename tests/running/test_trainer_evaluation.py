@@ -10,8 +10,7 @@ from classifiers import BATCH, classifier, examples
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data import Examples
-from nn_manual.errors import NotFiniteError
-from nn_manual.layers import Linear, Tanh
+from nn_manual.layers import Embedding, Flatten, Linear, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
@@ -88,10 +87,10 @@ class TestTargets:
         input, target = examples(6)
         with pytest.raises(ValueError, match=r"label -1 at index 3 is outside 0 \.\.\. 3"):
             trainer.train_step(input, np.array([0, 1, 2, -1, 0, 4]))
-        with pytest.raises(ValueError, match=r"not \(6, 4\) and \(5,\)"):
+        with pytest.raises(ValueError, match=r"not \(6, 4\) and int64 \(5,\)"):
             trainer.train_step(input, target[:5])
-        with pytest.raises(TypeError, match="takes int64 class indices as target, not float64"):
-            trainer.train_step(input, target * 1.0)
+        with pytest.raises(TypeError, match=r"takes int64 class indices as target, or .* float64, not float32"):
+            trainer.train_step(input, target.astype(np.float32))
 
     def test_as_many_as_inputs(self) -> None:
         data = Examples(examples(30).input, examples(31).target)
@@ -99,7 +98,7 @@ class TestTargets:
             lambda: list(classifier().epoch(data, BATCH, seed=0, epoch=0)),
             lambda: classifier().evaluate(data),
         ):
-            with pytest.raises(ValueError, match=r"not \(30, 4\) and \(31,\)"):
+            with pytest.raises(ValueError, match=r"not \(30, 4\) and int64 \(31,\)"):
                 work()
 
 
@@ -150,8 +149,43 @@ class TestEvaluate:
         assert found.loss == pytest.approx(expected.loss, rel=1e-14)
         assert found.accuracy == expected.accuracy
         data.target[:] = -100
-        with pytest.raises(NotFiniteError, match=r"^the validation loss is nan at step 0$"):
+        with pytest.raises(ValueError, match=r"^CrossEntropyLoss ignores every target of the data$"):
             trainer.evaluate(data)
+        with pytest.raises(ValueError, match=r"^CrossEntropyLoss ignores every target of the data$"):
+            next(trainer.epoch(data, BATCH, seed=0, epoch=0))
+        assert trainer.num_steps == 0
+
+    def test_of_positions_and_of_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A language model, whose predictions are rows of their own, and the same with the classes along axis 1."""
+        generator = np.random.default_rng(0)
+        tokens, target = generator.integers(0, 4, (2, 30, 5))
+        target[0], target[7, 2:] = -100, -100
+        layers = [Embedding(4, 3), Flatten(0, 1), Linear(3, 4)]
+        model = Sequential(*layers, seed=0, dtype="float64")
+        rows = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1))
+        prediction = model(tokens)
+        assert prediction.shape == (150, 4)
+        is_right = prediction.argmax(axis=1).reshape(30, 5) == target
+        expected = is_right.sum() / (target != -100).sum()
+        loss = CrossEntropyLoss().forward(prediction, target.ravel())[0]
+        in_slices(rows, monkeypatch, 7)
+        assert rows.evaluate(Examples(tokens, target)) == pytest.approx((loss, expected), rel=1e-14)
+        for step in rows.epoch(Examples(tokens, target), 8, seed=0, epoch=0):
+            assert step.check is not None
+            assert step.num_examples in (8, 6)
+        positions = Sequential(Linear(5, 5, bias=False), dtype="float64")
+        positions.load_state_dict({"0.weight": np.eye(5)})
+        input = prediction.reshape(30, 5, 4).swapaxes(1, 2).copy()
+        dense = Trainer(positions, CrossEntropyLoss(), SGD(positions, lr=0.1))
+        assert dense.evaluate(Examples(input, target)) == pytest.approx((loss, expected), rel=1e-14)
+        assert dense.train_step(input, target).check is not None
+
+    def test_probabilities_have_no_accuracy(self) -> None:
+        trainer, input = classifier(), examples(30).input
+        target = np.full((30, 4), 0.25)
+        assert trainer.train_step(input, target).check is not None
+        evaluation = trainer.evaluate(Examples(input, target))
+        assert evaluation == (CrossEntropyLoss().forward(trainer.model(input), target)[0], None)
 
     def test_weights_are_those_of_the_whole_set(self, monkeypatch: pytest.MonkeyPatch) -> None:
         trainer = classifier(check_every=0)

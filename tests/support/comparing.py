@@ -86,11 +86,13 @@ def formulas(documented: type) -> Iterator[Formula]:
         yield Formula(*match.groups())
 
 
-def evaluate(documented: Any, known: dict[str, Any]) -> dict[str, Array]:
-    """What the formulas of an object's class make of `known`, its attributes, numpy's functions and each other."""
+def evaluate(documented: Any, known: dict[str, Any], **conditions: str) -> dict[str, Array]:
+    """What the formulas of an object's class make of `known`, its attributes, numpy's functions and each other. Of a
+    condition that is none of its fields, `conditions` say what holds: target="indices".
+    """
     results: dict[str, Array] = {}
     for name, expression, field, setting in formulas(type(documented)):
-        if field is None or getattr(documented, field) == setting:
+        if field is None or {**vars(documented), **conditions}[field] == setting:
             results[name] = eval(expression, vars(np) | vars(documented) | known | results)
     return results
 

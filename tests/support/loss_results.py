@@ -36,8 +36,8 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
     """The value and the gradients that torch finds; of the definition where torch has no such loss."""
     tensors = [torch.from_numpy(array.copy()) for array in (prediction, target)]
     leaves = dict(zip(("prediction", "target"), tensors, strict=True))
-    for tensor in leaves.values():
-        tensor.requires_grad_(tensor.is_floating_point())
+    leaves["prediction"].requires_grad_()
+    leaves["target"].requires_grad_(not isinstance(loss, CrossEntropyLoss))
     if isinstance(loss, TraceLoss):
         difference = leaves["prediction"] - leaves["target"]
         value = torch.trace(difference.T @ difference)
@@ -45,7 +45,9 @@ def torch_results(loss: Loss, prediction: Array, target: Array) -> dict[str, Arr
         options = {field.name: getattr(loss, field.name) for field in fields(loss)}  # type: ignore[arg-type]  # a dataclass
         if options.get("weight") is not None:
             options["weight"] = torch.tensor(options["weight"], dtype=leaves["prediction"].dtype)
-        value = getattr(torch.nn, type(loss).__name__)(**options)(*leaves.values())
+        are_rows = isinstance(loss, CrossEntropyLoss) and prediction.ndim == 2 and target.dtype.kind == "i"
+        torch_target = leaves["target"].reshape(-1) if are_rows else leaves["target"]
+        value = getattr(torch.nn, type(loss).__name__)(**options)(leaves["prediction"], torch_target)
     value.backward()  # type: ignore[no-untyped-call]  # torch's, of a loss found by name
     gradients = {f"grad_{name}": leaf.grad.numpy() for name, leaf in leaves.items() if leaf.grad is not None}
     return {"loss": value.detach().numpy(), **gradients}

@@ -18,9 +18,9 @@ Draw = Callable[[str, Shape, str, np.random.Generator], Array]
 def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iterator[tuple[str, Array, Array]]:
     """Predictions and targets of a loss, each with its description.
 
-    Where the target is a class, each of CLASS_FORMS that the loss takes, with each kind of prediction. Then targets that
-    are values, or one class index for each row: in a batch of 4, each kind of prediction with each of target; with a
-    batch of 1, random ones; with one of 25, all values of `spread`.
+    Where the target is a class, each of CLASS_FORMS that the loss takes, with each kind of prediction. Then targets
+    that are values, or one class index for each row: in a batch of 4, each kind of prediction with each of target; with
+    a batch of 1, random ones; with one of 25, all values of `spread`.
     """
     has_values = hasattr(loss, "backward_target")
     pairs = [] if has_values else zip(KINDS, reversed(KINDS), strict=True)

@@ -77,9 +77,16 @@ class Rows(NamedTuple):
         return q
 
     @property
+    def all_counted(self) -> Rows:
+        """The same, with a share for what is ignored: class 1 in the examples."""
+        given = np.where(self.counted, self.given, np.eye(len(self.weight), dtype=self.p.dtype)[1])
+        return self._replace(counted=np.ones_like(self.counted), given=given)
+
+    @property
     def label(self) -> Array:
         """The class of which most is given."""
-        return self.given.argmax(axis=1)
+        label: Array = self.given.argmax(axis=1)
+        return label
 
     @property
     def row_weight(self) -> Array:
@@ -139,9 +146,7 @@ CROSS_ENTROPY: dict[str, Formula] = {
         lambda loss, rows: _gradient(rows.p, rows._replace(weight=rows.row_weight).q)
     ),
     "what is ignored counts": _cross_entropy(
-        lambda loss, rows: _gradient(
-            rows.p, rows._replace(counted=1, given=np.where(rows.counted, rows.given, np.eye(len(rows.weight))[1])).q
-        )
+        lambda loss, rows: _gradient(rows.p, rows.all_counted.q)
     ),
     "through the softmax twice": _cross_entropy(lambda loss, rows: rows.p * _gradient(rows.p, rows.q)),
     "the softmax over the batch": _cross_entropy(

@@ -18,7 +18,9 @@ ANY_CLASS = (
     "the order of the classes stays, but for ties by rounding, and whichever of the "
     "tied ones is subtracted, the logsumexp is the same"
 )
-NO_SMOOTHING = "without smoothing the other branch adds 0 times the sum over all classes"
+ONE_SHARE = "without smoothing an index is a share of 1 in one class, and the formula of all classes adds 0 for the others"
+SHIFT = "a number that is added to all predictions leaves their softmax as it is"
+SHAPE_ALONE = "of the predictions, only the shape and the dtype count there"
 ZERO = "a number is 0 exactly where its negative, its double or its 1.001-fold is"
 IGNORED = (
     "a row that doesn't count is multiplied by 0, whichever class its label points at; labels that point at none are in "
@@ -127,49 +129,130 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "return ((difference * difference).sum(), difference)",
         "return ((difference * difference).T.sum(), difference)",
     ): ORDER,
+    ("CrossEntropyLoss.forward", "rows = as_rows(prediction)", "rows = as_rows(prediction + 1e-08)"): SHIFT,
     (
         "CrossEntropyLoss.forward",
-        "rows = np.arange(0, batch * classes, classes)",
-        "rows = previous(self, np.arange(0, batch * classes, classes))",
+        "place = starts + rows.argmax(axis=1)",
+        "place = starts + (rows * 2).argmax(axis=1)",
+    ): ANY_CLASS,
+    ("CrossEntropyLoss.forward", "target.dtype.kind == 'i' and (not self.label_smoothing)", "False"): ONE_SHARE,
+    (
+        "CrossEntropyLoss.forward",
+        "target.dtype.kind == 'i' and (not self.label_smoothing)",
+        "target.dtype.kind == 'i' and (not -self.label_smoothing)",
+    ): ZERO,
+    (
+        "CrossEntropyLoss.forward",
+        "target.dtype.kind == 'i' and (not self.label_smoothing)",
+        "target.dtype.kind == 'i' and (not self.label_smoothing * 2)",
+    ): ZERO,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, starts, -rows)",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, starts, rows * 2)",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, starts, exponential)",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss._labels",
+        "return (label, counted.astype(dtype) if self.weight is None else counted * np.array(self.weight, dtype)[label])",
+        "return (label, previous(self, counted).astype(dtype) if self.weight is None else counted * np.array(self.weight, dtype)[label])",
+    ): ALL_COUNT,
+    (
+        "CrossEntropyLoss._q",
+        "q, total = (np.full_like(rows, smoothed), row_weight.sum())",
+        "q, total = (np.full_like(-rows, smoothed), row_weight.sum())",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss._q",
+        "q, total = (np.full_like(rows, smoothed), row_weight.sum())",
+        "q, total = (np.full_like(rows * 2, smoothed), row_weight.sum())",
+    ): SHAPE_ALONE,
+    ("CrossEntropyLoss.forward", "rows = as_rows(prediction)", "rows = as_rows(prediction) + 1e-08"): SHIFT,
+    (
+        "CrossEntropyLoss.forward",
+        "starts = np.arange(0, rows.size, rows.shape[1])",
+        "starts = previous(self, np.arange(0, rows.size, rows.shape[1]))",
     ): COUNT,
-    ("CrossEntropyLoss.forward", "label = target * counted", "label = target"): IGNORED,
     (
         "CrossEntropyLoss.forward",
-        "row_weight = self._row_weight(counted, label, prediction.dtype)",
-        "row_weight = self._row_weight(counted, target, prediction.dtype)",
-    ): IGNORED,
-    ("CrossEntropyLoss.forward", "of_target = rows + label", "of_target = rows + target"): IGNORED,
-    ("CrossEntropyLoss.forward", "of_target = rows + label", "of_target = previous(self, rows) + label"): COUNT,
-    (
-        "CrossEntropyLoss.forward",
-        "largest = rows + prediction.argmax(axis=1)",
-        "largest = previous(self, rows) + prediction.argmax(axis=1)",
+        "place = starts + rows.argmax(axis=1)",
+        "place = previous(self, starts) + rows.argmax(axis=1)",
     ): COUNT,
     (
         "CrossEntropyLoss.forward",
-        "largest = rows + prediction.argmax(axis=1)",
-        "largest = rows + (prediction * 1.001).argmax(axis=1)",
+        "place = starts + rows.argmax(axis=1)",
+        "place = starts + (rows * 1.001).argmax(axis=1)",
     ): ANY_CLASS,
     (
         "CrossEntropyLoss.forward",
-        "largest = rows + prediction.argmax(axis=1)",
-        "largest = rows + (prediction * 2).argmax(axis=1)",
+        "place = starts + rows.argmax(axis=1)",
+        "place = starts + (rows + 1e-08).argmax(axis=1)",
     ): ANY_CLASS,
     (
         "CrossEntropyLoss.forward",
-        "largest = rows + prediction.argmax(axis=1)",
-        "largest = rows + (prediction + 1e-08).argmax(axis=1)",
-    ): ANY_CLASS,
-    ("CrossEntropyLoss.forward", "self.label_smoothing", "True"): NO_SMOOTHING,
-    ("CrossEntropyLoss.forward", "self.label_smoothing", "-self.label_smoothing"): ZERO,
-    ("CrossEntropyLoss.forward", "self.label_smoothing", "self.label_smoothing * 1.001"): ZERO,
-    ("CrossEntropyLoss.forward", "self.label_smoothing", "self.label_smoothing * 2"): ZERO,
-    ("CrossEntropyLoss.forward", "self.label_smoothing", "self.label_smoothing + 1e-08"): NO_SMOOTHING,
+        "target.dtype.kind == 'i' and (not self.label_smoothing)",
+        "target.dtype.kind == 'i' and (not self.label_smoothing * 1.001)",
+    ): ZERO,
     (
         "CrossEntropyLoss.forward",
-        "of_all = counted * (shifted @ weight - weight.sum() * log_sum)",
-        "of_all = counted * (shifted @ weight - previous(self, weight).sum() * log_sum)",
-    ): SETTING,
+        "target.dtype.kind == 'i' and (not self.label_smoothing)",
+        "target.dtype.kind == 'i' and (not self.label_smoothing + 1e-08)",
+    ): ONE_SHARE,
+    (
+        "CrossEntropyLoss.forward",
+        "place, q = (starts + label, None)",
+        "place, q = (previous(self, starts) + label, None)",
+    ): COUNT,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, previous(self, starts), rows)",
+    ): COUNT,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, starts, rows * 1.001)",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, starts, rows + 1e-08)",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss.forward",
+        "q, total = self._q(target, starts, rows)",
+        "q, total = self._q(target, starts, shifted)",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss.forward",
+        "loss = -(q * (shifted - log_sum[:, np.newaxis])).sum()",
+        "loss = -(q * (shifted - log_sum[:, np.newaxis])).T.sum()",
+    ): ORDER,
+    ("CrossEntropyLoss._labels", "label = target.ravel() * counted", "label = target.ravel()"): IGNORED,
+    (
+        "CrossEntropyLoss._q",
+        "q, total = (np.full_like(rows, smoothed), row_weight.sum())",
+        "q, total = (np.full_like(rows * 1.001, smoothed), row_weight.sum())",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss._q",
+        "q, total = (np.full_like(rows, smoothed), row_weight.sum())",
+        "q, total = (np.full_like(rows + 1e-08, smoothed), row_weight.sum())",
+    ): SHAPE_ALONE,
+    (
+        "CrossEntropyLoss._q",
+        "q.put(starts + label, 1 - self.label_smoothing + smoothed)",
+        "q.put(previous(self, starts) + label, 1 - self.label_smoothing + smoothed)",
+    ): COUNT,
     (
         "CrossEntropyLoss.backward",
         "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
@@ -180,28 +263,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
         "denominator = total + (total + 1e-08 == 0) if self.reduction == 'mean' else total.dtype.type(1)",
     ): ZERO_TOTAL,
-    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not -self.label_smoothing"): ZERO,
-    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not self.label_smoothing + 1e-08"): ADDS_ZERO,
-    (
-        "CrossEntropyLoss.backward",
-        "smoothed = self.label_smoothing / classes * self._class_weight(classes, exponential.dtype)",
-        "smoothed = previous(self, self.label_smoothing / classes * self._class_weight(classes, exponential.dtype))",
-    ): SETTING,
-    (
-        "CrossEntropyLoss.forward",
-        "weight = self._class_weight(classes, prediction.dtype)",
-        "weight = previous(self, self._class_weight(classes, prediction.dtype))",
-    ): SETTING,
-    (
-        "CrossEntropyLoss.forward",
-        "of_all = counted * (shifted @ weight - weight.sum() * log_sum)",
-        "of_all = counted * (shifted @ previous(self, weight) - weight.sum() * log_sum)",
-    ): SETTING,
-    (
-        "CrossEntropyLoss._class_weight",
-        "return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)",
-        "return previous(self, np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype))",
-    ): SETTING,
     (
         "CrossEntropyLoss.backward",
         "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
@@ -212,27 +273,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
         "denominator = total + (total * 1.001 == 0) if self.reduction == 'mean' else total.dtype.type(1)",
     ): ZERO_TOTAL,
-    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not self.label_smoothing * 1.001"): ZERO,
-    (
-        "CrossEntropyLoss.backward",
-        "smoothed = self.label_smoothing / classes * self._class_weight(classes, exponential.dtype)",
-        "smoothed = self.label_smoothing / classes * previous(self, self._class_weight(classes, exponential.dtype))",
-    ): SETTING,
-    (
-        "CrossEntropyLoss._row_weight",
-        "return counted.astype(dtype)",
-        "return previous(self, counted).astype(dtype)",
-    ): ALL_COUNT,
-    (
-        "CrossEntropyLoss._class_weight",
-        "return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)",
-        "return previous(self, np.ones(classes, dtype)) if self.weight is None else np.array(self.weight, dtype)",
-    ): SETTING,
-    (
-        "CrossEntropyLoss._class_weight",
-        "return np.ones(classes, dtype) if self.weight is None else np.array(self.weight, dtype)",
-        "return np.ones(classes, dtype) if self.weight is None else previous(self, np.array(self.weight, dtype))",
-    ): SETTING,
     (
         "CrossEntropyLoss.backward",
         "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
@@ -243,18 +283,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "denominator = total + (total == 0) if self.reduction == 'mean' else total.dtype.type(1)",
         "denominator = total + (total * 2 == 0) if self.reduction == 'mean' else total.dtype.type(1)",
     ): ZERO_TOTAL,
-    ("CrossEntropyLoss.backward", "not self.label_smoothing", "False"): ADDS_ZERO,
-    (
-        "CrossEntropyLoss.backward",
-        "of_all = share * smoothed.sum()",
-        "of_all = share * previous(self, smoothed).sum()",
-    ): SETTING,
-    (
-        "CrossEntropyLoss.backward",
-        "grad_prediction -= share[:, np.newaxis] * smoothed",
-        "grad_prediction -= share[:, np.newaxis] * previous(self, smoothed)",
-    ): SETTING,
-    ("CrossEntropyLoss.backward", "not self.label_smoothing", "not self.label_smoothing * 2"): ZERO,
     ("SGD.move", "self.momentum", "-self.momentum"): ZERO,
     ("SGD.move", "self.momentum", "self.momentum * 1.001"): ZERO,
     ("SGD.move", "self.momentum", "self.momentum * 2"): ZERO,
