@@ -31,7 +31,9 @@ class Standardization(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What the columns of the inputs, those of the targets, and the classes are called, as far as the source says."""
+    """What the columns of the inputs, those of the targets, and the classes are called, as far as the source says. The
+    classes of a text are its characters.
+    """
 
     input: tuple[str, ...] | None = None
     target: tuple[str, ...] | None = None
