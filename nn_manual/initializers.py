@@ -3,20 +3,22 @@
 Without one, a model's parameters come from its layers' own `reset_parameters`, torch's defaults. With one, the weights
 of linear maps and of tables come from it, and the biases of these maps are zero: each layer's `initialize` says which
 they are. All other parameters, such as those of a normalization, still come from `reset_parameters`. `draw_parameters`
-does this for a model.
+does this for a model. The weight that a Residual's branch ends in can be made smaller: only the model knows which one
+that is, and how many there are.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from nn_manual.arrays import Array, size_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.containers import Residual
 
 #: torch.nn.init.calculate_gain: keeps the variance of activations through the nonlinearity.
 GAINS = {"linear": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2)}
@@ -40,6 +42,10 @@ class Initializer(ABC):
         """Overwrite `weight` with draws from `generator`. One whose distribution depends on the fans raises ValueError
         for a weight without them.
         """
+
+    def residual_scale(self, num_residuals: int) -> float:  # noqa: ARG002 - most don't depend on it
+        """What multiplies the last filled weight of each Residual of a model with so many of them."""
+        return 1.0
 
 
 def fans(weight: Array) -> tuple[int, int]:
@@ -108,6 +114,30 @@ class XavierNormal(Initializer):
 
 
 @dataclass(frozen=True)
+class GPT2(Initializer):
+    """Normal with standard deviation std; the last weight of each Residual with std / sqrt(number of Residuals).
+
+    Each Residual adds its branch to what goes through. Were the branches independent, of variance v each, the sum of n
+    would have n v; scaled by 1 / sqrt(n) they add up to v, however deep the model is (Radford et al., 2019, section
+    2.3). A transformer has two Residuals a layer: n = 2 layers. Of attention the last weight is the output projection.
+    """
+
+    std: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.std < math.inf:
+            raise ValueError(f"std must be at least 0 and finite, not {self.std}")
+
+    def fill(self, weight: Array, generator: np.random.Generator) -> None:
+        """Overwrite with normal draws."""
+        weight[...] = generator.normal(0, self.std, weight.shape)
+
+    def residual_scale(self, num_residuals: int) -> float:
+        """1 / sqrt(num_residuals)."""
+        return 1 / math.sqrt(num_residuals)
+
+
+@dataclass(frozen=True)
 class _Kaiming(Initializer):
     nonlinearity: str = "relu"
     mode: str = "fan_in"
@@ -147,28 +177,46 @@ class KaimingNormal(_Kaiming):
 
 
 def draw_parameters(
-    layers: Iterable[tuple[str, Layer]],
-    shared: Container[str],
-    initializer: Initializer | None,
-    generator: np.random.Generator,
+    model: Layer, shared: Container[str], initializer: Initializer | None, generator: np.random.Generator
 ) -> None:
-    """Fill the parameters of layers, each given with its name and none of them made of others: by the layer's default,
-    and what the layer's `initialize` names by the initializer, if there is one. Parameters in `shared` stay as an
-    earlier layer has filled them.
+    """Fill the parameters of the layers in a model that are made of no others: by the layer's default, and what the
+    layer's `initialize` names by the initializer, if there is one. Parameters in `shared` stay as an earlier layer has
+    filled them.
     """
-    for name, layer in layers:
+    layers = {name: layer for name, layer in model.descendants() if not layer.children()}
+    scales = _residual_scales(model, layers, initializer) if initializer is not None else {}
+    for name, layer in layers.items():
         filled = {
             key: vars(layer.param)[key].copy() for key in layer.parameter_shapes() if f"{name}.{key}" in shared
         }
         if initializer is None:
             layer.reset_parameters(generator)
         else:
-            _initialize(layer, initializer, generator)
+            _initialize(layer, f"{name}.", initializer, scales, generator)
         for key, values in filled.items():
             vars(layer.param)[key][...] = values
 
 
-def _initialize(layer: Layer, initializer: Initializer, generator: np.random.Generator) -> None:
+def _residual_scales(model: Layer, layers: Mapping[str, Layer], initializer: Initializer) -> dict[str, float]:
+    """What multiplies each weight that a Residual's branch ends in, by the weight's name."""
+    weights: list[str] = []
+    for name, layer in layers.items():
+        layer.initialize(lambda key, name=name: weights.append(f"{name}.{key}"))  # type: ignore[misc]
+    residuals = [name for name, layer in model.descendants() if isinstance(layer, Residual)]
+    inside = ([weight for weight in weights if weight.startswith(f"{name}.")] for name in residuals)
+    return {own[-1]: initializer.residual_scale(len(residuals)) for own in inside if own}
+
+
+def _initialize(
+    layer: Layer, prefix: str, initializer: Initializer, scales: Mapping[str, float], generator: np.random.Generator
+) -> None:
     # The layer's defaults get a generator of their own, so that what the initializer draws doesn't depend on them.
     layer.reset_parameters(generator.spawn(1)[0])
-    layer.initialize(lambda name: initializer.fill(vars(layer.param)[name], generator))
+
+    def fill(name: str) -> None:
+        weight = vars(layer.param)[name]
+        drawn = np.empty(weight.shape)  # float64, which is rounded once
+        initializer.fill(drawn, generator)
+        weight[...] = scales.get(prefix + name, 1.0) * drawn
+
+    layer.initialize(fill)

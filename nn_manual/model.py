@@ -222,7 +222,7 @@ class Sequential(Layer):
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
         """Draw all parameters anew: by the layers' defaults and the initializer, as `draw_parameters` says."""
-        draw_parameters(self.named_layers(), self.ties.first_of, self.initializer, generator)
+        draw_parameters(self, self.ties.first_of, self.initializer, generator)
 
     def named_layers(self) -> Iterator[tuple[str, Layer]]:
         """The layers that are made of no others, by torch's names: "0", "1.0", "1.1"."""

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual import Layer, Linear, Sequential
+from nn_manual import Layer, Linear, ReLU, Residual, Sequential
 from nn_manual.arrays import Array
 from nn_manual.initializers import (
     GAINS,
+    GPT2,
     Constant,
     Initializer,
     KaimingNormal,
@@ -32,6 +33,8 @@ KAIMING = [(nonlinearity, mode) for nonlinearity in GAINS for mode in ("fan_in",
 DISTRIBUTIONS: list[tuple[Initializer, Any, dict[str, Any]]] = [
     *((XavierUniform(gain), torch.nn.init.xavier_uniform_, {"gain": gain}) for gain in (1.0, 2.5)),
     *((XavierNormal(gain), torch.nn.init.xavier_normal_, {"gain": gain}) for gain in (1.0, 2.5)),
+    (GPT2(), torch.nn.init.normal_, {"std": 0.02}),
+    (GPT2(0.1), torch.nn.init.normal_, {"std": 0.1}),
     *((KaimingUniform(n, m), torch.nn.init.kaiming_uniform_, {"nonlinearity": n, "mode": m}) for n, m in KAIMING),
     *((KaimingNormal(n, m), torch.nn.init.kaiming_normal_, {"nonlinearity": n, "mode": m}) for n, m in KAIMING),
 ]
@@ -77,7 +80,7 @@ def test_the_weight_of_a_convolution(initializer: Initializer, torch_function: A
     assert weight.std() < 0.2
 
 
-@pytest.mark.parametrize("initializer", INITIALIZERS, ids=repr)
+@pytest.mark.parametrize("initializer", [one for one in INITIALIZERS if not isinstance(one, GPT2)], ids=repr)
 def test_a_weight_without_fans_is_refused(initializer: Initializer) -> None:
     with pytest.raises(ValueError, match=r"need a weight of two or more dimensions, not one of shape \(3,\)$"):
         initializer.fill(np.empty(3), np.random.default_rng(0))
@@ -112,6 +115,35 @@ def test_choices_are_named(initializer_class: Any) -> None:
 def test_gains_out_of_range_are_named(initializer_class: Any, gain: float) -> None:
     with pytest.raises(ValueError, match=f"^gain must be at least 0, not {gain}$"):
         initializer_class(gain)
+
+
+@pytest.mark.parametrize("std", [-0.1, math.nan, math.inf])
+def test_standard_deviations_out_of_range_are_named(std: float) -> None:
+    with pytest.raises(ValueError, match=f"^std must be at least 0 and finite, not {std}$"):
+        GPT2(std)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_last_weight_of_each_residual_is_smaller(dtype: str) -> None:
+    """Of four Residuals, one of them in another one: half of what is drawn, rounded once."""
+
+    def made(initializer: Initializer) -> Sequential:
+        inner = Residual(Linear(3, 3))
+        blocks = [Residual(Linear(3, 4), ReLU(), Linear(4, 3)), Residual(Linear(3, 3), inner), Residual(ReLU())]
+        model = Sequential(Linear(3, 3), *blocks, Linear(3, 3), seed=5, dtype=dtype, initializer=initializer)
+        assert isinstance(model, Sequential)
+        return model
+
+    @dataclass(frozen=True)
+    class Unscaled(GPT2):
+        def residual_scale(self, num_residuals: int) -> float:
+            assert num_residuals == 4
+            return 1.0
+
+    ours, unscaled = made(GPT2(0.3)).state_dict(), made(Unscaled(0.3)).state_dict()
+    for name in ours:
+        scale = 0.5 if name in {"1.2.weight", "2.1.0.weight"} else 1.0
+        np.testing.assert_array_equal(ours[name], scale * unscaled[name], strict=False)
 
 
 @dataclass(eq=False)
