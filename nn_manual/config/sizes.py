@@ -23,6 +23,7 @@ def check_sizes(config: RunConfig, split: Split) -> None:
     """Raises ConfigError where the model and the loss don't fit the loaded data, each misfit at its place."""
     errors = Errors()
     fit = _Fit(config.places, errors, config.batch_size)
+    fit.may_have_more_classes = config.data.predicts_characters
     fit.input(config.model[0], "model.0", split)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
@@ -61,6 +62,9 @@ class _Fit:
         self.places, self.errors, self.batch_size, self.when = places, errors, batch_size, when
         #: Whether the next layer is the first, which gets the data.
         self.is_first = True
+        #: Whether the model may put out values for classes that the data doesn't have: a model of characters fits every
+        #: text that has no more of them.
+        self.may_have_more_classes = False
 
     def input(self, first: Any, path: str, split: Split) -> None:
         """Check that the first layer takes the data's numbers: indices, or real numbers."""
@@ -140,6 +144,8 @@ class _Fit:
         """Check that the loss takes `target`, and that the model puts out one value a class, along axis 1; whether both
         is so. The model may make several predictions of each example.
         """
+        if num_classes is not None and self.may_have_more_classes:
+            num_classes = max(num_classes, output_shape[1])
         num_predictions = len(target) * output_shape[0] // self.batch_size
         if num_classes is None:
             data, shape, dtype = f"targets of shape {target.shape[1:]}", output_shape[1:], target.dtype

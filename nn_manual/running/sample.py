@@ -45,7 +45,8 @@ def sample(
         yield prompt
         for _ in range(length):
             prediction = model(np.array([indices[-context:]]))
-            indices.append(draw(_last(prediction), temperature, top_k, random))
+            prediction = _last(prediction)[: len(vocabulary)]  # a model may have room for more characters
+            indices.append(draw(prediction, temperature, top_k, random))
             yield vocabulary[indices[-1]]
 
 
@@ -104,7 +105,7 @@ def _check_fit(model: Sequential, num_characters: int, lengths: range, directory
             output_shape = model.output_shape((2, length))  # of one alone, batch normalization takes no training step
         except ValueError as error:
             raise ConfigError(f"the model doesn't take a prompt of {lengths[0]} characters: {error}") from error
-    if output_shape[1] != num_characters:
+    if output_shape[1] < num_characters:
         raise DataError(
             f"{directory / DATA_FILE}: has {num_characters} characters, and the model predicts {output_shape[1]}"
         )

@@ -160,7 +160,7 @@ def classes(*names: object) -> Callable[[Path], None]:
         (lambda run: (run / "data.json").write_text("{}"), '"names.classes" is null, expected a list of characters'),
         (classes("a", "b", "cd"), '"names.classes" is ["a", "b", "cd"], expected a list of characters'),
         (classes("a", "b", 3), '"names.classes" is ["a", "b", 3], expected a list of characters'),
-        (classes("a", "b"), "data.json: has 2 characters, and the model predicts 3"),
+        (classes("a", "b", "c", "d"), "data.json: has 4 characters, and the model predicts 3"),
     ],
 )
 def test_a_spoilt_run(tmp_path: Path, spoil: Callable[[Path], None], message: str) -> None:

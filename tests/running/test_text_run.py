@@ -84,10 +84,21 @@ def test_one_batch_of_all_windows_is_proven_as_a_copy_is(config_path: Path, caps
     assert "0.grad_weight" in capsys.readouterr().out
 
 
+def test_a_model_may_have_room_for_more_characters(
+    config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = ["model.0.Embedding.num_embeddings=5", "model.2.Linear.out_features=4"]
+    assert main(["train", str(config_path), *room, "--run-dir", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    settings = ["--prompt", "c", "--length", "200", "--temperature", "1000"]
+    assert main(["sample", str(tmp_path / "run"), *settings]) == 0
+    assert set(capsys.readouterr().out.strip()) == {"a", "b", "c"}  # of four classes, each as likely as the others
+
+
 @pytest.mark.parametrize(
     ("override", "place", "message"),
     [
-        ("model.2.Linear.out_features=4", ":7:5", "the model puts out 4 values, but the data has 3 classes"),
+        ("model.2.Linear.out_features=2", ":7:5", "the model puts out 2 values, but the data has 3 classes"),
         ("model.0.Embedding.num_embeddings=2", ":5:5", "Embedding: index 2 at "),
         ("data.Text.fil=3", "override 'data.Text.fil=3'", "unknown key 'fil' in Text; did you mean 'file'?"),
         ("data.Text.context=0", "override 'data.Text.context=0'", "context must be at least 1, not 0"),
