@@ -1,6 +1,7 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
 from nn_manual.layers.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from nn_manual.layers.attention import CausalSelfAttention
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
 from nn_manual.layers.containers import Residual
@@ -20,6 +21,7 @@ __all__ = [
     "AvgPool2d",
     "BatchNorm1d",
     "BatchNorm2d",
+    "CausalSelfAttention",
     "Conv2d",
     "Dropout",
     "Embedding",

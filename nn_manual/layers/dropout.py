@@ -41,9 +41,7 @@ class Dropout(Layer):
 
     def draw_noise(self, generator: RowGenerator) -> None:
         """0 or 1 / (1 - p)."""
-        mask = self.noise.mask
-        kept = generator.random(mask.shape) >= self.p
-        mask[...] = kept * (0 if self.p == 1 else 1 / (1 - self.p))
+        draw_mask(self.noise.mask, self.p, generator)
 
     def longest_sum(self, input_shape: Shape) -> int:  # noqa: ARG002 - one, whatever the shape
         """One product for each element."""
@@ -51,12 +49,8 @@ class Dropout(Layer):
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """Saves the mask."""
+        check_mask(self, input.shape)
         mask: Array = self.noise.mask
-        if mask.shape != input.shape:
-            raise ValueError(
-                f"Dropout has a mask of shape {mask.shape}, its input has {input.shape}: the composite in which it "
-                "stands must say in input_shapes what its children get"
-            )
         return input * mask, mask
 
     def infer(self, input: Array) -> Array:
@@ -73,3 +67,19 @@ class Dropout(Layer):
     def reference(self, input: Any, mask: Any) -> Any:
         """The definition, on torch tensors: torch's class would draw another mask."""
         return input * mask
+
+
+def draw_mask(mask: Array, p: float, generator: RowGenerator) -> None:
+    """Fill it with 0, with probability p, and else with 1 / (1 - p)."""
+    kept = generator.random(mask.shape) >= p
+    mask[...] = kept * (0 if p == 1 else 1 / (1 - p))
+
+
+def check_mask(layer: Layer, input_shape: Shape) -> None:
+    """Raise ValueError where the layer's mask was drawn for another shape of its input than it has."""
+    drawn, needed = layer.noise.mask.shape, layer.noise_shapes(input_shape)["mask"]
+    if drawn != needed:
+        raise ValueError(
+            f"{type(layer).__name__} has a mask of shape {drawn}, its input has {input_shape} and needs {needed}: the "
+            "composite in which it stands must say in input_shapes what its children get"
+        )

@@ -25,6 +25,7 @@ from nn_manual.registry import components
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.
 FILLED = {
     **{name: {"weight"} for name in ("Conv2d", "Embedding", "LearnedPositions", "Linear")},
+    "CausalSelfAttention": {"in_proj_weight", "out_proj.weight"},
     "LSTM": {"weight_ih_l0", "weight_hh_l0", "weight_ih_l1", "weight_hh_l1"},
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
 from nn_manual.check.step.guarded import described, error_line, run_loss_reference, run_reference
 from nn_manual.check.step.plan import Plan, grad_name, gradient_names
+from nn_manual.check.step.probabilities import MovedProbabilities
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
@@ -94,7 +96,8 @@ class Anchored:
         input = self._tensor(self.recorded.first.input)
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
         target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
-        prediction = self.chain(self.plan.chain, input)
+        with MovedProbabilities(self.move) if self.move is not _stay else nullcontext():
+            prediction = self.chain(self.plan.chain, input)
         loss = run_loss_reference(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}

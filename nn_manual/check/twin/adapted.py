@@ -23,7 +23,34 @@ class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
         return super().forward(prediction, target.reshape(-1) if are_rows else target)
 
 
-ADAPTED: dict[str, type[torch.nn.Module]] = {"LSTM": LSTM, "CrossEntropyLoss": CrossEntropyLoss}
+class CausalSelfAttention(torch.nn.MultiheadAttention):
+    """torch.nn.MultiheadAttention of one array with itself, later times masked."""
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float, bias: bool) -> None:
+        super().__init__(embed_dim, num_heads, dropout, bias, batch_first=True)
+
+    def forward(self, input: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:  # type: ignore[override]  # one array for three
+        """The output. torch would draw another mask of dropout than ours: with one, its definition stands here."""
+        time = input.shape[1]
+        later = torch.ones(time, time, dtype=torch.bool).triu(1)
+        output: torch.Tensor
+        if mask is None:
+            output, _ = super().forward(input, input, input, attn_mask=later)
+            return output
+        projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
+        by_head = projected.reshape(*input.shape[:2], 3, self.num_heads, self.head_dim)
+        query, key, value = by_head.permute(2, 0, 3, 1, 4)
+        scores = (query @ key.mT / self.head_dim**0.5).masked_fill(later, -torch.inf)
+        attended = (scores.softmax(-1) * mask) @ value
+        output = self.out_proj(attended.transpose(1, 2).flatten(2))
+        return output
+
+
+ADAPTED: dict[str, type[torch.nn.Module]] = {
+    "CausalSelfAttention": CausalSelfAttention,
+    "CrossEntropyLoss": CrossEntropyLoss,
+    "LSTM": LSTM,
+}
 
 
 def name_in_torch(name: str) -> str:

@@ -4,9 +4,9 @@ Cancellation can enlarge rounding without bound: 1 - p for a probability p near 
 cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
 questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to
 torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
-step anew in float32, with every parameter, activation and gradient on its way moved by one eps, which is what rounding
-does to each, and its distance from the float64 values is what rounding amounts to in this step; that of a float64 step
-is less, by the ratio of the two eps.
+step anew in float32, with every parameter, activation and gradient on its way moved by one eps, and the probabilities
+inside of a layer, which is what rounding does to each, and its distance from the float64 values is what rounding
+amounts to in this step; that of a float64 step is less, by the ratio of the two eps.
 
 torch computes these values at our activations and at our gradients: each layer gets our gradient of its output. So each
 is judged by what it made of what it got, and not by rounding that others passed on to it.

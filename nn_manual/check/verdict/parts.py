@@ -66,7 +66,7 @@ def _small(magnitudes: Array) -> Iterator[Key]:
 def _small_blocks(magnitudes: Array) -> Iterator[Key]:
     """The keys of the small blocks of a vector."""
     largest = magnitudes.max()
-    with np.errstate(divide="ignore", invalid="ignore"):  # zeros are in a range of their own
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # zeros are in a range of their own
         ranges = np.floor(np.log(largest / magnitudes) / np.log(BLOCK_RANGE))
     ends = [0, *(int(i) + 1 for i in np.flatnonzero(ranges[1:] != ranges[:-1])), len(magnitudes)]
     for start, stop in pairwise(ends):

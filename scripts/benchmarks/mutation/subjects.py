@@ -31,7 +31,10 @@ MOMENTUM = functools.partial(SGD, momentum=0.9)
 
 
 #: What forward and backward of a layer call to compute, beside what only looks at shapes.
-LAYER_HELPERS = ("_exponent", "_layer", "_layer_backward", "_slopes", "_count", "_rows_and_columns")
+LAYER_HELPERS = (
+    *("_exponent", "_layer", "_layer_backward", "_slopes", "_count", "_rows_and_columns"),
+    *("_attend", "_map", "_map_backward", "_scores", "_exponential"),
+)
 
 
 class Trial(NamedTuple):

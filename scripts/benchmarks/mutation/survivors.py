@@ -44,6 +44,11 @@ WHOLE = "of two whole numbers one is the larger, too, if 1e-8, or a thousandth o
 FEW = "of two whole numbers below 1,000 one is the larger, too, if a thousandth of itself is added to one of them"
 FLOAT = "it is a float already"
 COSINE = "cos(-x) = cos(x)"
+EACH_ROW = "a product with a matrix is that of each row, whichever dimensions the rows are in"
+THREE_SIGNS = (
+    "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
+    "so that one's product with key or query doesn't"
+)
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
@@ -666,4 +671,40 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "variance = (centered * centered).mean(axis=axes, keepdims=True)",
         "variance = (centered * (centered + 1e-08)).mean(axis=axes, keepdims=True)",
     ): CENTERED,
+    **{
+        (
+            "CausalSelfAttention.forward",
+            "output, saved = self._attend(input, self.noise.mask if self.dropout else None)",
+            f"output, saved = self._attend(input, self.noise.mask if {dropout} else None)",
+        ): ZERO
+        for dropout in ("-self.dropout", "self.dropout * 1.001", "self.dropout * 2")
+    },
+    (
+        "CausalSelfAttention._attend",
+        "np.max(scores, axis=-1, keepdims=True, out=largest[part])",
+        "np.max(scores + 1e-08, axis=-1, keepdims=True, out=largest[part])",
+    ): QUOTIENT,
+    **{
+        (
+            "CausalSelfAttention.backward",
+            "query, key, value = self._by_head(saved.projected)",
+            f"query, key, value = {mutated}",
+        ): THREE_SIGNS
+        for mutated in ("-self._by_head(saved.projected)", "self._by_head(-saved.projected)")
+    },
+    (
+        "CausalSelfAttention._attend",
+        "return (self._map('out_proj', joined), _Memory(input, projected, largest, total, joined, mask))",
+        "return (self._map('out_proj', joined), _Memory(input, -projected, largest, total, joined, mask))",
+    ): THREE_SIGNS,
+    (
+        "CausalSelfAttention.backward",
+        "grad_joined = rows(grad_output) @ vars(self.param)['out_proj.weight']",
+        "grad_joined = grad_output @ vars(self.param)['out_proj.weight']",
+    ): EACH_ROW,
+    (
+        "CausalSelfAttention.backward",
+        "grad_input: Array = rows(grad_projected) @ self.param.in_proj_weight",
+        "grad_input: Array = grad_projected @ self.param.in_proj_weight",
+    ): EACH_ROW,
 }
