@@ -1,4 +1,4 @@
-"""The benchmarks: `python scripts/benchmark.py step | against COMMIT | mask | check [PART ...]`.
+"""The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]`.
 
 CONTRIBUTING.md says when.
 """
@@ -14,13 +14,15 @@ import sys
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `against` and `mask` only measure: 0. `check` is 1 where a mistake is missed or a false alarm is raised.
-    Wrong usage is 2.
+    `step`, `models`, `against` and `mask` only measure: 0. `check` is 1 where a mistake is missed or a false alarm is
+    raised. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | against | mask | check")
+    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check")
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
+    models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
+    models.set_defaults(run=_models)
     against = commands.add_parser("against", help="the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
@@ -38,6 +40,13 @@ def _step(_: argparse.Namespace) -> int:
     from benchmarks.processes import ROOT, run_module
 
     return run_module("benchmarks.step", ROOT).returncode
+
+
+def _models(_: argparse.Namespace) -> int:
+    from benchmarks import models
+
+    models.main()
+    return 0
 
 
 def _against(options: argparse.Namespace) -> int:

@@ -19,7 +19,9 @@ SCRIPTS = Path(__file__).resolve().parents[1]
 ROOT = SCRIPTS.parent
 
 
-def run_module(module: str, tree: Path, *, stdout: int | None = None) -> subprocess.CompletedProcess[str]:
+def run_module(
+    module: str, tree: Path, *arguments: str, stdout: int | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a module to its end, with the nn_manual of `tree`; `stdout` is subprocess's.
 
     It starts without OPENBLAS_CORETYPE and the like: a preset older core halves numpy's speed.
@@ -27,7 +29,8 @@ def run_module(module: str, tree: Path, *, stdout: int | None = None) -> subproc
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tree), str(SCRIPTS)])
     # -P: without it the current folder comes before PYTHONPATH, and with it perhaps another nn_manual.
-    return subprocess.run([sys.executable, "-P", "-m", module], env=environment, stdout=stdout, text=True, check=False)
+    command = [sys.executable, "-P", "-m", module, *arguments]
+    return subprocess.run(command, env=environment, stdout=stdout, text=True, check=False)
 
 
 def on_all_cores(function: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:

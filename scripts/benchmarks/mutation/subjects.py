@@ -72,7 +72,8 @@ class Subject:
 
 def subjects() -> list[Subject]:
     """Every layer, loss, optimizer and schedule that a config can name, and Sequential."""
-    whole = frozenset({"Sequential"})
+    # The sum is what the model makes of a shared parameter's gradients.
+    whole = frozenset({"Sequential", "0.grad_weight + 2.grad_weight"})
     return [
         *(_layer(owner) for owner in components(Layer).values()),
         *(_loss(owner) for owner in components(Loss).values()),

@@ -37,7 +37,7 @@ TIMES_ONE = "without dampening (1 - 0) * direction = direction"
 
 QUOTIENT = "the exponentials and their sum are scaled by the same factor, which their quotient doesn't have"
 BOTH_SIGNS = "both matrices change their sign, and so their product with the image doesn't"
-CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c), and the centered numbers c add up to 0"
+CENTERED = "sum((c + e) * c) = sum(c * c) + e * sum(c) for any number e, and the centered numbers c add up to 0"
 NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
 CONSTANT = "it is the same number in each step"
 WHOLE = "of two whole numbers one is the larger, too, if 1e-8, or a thousandth of 1, is added to one of them"
@@ -118,6 +118,14 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
         "std = np.sqrt((centered * (centered + 1e-08)).mean(self.axes, keepdims=True) + self.eps)",
     ): CENTERED,
+    **{
+        (
+            "LayerNorm.forward",
+            "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
+            f"std = np.sqrt(({product}).mean(self.axes, keepdims=True) + self.eps)",
+        ): CENTERED
+        for product in ("input * centered", "centered * input")
+    },
     ("MSELoss.forward", "squares = difference * difference", "squares = (difference * difference).T"): ORDER,
     (
         "MSELoss.forward",

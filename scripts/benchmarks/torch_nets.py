@@ -1,0 +1,82 @@
+"""A net of ours as a user of torch would write it: torch.nn's modules, trained by autograd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nn_manual import LSTM, CausalSelfAttention, Layer, LearnedPositions, Residual, Sequential
+from nn_manual.check.twin.layers import torch_module
+from nn_manual.optim import Optimizer
+from nn_manual.optim.groups import group_of_each
+
+
+class _Residual(torch.nn.Sequential):
+    def forward(self, input: torch.Tensor) -> Any:
+        return input + super().forward(input)  # type: ignore[no-untyped-call]  # torch's
+
+
+class _LearnedPositions(torch.nn.Embedding):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return input + self.weight[: input.shape[1]]
+
+
+class _LSTM(torch.nn.LSTM):
+    def forward(self, input: torch.Tensor) -> Any:  # type: ignore[override]  # from a zero state, the output alone
+        return super().forward(input)[0]
+
+
+class _CausalSelfAttention(torch.nn.MultiheadAttention):
+    """By scaled_dot_product_attention's fast path, which MultiheadAttention itself doesn't take in training."""
+
+    def forward(self, input: torch.Tensor) -> Any:  # type: ignore[override]  # one array for three
+        batch, time, width = input.shape
+        projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
+        query, key, value = projected.view(batch, time, 3, self.num_heads, self.head_dim).permute(2, 0, 3, 1, 4)
+        dropout = self.dropout if self.training else 0.0
+        output = torch.nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+        return self.out_proj(output.transpose(1, 2).reshape(batch, time, width))
+
+
+def torch_net(model: Sequential) -> torch.nn.Sequential:
+    """torch's version of a model, with copies of its parameters and buffers, and with its ties."""
+    net = torch.nn.Sequential(*(_version(layer) for layer in model.layers))
+    net.to_empty(device="cpu")
+    net.to(getattr(torch, model.dtype.name))
+    net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in model.state_dict().items()})
+    for second, first in model.ties.first_of.items():
+        owner, _, name = second.rpartition(".")
+        setattr(net.get_submodule(owner), name, net.get_parameter(first))
+    return net
+
+
+def _version(layer: Layer) -> torch.nn.Module:
+    match layer:
+        case Residual():
+            return _Residual(*(_version(inner) for inner in layer.layers))
+        case Sequential():
+            return torch.nn.Sequential(*(_version(inner) for inner in layer.layers))
+        case LSTM():
+            sizes = layer.input_size, layer.hidden_size, layer.num_layers
+            return _LSTM(*sizes, bias=layer.bias, batch_first=layer.batch_first)
+        case CausalSelfAttention():
+            return _CausalSelfAttention(layer.embed_dim, layer.num_heads, layer.dropout, layer.bias, batch_first=True)
+        case LearnedPositions():
+            return _LearnedPositions(layer.num_positions, layer.embedding_dim)
+    return torch_module(layer, type(layer).__name__)
+
+
+def torch_optimizer(optimizer: Optimizer, net: torch.nn.Module) -> torch.optim.Optimizer:
+    """torch's optimizer of the same name, settings and groups."""
+    names = list(optimizer.model.parameter_shapes())
+    groups: list[dict[str, Any]] = [{"params": [], **_settings(member)} for member in optimizer.members]
+    for name, number in zip(names, group_of_each(optimizer.groups, names), strict=True):
+        groups[number]["params"].append(net.get_parameter(name))
+    made: torch.optim.Optimizer = getattr(torch.optim, type(optimizer).__name__)(groups, fused=True)
+    return made
+
+
+def _settings(optimizer: Optimizer) -> dict[str, Any]:
+    settings = {name: getattr(optimizer, name) for name in optimizer.setting_names()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
