@@ -221,6 +221,14 @@ def test_a_value_that_is_not_finite_ends_the_step(value: float) -> None:
         checker.compare()
 
 
+def test_parameters_that_were_not_finite_before_the_step_are_named() -> None:
+    """A step that wasn't checked may have made them so."""
+    model, (input, target) = net(), batch()
+    vars(model.param)["2.bias"][1] = np.nan
+    report = check_gradients(model, MSELoss(), input, target)
+    assert report.not_finite == "parameter 2.bias holds a value that is not finite before the step"
+
+
 def test_a_value_of_torchs_that_overflows_ends_the_step_as_not_finite() -> None:
     """torch adds up the batch before it divides by the number of classes: more than float32 can hold."""
     model, loss = Sequential(Linear(1, 2, bias=False)), CrossEntropyLoss(label_smoothing=0.1)

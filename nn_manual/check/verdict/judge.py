@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nn_manual.arrays import carve
 from nn_manual.check.comparison import (
     CannotCompare,
     Comparison,
@@ -170,6 +171,10 @@ class Judge:
 
         What follows a value that isn't finite follows from it: the judgement ends there.
         """
+        parameters = vars(carve(step.param, self.model.parameter_shapes()))
+        for name, parameter in parameters.items():
+            if not np.isfinite(parameter).all():
+                return Verdict(not_finite=f"parameter {name} holds a value that is not finite before the step")
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
             return Verdict(not_finite=_not_finite(failed[0]))

@@ -86,8 +86,10 @@ def verdict(mutant: Mutant, trial: Trial) -> Verdict | Exception | None:
     try:
         failure = next((case.failure for case in trial.cases if case.failure is not None), None)
     except NotFiniteError as error:
-        named = any(f"{trial.prefix}{tensor} of {trial.label} " in str(error) for tensor in mutant.tensors)
-        return Verdict(str(error), named)
+        words = str(error)
+        named = any(f"{trial.prefix}{tensor} of {trial.label} " in words for tensor in mutant.tensors)
+        # What a step that wasn't checked made of a parameter, the next one finds.
+        return Verdict(words, named or (trial.label == "optimizer" and words.endswith("before the step")))
     except Exception as error:  # whatever the mutant raises
         notes = getattr(error, "__notes__", [])
         return Verdict(notes[0], f"raised by {mutant.owner.__name__}." in notes[0]) if notes else error
