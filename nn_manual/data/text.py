@@ -66,7 +66,7 @@ class Text(Dataset):
         characters of the validation part that the training part doesn't have.
         """
         source = "pydoc_data.topics" if self.file is None else str(self.file)
-        text = _manual() if self.file is None else read_text(self.file)
+        text = python_manual() if self.file is None else read_text(self.file)
         num_train = len(text) - round(self.validation_fraction * len(text))
         for part, length in (("training", num_train), ("validation", len(text) - num_train)):
             if length <= self.context and (part == "training" or self.validation_fraction > 0):
@@ -119,7 +119,7 @@ def read_text(file: Path) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _manual() -> str:
+def python_manual() -> str:
     """Python's own manual."""
     from pydoc_data.topics import topics  # half a megabyte, which only this data set needs
 

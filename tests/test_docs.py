@@ -1,0 +1,34 @@
+"""The pages for learners: what they show is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from nn_manual import ops
+
+DOCS = Path(__file__).parents[1] / "docs"
+WALKTHROUGH = (DOCS / "walkthrough.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "num_blocks", "num_examples"), [("walkthrough", 6, 25), ("attention", 8, 26)])
+def test_every_code_block_runs_and_prints_what_the_page_says(name: str, num_blocks: int, num_examples: int) -> None:
+    page = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == page.count("```") / 2 == num_blocks
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, f"{name}.md", f"docs/{name}.md", 0)
+    report: list[str] = []
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
+    assert results.failed == 0, "".join(report)
+    assert results.attempted == num_examples
+
+
+def test_the_operation_that_it_quotes_is_the_one_in_the_code() -> None:
+    """Apart from the types, which the page leaves out."""
+    source = re.sub(r": Tensor| -> Differentiated", "", inspect.getsource(ops.exp.rule))
+    quoted = inspect.cleandoc(WALKTHROUGH[WALKTHROUGH.index("    @operation") : WALKTHROUGH.index("## 3.")])
+    assert quoted == source.strip()
