@@ -236,7 +236,7 @@ class CausalSelfAttention(Layer):
     def _scores(self, query: Array, key: Array) -> Array:
         """(..., time, time), -infinity above the diagonal."""
         scores: Array = query @ key.mT
-        scores += np.triu(np.full_like(scores, -np.inf, shape=scores.shape[-2:]), 1)
+        scores += _causal(scores)
         return scores
 
     def _exponential(self, scores: Array, largest: Array) -> Array:
@@ -259,3 +259,8 @@ class CausalSelfAttention(Layer):
         batch, time, _ = input_shape
         step = max(1, NUM_SCORES // (self.num_heads * time * time))
         return (slice(start, start + step) for start in range(0, batch, step))
+
+
+def _causal(scores: Array) -> Array:
+    """(time, time) as the scores are: 0, and -infinity above the diagonal."""
+    return np.triu(np.full_like(scores, -np.inf, shape=scores.shape[-2:]), 1)

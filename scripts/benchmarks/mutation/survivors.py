@@ -45,6 +45,10 @@ FEW = "of two whole numbers below 1,000 one is the larger, too, if a thousandth 
 FLOAT = "it is a float already"
 COSINE = "cos(-x) = cos(x)"
 EACH_ROW = "a product with a matrix is that of each row, whichever dimensions the rows are in"
+SWAPPED = "a product of two numbers is that of the two swapped"
+OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
+ALL_SCORES = "all scores grow by the same, and with them the largest that is subtracted"
+INFINITE = "its numbers are 0 and -infinity: so are their multiples, and so is its sum with a score, whatever is added"
 THREE_SIGNS = (
     "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
     "so that one's product with key or query doesn't"
@@ -679,6 +683,72 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "variance = (centered * centered).mean(axis=axes, keepdims=True)",
         "variance = (centered * (centered + 1e-08)).mean(axis=axes, keepdims=True)",
     ): CENTERED,
+    **{
+        ("CausalSelfAttention._map", "output = rows(input) @ weight.T", f"output = {mutated}"): proof
+        for mutated, proof in {
+            "input @ weight.T": EACH_ROW,
+            "previous(self, rows(input) @ weight.T)": OTHER_MAP,
+            "rows(input) @ previous(self, weight.T)": OTHER_MAP,
+            "rows(input) @ previous(self, weight).T": OTHER_MAP,
+        }.items()
+    },
+    ("CausalSelfAttention._map", "output += bias", "output += previous(self, bias)"): OTHER_MAP,
+    **{
+        (
+            "CausalSelfAttention._map",
+            "return output.reshape(*input.shape[:-1], len(weight))",
+            f"return {mutated}",
+        ): OTHER_MAP
+        for mutated in (
+            "previous(self, output.reshape(*input.shape[:-1], len(weight)))",
+            "previous(self, output).reshape(*input.shape[:-1], len(weight))",
+        )
+    },
+    **{
+        (
+            "CausalSelfAttention._map_backward",
+            "np.matmul(rows(grad_output).T, rows(input), out=grad_weight)",
+            f"np.matmul({mutated}, rows(input), out=grad_weight)",
+        ): OTHER_MAP
+        for mutated in (
+            "previous(self, rows(grad_output).T)",
+            "previous(self, rows(grad_output)).T",
+            "rows(previous(self, grad_output)).T",
+        )
+    },
+    **{
+        (
+            "CausalSelfAttention._map_backward",
+            "np.sum(rows(grad_output), axis=0, out=grad_bias)",
+            f"np.sum({mutated}, axis=0, out=grad_bias)",
+        ): OTHER_MAP
+        for mutated in ("previous(self, rows(grad_output))", "rows(previous(self, grad_output))")
+    },
+    (
+        "CausalSelfAttention._scores",
+        "scores: Array = query @ key.mT",
+        "scores: Array = query @ key.mT + 1e-08",
+    ): ALL_SCORES,
+    ("CausalSelfAttention._scores", "return scores", "return scores + 1e-08"): ALL_SCORES,
+    **{
+        ("CausalSelfAttention._scores", "scores += _causal(scores)", f"scores += {mutated}"): proof
+        for mutated, proof in {
+            "_causal(scores) * 1.001": INFINITE,
+            "_causal(scores) * 2": INFINITE,
+            "_causal(scores) + 1e-08": ALL_SCORES,
+            "previous(self, _causal(scores))": OF_SHAPE,
+            "_causal(-scores)": OF_SHAPE,
+            "_causal(scores * 1.001)": OF_SHAPE,
+            "_causal(scores * 2)": OF_SHAPE,
+            "_causal(scores + 1e-08)": OF_SHAPE,
+            "_causal(previous(self, scores))": OF_SHAPE,
+        }.items()
+    },
+    (
+        "CausalSelfAttention.backward",
+        "grad_scores -= np.vecdot(probability, grad_scores)[..., np.newaxis]",
+        "grad_scores -= np.vecdot(grad_scores, probability)[..., np.newaxis]",
+    ): SWAPPED,
     **{
         (
             "CausalSelfAttention.forward",
