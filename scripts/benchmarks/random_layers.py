@@ -31,6 +31,9 @@ SHAPED: tuple[tuple[Layer, Shape], ...] = tuple(
     for layer, shape in layer_class.examples()
     if layer.domain == "real" and layer.output_shape(shape)[0] == shape[0] and len(shape) > 1
 )
+#: A LayerNorm of one number gives its bias whatever the input is, one of two gives -1 and 1, but for eps. So the layers
+#: before it have no gradient but rounding, which they can enlarge without bound, and each step goes to the arbiter.
+NARROWEST = 3
 #: The part of all Linears that each of these follows.
 NORMALIZED, RESIDUAL, RESHAPED = 0.3, 0.15, 0.15
 #: The part of all nets that begin with an Embedding, and of those with two weights of one shape that share them.
@@ -89,14 +92,10 @@ def _activation(generator: np.random.Generator) -> Layer:
 
 
 def _normalization(width: int, generator: np.random.Generator) -> list[Layer]:
-    """A LayerNorm or a BatchNorm1d; no LayerNorm of a single number.
-
-    Such a one gives its bias whatever the input is. So no layer before it has a gradient, and what torch computes of
-    one is rounding, which the layers before can enlarge without bound.
-    """
+    """A LayerNorm or a BatchNorm1d; no LayerNorm of less than NARROWEST numbers."""
     if generator.random() < 0.5:
         return [_like_an_example(BatchNorm1d, generator, num_features=width)]
-    return [_like_an_example(LayerNorm, generator, normalized_shape=width)] if width > 1 else []
+    return [_like_an_example(LayerNorm, generator, normalized_shape=width)] if width >= NARROWEST else []
 
 
 def _residual(width: int, generator: np.random.Generator) -> Layer:

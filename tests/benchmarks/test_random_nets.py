@@ -39,6 +39,7 @@ def drawn_from(
     monkeypatch.setattr(random_nets, "LOSSES", [*losses, (MSELoss, 0), (MSELoss, 1), (TraceLoss, 0)])
     monkeypatch.setattr(random_layers, "ACTIVATIONS", activations)
     monkeypatch.setattr(random_layers, "RESHAPED", 0)
+    monkeypatch.setattr(random_layers, "NARROWEST", 2)
 
 
 def test_no_false_alarm_in_a_net_that_is_saturated(monkeypatch: pytest.MonkeyPatch) -> None:

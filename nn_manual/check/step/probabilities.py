@@ -19,8 +19,11 @@ class MovedProbabilities(TorchDispatchMode):  # type: ignore[no-untyped-call]  #
 
     def __init__(self, move: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
-        self.move = move
+        self.move, self.num_moved = move, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        return self.move(result) if func is torch.ops.aten._softmax.default else result
+        if func is not torch.ops.aten._softmax.default:
+            return result
+        self.num_moved += 1
+        return self.move(result)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,8 +95,7 @@ class Anchored:
         input = self._tensor(self.recorded.first.input)
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
         target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
-        with MovedProbabilities(self.move) if self.move is not _stay else nullcontext():
-            prediction = self.chain(self.plan.chain, input)
+        prediction = self._prediction(input)
         loss = run_loss_reference(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
@@ -117,6 +115,17 @@ class Anchored:
             if name.endswith(".grad_input"):  # ours travelled on: compare it with what the differences gave
                 self.values[name] = torch.from_numpy(finding.reference.astype(self.dtype))
         return Reference(self.values, self.findings)
+
+    def _prediction(self, input: torch.Tensor) -> torch.Tensor:
+        """What the model makes of it. Where values are moved, so are probabilities inside of a layer; to look for them
+        takes longer than all else, so it is done once for each plan that has none.
+        """
+        if self.move is _stay or self.plan.has_softmax is False:
+            return self.chain(self.plan.chain, input)
+        with MovedProbabilities(self.move) as moved:
+            prediction = self.chain(self.plan.chain, input)
+        self.plan.has_softmax = moved.num_moved > 0
+        return prediction
 
     def chain(self, items: Iterable[Item], node: torch.Tensor) -> torch.Tensor:
         """Layers one after the other."""
