@@ -225,6 +225,8 @@ class CrossEntropyLoss(Loss):
 
 def as_rows(array: Array) -> Array:
     """(batch, classes, ...) as (rows, classes): each position behind the classes is a row."""
+    if array.ndim == 2:  # as most are; the rest takes 3 microseconds, a twentieth of the smallest net's step
+        return array
     batch, classes, *positions = array.shape
     num_positions = size_of(tuple(positions))
     return array.reshape(batch, classes, num_positions).swapaxes(1, 2).reshape(batch * num_positions, classes)
@@ -232,6 +234,8 @@ def as_rows(array: Array) -> Array:
 
 def in_shape(rows: Array, shape: Shape) -> Array:
     """What `as_rows` makes of an array of this shape, in that shape again."""
+    if len(shape) == 2:
+        return rows
     batch, classes, *positions = shape
     return rows.reshape(batch, size_of(tuple(positions)), classes).swapaxes(1, 2).reshape(shape)
 
