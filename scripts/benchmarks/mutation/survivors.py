@@ -47,7 +47,7 @@ COSINE = "cos(-x) = cos(x)"
 EACH_ROW = "a product with a matrix is that of each row, whichever dimensions the rows are in"
 SWAPPED = "a product of two numbers is that of the two swapped"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
-ALL_SCORES = "all scores grow by the same, and with them the largest that is subtracted"
+ALL_SCORES = "all scores of a row grow by the same, and with them the largest that is subtracted"
 INFINITE = "its numbers are 0 and -infinity: so are their multiples, and so is its sum with a score, whatever is added"
 THREE_SIGNS = (
     "query and key both change their sign, and so their product doesn't; with value the gradient of the scores does, and "
@@ -724,11 +724,20 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         ): OTHER_MAP
         for mutated in ("previous(self, rows(grad_output))", "rows(previous(self, grad_output))")
     },
-    (
-        "CausalSelfAttention._scores",
-        "scores: Array = query @ key.mT",
-        "scores: Array = query @ key.mT + 1e-08",
-    ): ALL_SCORES,
+    **{
+        ("CausalSelfAttention._scores", "scores: Array = query @ key.mT", f"scores: Array = {mutated}"): ALL_SCORES
+        for mutated in ("query @ key.mT + 1e-08", "query @ (key.mT + 1e-08)", "query @ (key + 1e-08).mT")
+    },
+    ("CausalSelfAttention._exponential", "scores -= largest", "scores -= largest + 1e-08"): QUOTIENT,
+    **{
+        ("CausalSelfAttention._exponential", "return np.exp(scores, out=scores)", f"return {mutated}"): QUOTIENT
+        for mutated in (
+            "-np.exp(scores, out=scores)",
+            "np.exp(scores, out=scores) * 1.001",
+            "np.exp(scores, out=scores) * 2",
+            "np.exp(scores + 1e-08, out=scores)",
+        )
+    },
     ("CausalSelfAttention._scores", "return scores", "return scores + 1e-08"): ALL_SCORES,
     **{
         ("CausalSelfAttention._scores", "scores += _causal(scores)", f"scores += {mutated}"): proof
