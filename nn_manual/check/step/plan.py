@@ -76,8 +76,8 @@ class Plan:
         }
         #: What each layer is compared with, by its name.
         self.counterparts = {item.name: _counterpart_of(item) for item in self.items}
-        #: Whether a layer's reference computes a softmax; None as long as nobody has looked.
-        self.has_softmax: bool | None = None
+        #: The layers whose references are known to compute nothing inside that saturates.
+        self.without_saturation: set[str] = set()
         self._tolerances = {item.name: self._tolerance_of(item) for item in self.items}
         widest = max(self._tolerances.values())
         self.forward = [*self._forward_of(self.chain), Quantity("loss", "loss", widest)]

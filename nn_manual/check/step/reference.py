@@ -19,8 +19,8 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
 from nn_manual.check.step.guarded import described, error_line, run_loss_reference, run_reference
+from nn_manual.check.step.inside import MovedInside
 from nn_manual.check.step.plan import Plan, grad_name, gradient_names
-from nn_manual.check.step.probabilities import MovedProbabilities
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
@@ -95,7 +95,7 @@ class Anchored:
         input = self._tensor(self.recorded.first.input)
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
         target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
-        prediction = self._prediction(input)
+        prediction = self.chain(self.plan.chain, input)
         loss = run_loss_reference(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
@@ -115,17 +115,6 @@ class Anchored:
             if name.endswith(".grad_input"):  # ours travelled on: compare it with what the differences gave
                 self.values[name] = torch.from_numpy(finding.reference.astype(self.dtype))
         return Reference(self.values, self.findings)
-
-    def _prediction(self, input: torch.Tensor) -> torch.Tensor:
-        """What the model makes of it. Where values are moved, so are probabilities inside of a layer; to look for them
-        takes longer than all else, so it is done once for each plan that has none.
-        """
-        if self.move is _stay or self.plan.has_softmax is False:
-            return self.chain(self.plan.chain, input)
-        with MovedProbabilities(self.move) as moved:
-            prediction = self.chain(self.plan.chain, input)
-        self.plan.has_softmax = moved.num_moved > 0
-        return prediction
 
     def chain(self, items: Iterable[Item], node: torch.Tensor) -> torch.Tensor:
         """Layers one after the other."""
@@ -157,7 +146,14 @@ class Anchored:
         elif noise:
             function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
-        node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
+        if self.move is _stay or item.name in self.plan.without_saturation:
+            node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
+        else:
+            with MovedInside(self.move) as inside:
+                node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
+            # Of a Tanh the only one is its output, which is moved below. To look takes longer than all else: once.
+            if inside.num_moved <= hasattr(node.grad_fn, "_saved_result"):
+                self.plan.without_saturation.add(item.name)
         # Both replace the value and keep the graph; `values` keeps torch's value.
         if hasattr(node.grad_fn, "_saved_result"):
             # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:

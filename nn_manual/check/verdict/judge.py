@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -79,7 +79,8 @@ class Judge:
         passed = within(absolute, widened, tolerances)
         if passed.all():
             return Differences(absolute, widened)
-        verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)))
+        known_zeros = {pair.quantity.name for pair in itertools.compress(step.pairs, passed & (widened > scale))}
+        verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)), known_zeros)
         if verdict.zeros:
             known = self._zeros.setdefault(step.plan, zeros.Zeros())
             known.add(step, verdict.zeros)
@@ -88,14 +89,16 @@ class Judge:
         beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
         return Differences(absolute, widened, verdict.rounding & beyond)
 
-    def _excuse(self, step: Proof, failed: list[Pair]) -> Verdict:
-        """The verdict on the tensors that failed, if rounding explains all of them; otherwise an error is raised."""
+    def _excuse(self, step: Proof, failed: list[Pair], known_zeros: Set[str]) -> Verdict:
+        """The verdict on the tensors that failed, if rounding explains all of them; otherwise an error is raised, in
+        which the gradients that are known to be zero in theory are rounding, too.
+        """
         verdict = self.judge(step, failed)
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         if verdict.wrong or len(verdict.rounding) < len(failed):
             check_conduct(step.recorded, step.plan, step.recorded.first.input)
-            raise GradientMismatch(self.report(step, verdict))
+            raise GradientMismatch(self.report(step, verdict._replace(rounding=verdict.rounding | known_zeros)))
         return verdict
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:

@@ -6,7 +6,7 @@ import torch
 
 from nn_manual import CausalSelfAttention
 from nn_manual.check.catalogue.catalogue import layer_cases
-from nn_manual.check.step.probabilities import MovedProbabilities
+from nn_manual.check.step.inside import MovedInside
 from nn_manual.check.twin.adapted import CausalSelfAttention as Reference
 
 
@@ -17,13 +17,13 @@ def doubled(tensor: torch.Tensor) -> torch.Tensor:
 def test_the_result_of_a_softmax_is_moved_and_no_other() -> None:
     logits, grad = torch.tensor([0.0, 1, 3]), torch.tensor([1.0, -2, 5])
     expected = torch.softmax(logits, 0)
-    with MovedProbabilities(doubled):
+    with MovedInside(doubled):
         probabilities, logarithms = torch.softmax(logits, 0), torch.log_softmax(logits, 0)
     assert torch.equal(probabilities, 2 * expected)
     assert torch.equal(logarithms, torch.log_softmax(logits, 0))
     assert torch.equal(torch.softmax(logits, 0), expected)
     leaf = logits.clone().requires_grad_()
-    with MovedProbabilities(doubled):
+    with MovedInside(doubled):
         output = torch.softmax(leaf, 0)
     (grad_leaf,) = torch.autograd.grad(output, leaf, grad)  # it reads the moved probabilities
     moved = 2 * expected
@@ -34,7 +34,7 @@ def test_the_softmax_inside_of_torchs_own_attention_is_moved() -> None:
     reference = Reference(2, 1, dropout=0.0, bias=True)
     with torch.no_grad():
         reference.out_proj.bias.fill_(3)
-        with MovedProbabilities(torch.zeros_like):
+        with MovedInside(torch.zeros_like):
             output = reference(torch.randn(1, 4, 2))
     assert torch.equal(output, torch.full((1, 4, 2), 3.0))
 
