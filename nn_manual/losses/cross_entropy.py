@@ -123,7 +123,7 @@ class CrossEntropyLoss(Loss):
             log_probability = shifted.take(place) - log_sum
             loss = -(q_at_place * log_probability).sum()
         else:
-            q, total = self._q(target, starts, rows)
+            q, total = self._q(target, starts, rows.shape[1], rows.dtype)
             loss = -(q * (shifted - log_sum[:, np.newaxis])).sum()
             q_at_place, log_probability = q.take(place), -log_sum
             q.put(place, 0)
@@ -134,7 +134,7 @@ class CrossEntropyLoss(Loss):
         """grad_prediction."""
         shape, exponential, divisor, place, log_probability, q_at_place, q, total = saved
         # Where nothing counts the total is 0, and the gradient 0 divided by 1.
-        denominator = total + (total == 0) if self.reduction == "mean" else total.dtype.type(1)
+        denominator = total + (total == 0) if self.reduction == "mean" else 1
         sum_of_q = q_at_place / denominator
         grad_at_place = sum_of_q * np.expm1(log_probability)
         if q is None:
@@ -210,17 +210,17 @@ class CrossEntropyLoss(Loss):
         label = target.ravel() * counted
         return label, counted.astype(dtype) if self.weight is None else counted * np.array(self.weight, dtype)[label]
 
-    def _q(self, target: Array, starts: Array, rows: Array) -> tuple[Array, Any]:
+    def _q(self, target: Array, starts: Array, classes: int, dtype: np.dtype[Any]) -> tuple[Array, Any]:
         """q of the formula, (rows, classes), and its total."""
-        smoothed = self.label_smoothing / rows.shape[1]
+        smoothed = self.label_smoothing / classes
         if target.dtype.kind == "i":
-            label, row_weight = self._labels(target, rows.dtype)
-            q, total = np.full_like(rows, smoothed), row_weight.sum()
+            label, row_weight = self._labels(target, dtype)
+            q, total = np.full((len(starts), classes), smoothed, dtype), row_weight.sum()
             q.put(starts + label, 1 - self.label_smoothing + smoothed)
             q *= self.counted(target).reshape(-1, 1)
         else:
-            q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, rows.dtype.type(len(rows))
-        return (q if self.weight is None else q * np.array(self.weight, rows.dtype)), total
+            q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, dtype.type(len(starts))
+        return (q if self.weight is None else q * np.array(self.weight, dtype)), total
 
 
 def as_rows(array: Array) -> Array:

@@ -23,11 +23,12 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
     a batch of 1, random ones; with one of 25, all values of `spread`.
     """
     has_values = hasattr(loss, "backward_target")
-    pairs = [] if has_values else zip(KINDS, reversed(KINDS), strict=True)
-    for (kind, target_kind), (form, (shape, draw_form)) in itertools.product(pairs, CLASS_FORMS.items()):
-        prediction, target = draw(kind, shape, dtype, generator), draw_form(target_kind, shape, dtype, generator)
-        if _takes(loss, prediction, target):
-            yield f"{kind} prediction, {target_kind} target, {form}", prediction, target
+    # One form after the other: what a loss keeps of a batch shows in the next one of the same shape.
+    for form, (shape, draw_form) in () if has_values else CLASS_FORMS.items():
+        for kind, target_kind in zip(KINDS, reversed(KINDS), strict=True):
+            prediction, target = draw(kind, shape, dtype, generator), draw_form(target_kind, shape, dtype, generator)
+            if _takes(loss, prediction, target):
+                yield f"{kind} prediction, {target_kind} target, {form}", prediction, target
     draw_target = draw if has_values else indices
     kinds = [(kind, target_kind, 4) for kind, target_kind in itertools.product(KINDS, KINDS)]
     for kind, target_kind, batch_size in [*kinds, ("random", "random", 1), ("spread", "spread", 25)]:
