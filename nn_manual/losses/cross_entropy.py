@@ -219,7 +219,7 @@ class CrossEntropyLoss(Loss):
             q.put(starts + label, 1 - self.label_smoothing + smoothed)
             q *= self.counted(target).reshape(-1, 1)
         else:
-            q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, dtype.type(len(starts))
+            q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, len(starts)
         return (q if self.weight is None else q * np.array(self.weight, dtype)), total
 
 
