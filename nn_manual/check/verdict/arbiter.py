@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -53,7 +54,8 @@ from nn_manual.check.verdict.rounding import (
 #: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
 SMALLER = 0.25
 
-#: The square of a larger number, a variance, is more than float32 can hold: what it computes then says nothing.
+#: The square of a larger number, a variance, is more than float32 can hold: what float32 doesn't show then, there may
+#: be in float64.
 LARGEST_IN_FLOAT32 = 1e19
 
 #: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
@@ -72,7 +74,8 @@ class Arbiter:
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
         self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
         values = (step.param, *self._rounding.truth.values())
-        self._fits_float32 = all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size)
+        if not all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size):
+            self._rounding.jump = math.inf
 
     def rounding(self, failed: list[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
         """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
@@ -106,7 +109,7 @@ class Arbiter:
         free = Rounding(self._reference(double, self._param, self._recorded, our_grads=False))
         for number in range(NUM_PERTURBATIONS):
             random = _random(number)
-            free.measure(self._moved(single if self._fits_float32 else double, random, random, our_grads=False))
+            free.measure(self._moved(single, random, random, our_grads=False))
         of_rounding = MARGIN * eps_of(np.dtype(np.float64))
         return {
             name: free.effect(name)
@@ -121,10 +124,9 @@ class Arbiter:
         double, single = self._twins
         for back in (False, True):  # one of the two moves a value across the kink at which it lies
             random = _random(number, back=back)
-            if self._fits_float32:
-                yield self._moved(single, random, random), self._rounding.truth
+            yield self._moved(single, random, random), self._rounding.truth
         yield self._moved(double, functools.partial(move_but_ties, seed=number), random), self._rounding.truth
-        if number <= NUM_PERTURBATIONS and self._fits_float32:
+        if number <= NUM_PERTURBATIONS:
             smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
             truth = self._reference(double, self._param, smaller)
             yield self._reference(single, self._param.astype(np.float32), smaller), truth

@@ -38,7 +38,7 @@ class Rounding:
     """
 
     def __init__(self, truth: Mapping[str, Array]) -> None:
-        self.truth = truth
+        self.truth, self.jump = truth, JUMP
         self._measured = {dtype: dict.fromkeys(truth, 0.0) for dtype in DTYPES}
 
     def measure(self, rounded: Mapping[str, Array], truth: Mapping[str, Array] | None = None) -> None:
@@ -54,7 +54,7 @@ class Rounding:
     def effect(self, name: str) -> float:
         """The largest distance that was measured, in units of eps."""
         single, double = (self._measured[dtype][name] for dtype in ("float32", "float64"))
-        return max(single, min(double, JUMP * single)) if single > 0 else double
+        return max(single, min(double, self.jump * single)) if single > 0 else double
 
     def explains(self, name: str, ours: Array) -> bool:
         """Whether our values are as near to the true ones as the arithmetic of their dtype brings them. Below the

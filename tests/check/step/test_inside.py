@@ -1,7 +1,8 @@
-"""What a softmax inside of a layer returns is moved while rounding is measured, and nothing else is."""
+"""What softmax, sigmoid and tanh return inside of a layer is moved while rounding is measured, and nothing else is."""
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from nn_manual import CausalSelfAttention
@@ -37,6 +38,18 @@ def test_the_softmax_inside_of_torchs_own_attention_is_moved() -> None:
         with MovedInside(torch.zeros_like):
             output = reference(torch.randn(1, 4, 2))
     assert torch.equal(output, torch.full((1, 4, 2), 3.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_gates_inside_of_torchs_own_lstm_are_moved(dtype: torch.dtype) -> None:
+    """In float32 they are inside of one operation of mkldnn's."""
+    reference, input = torch.nn.LSTM(2, 3, dtype=dtype), torch.randn(4, 1, 2, dtype=dtype)
+    assert torch.backends.mkldnn.enabled
+    with MovedInside(torch.zeros_like) as inside:
+        output, _ = reference(input)
+    assert torch.equal(output, torch.zeros(4, 1, 3, dtype=dtype))  # o * tanh(c), and o is 0
+    assert inside.num_moved == 4 * 5  # four gates and the cell, at each time
+    assert torch.backends.mkldnn.enabled
 
 
 def test_what_rounding_leaves_of_a_saturated_softmax_is_no_mistake() -> None:
