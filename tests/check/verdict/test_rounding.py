@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from nn_manual import Linear, MSELoss, Sequential
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import prove
+from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.twin.model import Twin
+from nn_manual.check.verdict.arbiter import Arbiter
 from nn_manual.check.verdict.rounding import JUMP, Rounding, eps_of, move_but_ties, move_by_eps
 
 EPS = eps_of(np.dtype(np.float64))
@@ -55,6 +61,26 @@ def test_a_jump_is_no_rounding() -> None:
     assert rounding.effect("jump") == pytest.approx(JUMP / eps_of(single.dtype))
     assert not rounding.explains("jump", np.full(1, 0.01))
     assert rounding.effect("rounded") == pytest.approx(500 * 1e-12 / eps_of(single.dtype))
+
+
+def test_values_that_float32_can_not_square_have_no_bound_by_it() -> None:
+    rounding = Rounding({"jump": np.zeros(1)})
+    rounding.jump = np.inf
+    rounding.measure({"jump": np.full(1, 1e-30, np.float32)})
+    rounding.measure({"jump": np.ones(1)})
+    assert rounding.effect("jump") == 1 / EPS
+
+
+@pytest.mark.parametrize(("scale", "jump"), [(1e9, JUMP), (1e10, np.inf)])
+def test_the_arbiter_takes_the_bound_away_where_values_are_large(scale: float, jump: float) -> None:
+    model, loss = Sequential(Linear(1, 1, bias=False), dtype="float64"), MSELoss()
+    model.param_arena[0] = 1
+    input, target = np.full((2, 1), scale), np.zeros((2, 1))
+    with Recording(model, loss) as recorded:
+        run_step(model, loss, input, target, input_grad=False)
+    twins = Twin(model, loss, np.float64), Twin(model, loss, np.float32)
+    step = prove(twins[0], recorded, Plan(model, recorded, input_grad=False))
+    assert Arbiter(twins, step)._rounding.jump == jump  # the loss is scale**2
 
 
 def test_what_float32_does_not_show_float64_does() -> None:
