@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, carve, size_of
+from nn_manual.arrays import DTYPES, Array, carve, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import learning_rate
@@ -132,7 +132,8 @@ class UpdateChecker:
         """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong.
 
         The arbiter of gradients decides in the same way: in float64 the formulas must agree, and our values must be as
-        near to torch's float64 ones as its own float32 ones are when all that the step starts from is moved by one eps.
+        near to torch's float64 ones as its own are when all that the step starts from is moved by one eps: in float32,
+        and in float64, which shows what is less than float32's numbers are.
         """
         torchs = self._torchs_in(self.start.param.dtype)
         both = [Pair(*pair) for pair in zip(quantities, self._tensors(_now(self.optimizer)), torchs, strict=True)]
@@ -140,8 +141,8 @@ class UpdateChecker:
         _check_finite(failed)
         rounding = Rounding(_by_name(quantities, self._torchs_in(np.dtype(np.float64))))
         generator = torch.Generator().manual_seed(0)
-        for _ in range(NUM_PERTURBATIONS):
-            moved = self._torchs_in(np.dtype(np.float32), functools.partial(move_by_eps, generator=generator))
+        for dtype in NUM_PERTURBATIONS * list(DTYPES.values()):
+            moved = self._torchs_in(dtype, functools.partial(move_by_eps, generator=generator))
             rounding.measure(_by_name(quantities, moved))
         ours = zip(quantities, self._ours_in_float64(), strict=True)
         formulas_agree = all(rounding.explains(quantity.name, values) for quantity, values in ours)

@@ -12,6 +12,7 @@ from updates import Run
 
 from nn_manual import (
     SGD,
+    Adam,
     AdamW,
     GradientChecker,
     GradientMismatch,
@@ -161,6 +162,23 @@ def test_a_parameter_that_lands_near_zero_has_the_rounding_of_where_it_came_from
         checker.compare()
         smallest = min(smallest, abs(model.param_arena[0]))
     assert smallest < 1e-7
+
+
+def test_a_state_vector_below_the_smallest_normal_number_is_rounding() -> None:
+    """0.7 * 5 + 0.3 * 10 is 6.5 of the smallest numbers: we add up 3 or 4 and 3, torch adds a part of 5 to 5."""
+    smallest = np.float32(2**-149)
+    model = Sequential(Linear(1, 1, bias=False))
+    model.param_arena[:] = 10 * smallest  # weight decay makes this its gradient
+    optimizer = Adam(model, betas=(0.7, 0.999), weight_decay=1.0)
+    optimizer.vectors["exp_avg"][:] = 5 * smallest
+    optimizer.num_steps = 1
+    checker = GradientChecker(model, MSELoss(), optimizer)
+    input = np.ones((1, 1), np.float32)
+    with checker.recording():
+        checker.run(input, input * model.param_arena)
+        optimizer.step()
+    assert "0.weight.exp_avg" in checker.compare().rounding
+    assert optimizer.vectors["exp_avg"][0] == 6 * smallest
 
 
 def test_a_step_that_was_forgotten_is_caught() -> None:
