@@ -7,8 +7,8 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Methods that only refuse bad input: without them, right input gives the same.
-GUARDS = ("check_gradient", "_check", "output_shape")
+#: Methods and functions that only refuse bad input: without them, right input gives the same.
+GUARDS = ("check_gradient", "check_mask", "_check", "output_shape")
 
 #: What belongs to an array's shape or kind, and not to its values.
 OF_SHAPE = ("shape", "size", "ndim", "dtype")
@@ -31,7 +31,7 @@ def _is_guard(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(ast.Constant()):
             return True
-        case ast.Expr(ast.Call(ast.Attribute(attr=name))):
+        case ast.Expr(ast.Call(ast.Attribute(attr=name) | ast.Name(id=name))):
             return name in GUARDS
     return False
 

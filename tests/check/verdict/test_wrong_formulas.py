@@ -125,7 +125,7 @@ def cross_entropy_without_the_target(loss: CrossEntropyLoss, saved: Saved) -> Ar
 
 
 def cross_entropy_without_smoothing(loss: CrossEntropyLoss, saved: Saved) -> Array:
-    return CrossEntropyLoss(loss.reduction).backward(saved)
+    return CrossEntropyLoss(loss.reduction).backward(saved._replace(q_at_place=np.ones_like(saved.q_at_place), q=None))
 
 
 @each_dtype
