@@ -19,7 +19,7 @@ import nn_manual  # noqa: F401 - before numpy: it makes numpy's threads leave ro
 # isort: split
 import numpy as np
 import torch
-from benchmarks.torch_nets import torch_net, torch_optimizer
+from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
 
 from nn_manual import Sequential, Trainer
 from nn_manual.config import RunConfig, load_config
@@ -51,7 +51,7 @@ def main() -> int:
 
 def trained_beside_torch(config: RunConfig, split: Split, model: Sequential) -> tuple[float, float]:
     """The validation losses of our training and of torch's, step beside step, with one schedule's lrs for both."""
-    net = torch_net(model)
+    net, torchs_loss = torch_net(model), torch_loss(config.loss)
     trainer = Trainer(
         model,
         config.loss,
@@ -69,28 +69,29 @@ def trained_beside_torch(config: RunConfig, split: Split, model: Sequential) -> 
             for group, member in zip(optimizer.param_groups, trainer.optimizer.members, strict=True):
                 group["lr"] = member.lr
             optimizer.zero_grad()
-            _torch_loss(net, input, target).backward()  # type: ignore[no-untyped-call]  # torch's
+            torchs_loss(*_torch_pair(net, input, target)).backward()
             if config.clip_grad_norm is not None:
                 torch.nn.utils.clip_grad_norm_(net.parameters(), config.clip_grad_norm)
             optimizer.step()
         ours = trainer.evaluate(split.validation).loss
-        torchs = _evaluated(net, split, config.batch_size)
+        torchs = _evaluated(net, torchs_loss, split, config.batch_size)
         print(f"epoch {epoch + 1}: ours {ours:.4f}, torch {torchs:.4f}", flush=True)
     return ours, torchs
 
 
-def _torch_loss(net: torch.nn.Module, input: Any, target: Any) -> torch.Tensor:
-    return torch.nn.functional.cross_entropy(net(torch.from_numpy(input)), torch.from_numpy(target).reshape(-1))
+def _torch_pair(net: torch.nn.Module, input: Any, target: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch's prediction and the target."""
+    return net(torch.from_numpy(input)), torch.from_numpy(target)
 
 
-def _evaluated(net: torch.nn.Module, split: Split, batch_size: int) -> float:
+def _evaluated(net: torch.nn.Module, loss: torch.nn.Module, split: Split, batch_size: int) -> float:
     """torch's mean loss over the validation part."""
     net.eval()
     total = 0.0
     with torch.no_grad():
         for start in range(0, len(split.validation.input), batch_size):
             input, target = (array[start : start + batch_size].copy() for array in split.validation)
-            total += float(_torch_loss(net, input, target)) * len(input)
+            total += float(loss(*_torch_pair(net, input, target))) * len(input)
     net.train()
     return total / len(split.validation.input)
 

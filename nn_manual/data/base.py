@@ -37,7 +37,7 @@ class Dataset(ABC):
     A field out of range is a ValueError whose first word is the field's name.
     """
 
-    #: Whether a target is the next character of a text: a run then tells its loss in bits a character, too.
+    #: Whether a target is the next character of a text: a run then reports its loss in bits a character, too.
     predicts_characters = False
 
     @property

@@ -11,7 +11,7 @@ from nn_manual.run_directory.metrics import BITS, COUNTS
 
 
 def recorded_loss(column: str, value: float, target: Array, config: RunConfig) -> dict[str, float]:
-    """The loss `value` of all the targets, in its `column`, and what else a run tells of it.
+    """The loss `value` of all the targets, in its `column`, and what else a run reports of it.
 
         bits = value / ln 2                 where reduction = mean
         bits = value / characters / ln 2    where reduction = sum

@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, placeholder, size_of
-from nn_manual.contract import checked_input_shapes
+from nn_manual.arrays import Array, placeholder
 from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
+from nn_manual.running.slices import slice_size
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
     from nn_manual.check.verdict.report import StepCheck
-
-#: Validation runs in slices whose activations take no more memory than this, 32 MiB: as many as those of a training
-#: step of 1,000 examples in the 784-2048-2048-10 net. A slice has one example at least.
-EVALUATION_BYTES = 1 << 25
-
 
 #: Inputs and their targets.
 Batch: TypeAlias = tuple[Array, Array]
@@ -194,9 +188,9 @@ class Trainer:
         losses, num_right, num_counted = [], 0, 0
         classification = examples.target.dtype.kind == "i"
         self.model.check_values(examples.input)
-        slice_size = self._evaluation_size(examples.input.shape[1:])
-        for start in range(0, len(examples.input), slice_size):
-            input, target = (array[start : start + slice_size] for array in examples)
+        size = slice_size(self.model, examples.input.shape[1:])
+        for start in range(0, len(examples.input), size):
+            input, target = (array[start : start + size] for array in examples)
             prediction = self.model(input)
             if start == 0 and self.checker is not None:
                 self.checker.compare_evaluation()
@@ -238,28 +232,6 @@ class Trainer:
             prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
         self.loss.check_target(prediction, targets)
 
-    def _evaluation_size(self, example_shape: Shape) -> int:
-        """How many examples an evaluation takes at a time."""
-        # Of two examples: of one alone, batch normalization says that a training step can't take it.
-        num_elements = _num_activations(self.model, (2, *example_shape)) // 2
-        return max(1, EVALUATION_BYTES // (self.model.dtype.itemsize * max(1, num_elements)))
-
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):
             raise NotFiniteError(f"{name} is {value} at step {self.num_steps}")
-
-
-def _num_activations(layer: Layer, input_shape: Shape) -> int:
-    """The number of elements in the output of a layer; of a composite, in those of all that it is made of, by the
-    shapes that they state.
-    """
-    children = layer.children()
-    if not children:
-        return size_of(layer.output_shape(input_shape))
-    try:
-        shapes = checked_input_shapes(layer, input_shape)
-        return sum(_num_activations(children[name], shape) for name, shape in shapes.items())
-    except ValueError:
-        if type(layer).input_shapes is not Layer.input_shapes:
-            raise
-        return len(children) * size_of(input_shape)  # it needn't state what its children get: about as much as itself

@@ -22,7 +22,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.processes import ROOT
-from benchmarks.torch_nets import torch_net, torch_optimizer
+from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
 from nn_manual import Sequential, Trainer
 from nn_manual.config import RunConfig, load_config
 
@@ -71,14 +71,14 @@ def _torch(config: RunConfig) -> Callable[[], object]:
     net = torch_net(model)
     optimizer = torch_optimizer(config.optimizer(model), net)
     batches = [(torch.from_numpy(input), torch.from_numpy(target)) for input, target in _batches(config)]
-    smoothing = getattr(config.loss, "label_smoothing", 0.0)
+    torchs_loss = torch_loss(config.loss)
     endless = cycle(batches)
 
     def step() -> None:
         input, target = next(endless)
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(net(input), target.reshape(-1), label_smoothing=smoothing)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's
+        loss = torchs_loss(net(input), target)
+        loss.backward()
         if config.clip_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(net.parameters(), config.clip_grad_norm)
         optimizer.step()

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nn_manual import LSTM, CausalSelfAttention, Layer, LearnedPositions, Residual, Sequential
+from nn_manual import CausalSelfAttention, Layer, LearnedPositions, Loss, Residual, Sequential
 from nn_manual.check.twin.layers import torch_module
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import group_of_each
@@ -20,11 +20,6 @@ class _Residual(torch.nn.Sequential):
 class _LearnedPositions(torch.nn.Embedding):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return input + self.weight[: input.shape[1]]
-
-
-class _LSTM(torch.nn.LSTM):
-    def forward(self, input: torch.Tensor) -> Any:  # type: ignore[override]  # from a zero state, the output alone
-        return super().forward(input)[0]
 
 
 class _CausalSelfAttention(torch.nn.MultiheadAttention):
@@ -57,14 +52,16 @@ def _version(layer: Layer) -> torch.nn.Module:
             return _Residual(*(_version(inner) for inner in layer.layers))
         case Sequential():
             return torch.nn.Sequential(*(_version(inner) for inner in layer.layers))
-        case LSTM():
-            sizes = layer.input_size, layer.hidden_size, layer.num_layers
-            return _LSTM(*sizes, bias=layer.bias, batch_first=layer.batch_first)
         case CausalSelfAttention():
             return _CausalSelfAttention(layer.embed_dim, layer.num_heads, layer.dropout, layer.bias, batch_first=True)
         case LearnedPositions():
             return _LearnedPositions(layer.num_positions, layer.embedding_dim)
     return torch_module(layer, type(layer).__name__)
+
+
+def torch_loss(loss: Loss) -> torch.nn.Module:
+    """torch's loss of the same name and settings."""
+    return torch_module(loss, type(loss).__name__)
 
 
 def torch_optimizer(optimizer: Optimizer, net: torch.nn.Module) -> torch.optim.Optimizer:

@@ -14,7 +14,7 @@ from nn_manual.layers import Embedding, Flatten, Linear, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD
-from nn_manual.running import trainer as trainer_module
+from nn_manual.running import slices
 from nn_manual.running.trainer import Trainer
 
 
@@ -38,7 +38,7 @@ def in_slices(trainer: Trainer, monkeypatch: pytest.MonkeyPatch, size: int) -> l
     for layer in trainer.model.layers:
         shape = layer.output_shape(shape)
         num_elements += shape[1]
-    monkeypatch.setattr(trainer_module, "EVALUATION_BYTES", size * num_elements * trainer.model.dtype.itemsize)
+    monkeypatch.setattr(slices, "EVALUATION_BYTES", size * num_elements * trainer.model.dtype.itemsize)
     return record_sizes(trainer)
 
 
@@ -132,7 +132,7 @@ class TestEvaluate:
         data = Examples(examples(100).input, np.zeros((100, 4)))
         bytes_of_one = 8 * (6 + 6 + 4)
         for allowed, expected in [(100, 100), (50, 50), (33.5, 33), (1, 1), (0.5, 1)]:
-            monkeypatch.setattr(trainer_module, "EVALUATION_BYTES", int(allowed * bytes_of_one))
+            monkeypatch.setattr(slices, "EVALUATION_BYTES", int(allowed * bytes_of_one))
             sizes = record_sizes(trainer)
             trainer.evaluate(data)
             assert sizes[0] == expected

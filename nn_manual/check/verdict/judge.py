@@ -79,7 +79,8 @@ class Judge:
         passed = within(absolute, widened, tolerances)
         if passed.all():
             return Differences(absolute, widened)
-        known_zeros = {pair.quantity.name for pair in itertools.compress(step.pairs, passed & (widened > scale))}
+        only_widened = passed & ~within(absolute, scale, tolerances)
+        known_zeros = {pair.quantity.name for pair in itertools.compress(step.pairs, only_widened)}
         verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)), known_zeros)
         if verdict.zeros:
             known = self._zeros.setdefault(step.plan, zeros.Zeros())
