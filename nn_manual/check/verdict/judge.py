@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -80,7 +80,7 @@ class Judge:
         if passed.all():
             return Differences(absolute, widened)
         only_widened = passed & ~within(absolute, scale, tolerances)
-        known_zeros = {pair.quantity.name for pair in itertools.compress(step.pairs, only_widened)}
+        known_zeros = frozenset(pair.quantity.name for pair in itertools.compress(step.pairs, only_widened))
         verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)), known_zeros)
         if verdict.zeros:
             known = self._zeros.setdefault(step.plan, zeros.Zeros())
@@ -90,7 +90,7 @@ class Judge:
         beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
         return Differences(absolute, widened, verdict.rounding & beyond)
 
-    def _excuse(self, step: Proof, failed: list[Pair], known_zeros: Set[str]) -> Verdict:
+    def _excuse(self, step: Proof, failed: list[Pair], known_zeros: frozenset[str]) -> Verdict:
         """The verdict on the tensors that failed, if rounding explains all of them; otherwise an error is raised, in
         which the gradients that are known to be zero in theory are rounding, too.
         """
@@ -99,7 +99,7 @@ class Judge:
             raise NotFiniteError(verdict.not_finite)
         if verdict.wrong or len(verdict.rounding) < len(failed):
             check_conduct(step.recorded, step.plan, step.recorded.first.input)
-            raise GradientMismatch(self.report(step, verdict._replace(rounding=verdict.rounding | known_zeros)))
+            raise GradientMismatch(self.report(step, verdict, known_zeros))
         return verdict
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
@@ -122,11 +122,13 @@ class Judge:
             return set()
         return {name for name in names if compare(*evaluated[name].pair).passed or is_rounding(evaluated[name])}
 
-    def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
+    def report(
+        self, step: Proof, verdict: Verdict | None = None, known_zeros: frozenset[str] = frozenset()
+    ) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
         both = step.pairs
         sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
-        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
+        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources, rounding=known_zeros)
         if report.agrees:
             return self._parts_judged(step, report)
         if verdict is None:
@@ -135,7 +137,7 @@ class Judge:
         report = replace(report, not_finite=verdict.not_finite)
         if not verdict.wrong:
             sources = (*sources, *zeros.sentences(verdict.zeros))
-            report = replace(report, rounding=verdict.rounding, sources=sources)
+            report = replace(report, rounding=verdict.rounding | known_zeros, sources=sources)
             if report.agrees:
                 return report
         elif verdict.wrong[0].quantity.name != report.failures[0].name:

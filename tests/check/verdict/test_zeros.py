@@ -129,3 +129,14 @@ def test_terms_that_do_not_cancel_show(error: float, dtype: str) -> None:
     break_gradient(first, "grad_bias", lambda grad: grad + grad.dtype.type(error))
     with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Linear\): 0\.grad_bias"):
         trainer.train_step(*batch(dtype, 1))
+
+
+def test_a_report_on_another_tensor_does_not_call_a_known_zero_wrong() -> None:
+    trainer = trainer_of()
+    for number in range(3):
+        trainer.train_step(*batch("float32", number))
+    break_gradient(trainer.model.layers[0], "grad_weight", lambda grad: 1.1 * grad)
+    with pytest.raises(GradientMismatch) as raised:
+        trainer.train_step(*batch("float32", 3))
+    assert [comparison.name for comparison in raised.value.report.failures] == ["0.grad_weight"]
+    assert "0.grad_bias" in raised.value.report.rounding
