@@ -91,6 +91,12 @@ def rows(array: Array) -> Array:
     return array.reshape(-1, array.shape[-1])
 
 
+def sum_rows(array: Array, out: Array) -> None:
+    """Write rows(array).sum(axis=0) to `out`, as a product with ones: in half of the time, and rounded less."""
+    by_row = rows(array)
+    np.matmul(np.ones(len(by_row), by_row.dtype), by_row, out=out)
+
+
 def over_time(num_steps: int, *, backward: bool = False) -> range:
     """The steps of a loop over time, or with `backward` from the last to the first: a step needs the one before it, so
     no array operation can take the loop's place.

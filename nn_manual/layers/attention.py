@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, rows
+from nn_manual.arrays import Array, Shape, rows, sum_rows
 from nn_manual.layers.base import Layer
 from nn_manual.layers.dropout import check_mask, draw_mask
 from nn_manual.streams import RowGenerator
@@ -231,12 +232,12 @@ class CausalSelfAttention(Layer):
         grad_weight, *grad_biases = self._of_map(name, vars(self.grad))
         np.matmul(rows(grad_output).T, rows(input), out=grad_weight)
         for grad_bias in grad_biases:
-            np.sum(rows(grad_output), axis=0, out=grad_bias)
+            sum_rows(grad_output, out=grad_bias)
 
     def _scores(self, query: Array, key: Array) -> Array:
         """(..., time, time), -infinity above the diagonal."""
-        scores: Array = query @ key.mT
-        scores += _causal(scores)
+        scores: Array = query @ np.ascontiguousarray(key.mT)  # half as long as with a transposed view
+        scores += _causal(scores.shape[-1], scores.dtype)
         return scores
 
     def _exponential(self, scores: Array, largest: Array) -> Array:
@@ -261,6 +262,7 @@ class CausalSelfAttention(Layer):
         return (slice(start, start + step) for start in range(0, batch, step))
 
 
-def _causal(scores: Array) -> Array:
-    """(time, time) as the scores are: 0, and -infinity above the diagonal."""
-    return np.triu(np.full_like(scores, -np.inf, shape=scores.shape[-2:]), 1)
+@functools.lru_cache(maxsize=8)
+def _causal(time: int, dtype: np.dtype[Any]) -> Array:
+    """(time, time): 0, and -infinity above the diagonal."""
+    return np.triu(np.full((time, time), -np.inf, dtype), 1)

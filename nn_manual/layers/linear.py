@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, rows
+from nn_manual.arrays import Array, Shape, rows, sum_rows
 from nn_manual.layers.base import Layer
 
 
@@ -78,16 +78,16 @@ class Linear(Layer):
     def forward(self, input: Array) -> tuple[Array, Array]:
         """input (..., in_features) to output (..., out_features); saves the input."""
         self.output_shape(input.shape)
-        output = input @ self.param.weight.T
+        output = rows(input) @ self.param.weight.T  # of all rows at once: one product for each example takes longer
         if self.bias:
             output += self.param.bias
-        return output, input
+        return output.reshape(*input.shape[:-1], self.out_features), input
 
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """Write grad_weight and grad_bias, return grad_input."""
         self.backward_parameters(saved, grad_output)
-        grad_input: Array = grad_output @ self.param.weight
-        return grad_input
+        grad_input: Array = rows(grad_output) @ self.param.weight
+        return grad_input.reshape(saved.shape)
 
     def backward_parameters(self, saved: Array, grad_output: Array) -> None:
         """Write grad_weight and grad_bias only."""
@@ -95,4 +95,4 @@ class Linear(Layer):
         self.check_gradient(grad_output, self.output_shape(input.shape))
         np.matmul(rows(grad_output).T, rows(input), out=self.grad.weight)
         if self.bias:
-            np.sum(rows(grad_output), axis=0, out=self.grad.bias)
+            sum_rows(grad_output, out=self.grad.bias)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, size_of, sum_rows
 from nn_manual.layers.base import Layer
 
 
@@ -41,6 +41,10 @@ class OverLastDimensions(Layer):
                 f"{'dimension' if len(self.shape) == 1 else 'dimensions'}, the input has shape {input_shape}"
             )
         return input_shape
+
+    def examples_as_rows(self, array: Array) -> Array:
+        """(..., *normalized_shape) as (examples, size), the form in which the formulas are computed."""
+        return array.reshape(-1, size_of(self.shape))
 
 
 @dataclass(eq=False)
@@ -112,31 +116,33 @@ class LayerNorm(OverLastDimensions):
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """Normalize, scale and shift; saves the normalized input and what it was divided by."""
         self.output_shape(input.shape)
-        centered = input - input.mean(self.axes, keepdims=True)
-        std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)
-        normalized = centered / std
+        shape, input = input.shape, self.examples_as_rows(input)
+        centered = input - input.mean(axis=1, keepdims=True)
+        std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)
+        normalized = np.divide(centered, std, out=centered)
         output = normalized
         if self.elementwise_affine:
-            output = output * self.param.weight
+            output = output * self.param.weight.ravel()
             if self.bias:
-                output += self.param.bias
-        return output, (normalized, std)
+                output += self.param.bias.ravel()
+        return output.reshape(shape), (normalized.reshape(shape), std)
 
     def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
         """Write grad_weight and grad_bias, return grad_input."""
         normalized, std = saved
         self.check_gradient(grad_output, normalized.shape)
-        grad_normalized = grad_output
+        normalized = self.examples_as_rows(normalized)
+        grad_normalized = grad_rows = self.examples_as_rows(grad_output)
         if self.elementwise_affine:
-            leading = tuple(range(grad_output.ndim - len(self.axes)))
-            np.sum(grad_output * normalized, axis=leading, out=self.grad.weight)
+            sum_rows(grad_rows * normalized, out=self.grad.weight.reshape(-1))
             if self.bias:
-                np.sum(grad_output, axis=leading, out=self.grad.bias)
-            grad_normalized = grad_output * self.param.weight
-        mean = grad_normalized.mean(self.axes, keepdims=True)
-        projection = (grad_normalized * normalized).mean(self.axes, keepdims=True)
-        grad_input: Array = (grad_normalized - mean - normalized * projection) / std
-        return grad_input
+                sum_rows(grad_rows, out=self.grad.bias.reshape(-1))
+            grad_normalized = grad_rows * self.param.weight.ravel()
+        grad_input: Array = grad_normalized - grad_normalized.mean(axis=1, keepdims=True)
+        projection = (grad_normalized * normalized).mean(axis=1, keepdims=True)
+        grad_input -= normalized * projection
+        grad_input /= std
+        return grad_input.reshape(grad_output.shape)
 
 
 @dataclass(eq=False)
@@ -192,21 +198,23 @@ class RMSNorm(OverLastDimensions):
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         """Divide by the root of the mean square, and scale; saves the normalized input and what it was divided by."""
         self.output_shape(input.shape)
-        eps = float(np.finfo(input.dtype).eps) if self.eps is None else self.eps
-        rms = np.sqrt((input * input).mean(self.axes, keepdims=True) + eps)
+        shape, input = input.shape, self.examples_as_rows(input)
+        eps = np.finfo(input.dtype).eps if self.eps is None else self.eps
+        rms = np.sqrt((input * input).mean(axis=1, keepdims=True) + eps)
         normalized = input / rms
-        output = normalized * self.param.weight if self.elementwise_affine else normalized
-        return output, (normalized, rms)
+        output = normalized * self.param.weight.ravel() if self.elementwise_affine else normalized
+        return output.reshape(shape), (normalized.reshape(shape), rms)
 
     def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
         """Write grad_weight, return grad_input."""
         normalized, rms = saved
         self.check_gradient(grad_output, normalized.shape)
-        grad_normalized = grad_output
+        normalized = self.examples_as_rows(normalized)
+        grad_normalized = grad_rows = self.examples_as_rows(grad_output)
         if self.elementwise_affine:
-            leading = tuple(range(grad_output.ndim - len(self.axes)))
-            np.sum(grad_output * normalized, axis=leading, out=self.grad.weight)
-            grad_normalized = grad_output * self.param.weight
-        projection = (grad_normalized * normalized).mean(self.axes, keepdims=True)
-        grad_input: Array = (grad_normalized - normalized * projection) / rms
-        return grad_input
+            sum_rows(grad_rows * normalized, out=self.grad.weight.reshape(-1))
+            grad_normalized = grad_rows * self.param.weight.ravel()
+        projection = (grad_normalized * normalized).mean(axis=1, keepdims=True)
+        grad_input: Array = grad_normalized - normalized * projection
+        grad_input /= rms
+        return grad_input.reshape(grad_output.shape)

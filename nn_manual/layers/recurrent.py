@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 
-from nn_manual.arrays import Array, Shape, over_time, rows
+from nn_manual.arrays import Array, Shape, over_time, rows, sum_rows
+from nn_manual.layers.activations import expit
 from nn_manual.layers.base import Layer
 
 
@@ -137,9 +137,10 @@ class LSTM(Layer):
     def _layer(self, k: int, input: Array) -> _Memory:
         weight_ih, weight_hh, *biases = self._of_layer(k, vars(self.param))
         time, batch, _ = input.shape
-        gates = input @ weight_ih.T
+        gates = rows(input) @ weight_ih.T
         for bias in biases:
             gates += bias
+        gates = gates.reshape(time, batch, -1)
         cells, tanh_cells, output = np.empty_like(input, shape=(3, time, batch, self.hidden_size))
         hidden = cell = np.zeros_like(input, shape=(batch, self.hidden_size))
         by_gate = gates.reshape(time, batch, 4, self.hidden_size)
@@ -147,9 +148,9 @@ class LSTM(Layer):
         for t in over_time(time):
             gates[t] += hidden @ recurrent
             input_gate, forget_gate, new, output_gate = np.moveaxis(by_gate[t], 1, 0)
-            scipy.special.expit(by_gate[t, :, :2], out=by_gate[t, :, :2])
+            by_gate[t, :, :2] = expit(by_gate[t, :, :2])
             np.tanh(new, out=new)
-            scipy.special.expit(output_gate, out=output_gate)
+            output_gate[...] = expit(output_gate)
             cell = np.add(forget_gate * cell, input_gate * new, out=cells[t])
             np.tanh(cell, out=tanh_cells[t])
             hidden = np.multiply(output_gate, tanh_cells[t], out=output[t])
@@ -181,9 +182,9 @@ class LSTM(Layer):
         np.matmul(rows(grad_gates).T, rows(saved.input), out=grad_weight_ih)
         np.matmul(rows(grad_gates[1:]).T, rows(saved.output[:-1]), out=grad_weight_hh)
         for grad_bias in grad_biases:
-            np.sum(rows(grad_gates), axis=0, out=grad_bias)
-        grad_input: Array = grad_gates @ weight_ih
-        return grad_input
+            sum_rows(grad_gates, out=grad_bias)
+        grad_input: Array = rows(grad_gates) @ weight_ih
+        return grad_input.reshape(saved.input.shape)
 
     def _slopes(self, saved: _Memory) -> tuple[Array, Array]:
         """What the gradient of c, and for the last gate that of h, is multiplied by to give grad_z, as gates; and what

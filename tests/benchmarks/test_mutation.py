@@ -159,12 +159,11 @@ def test_the_mutants_of_a_method_line_by_line() -> None:
 def test_a_mistake_counts_for_what_comes_of_its_line(made: dict[type, list[Mutant]]) -> None:
     tensors_of = {str(mutant): mutant.tensors for mutant in made[Linear]}
     assert tensors_of["Linear.backward_parameters, sign: input = -saved"] == {"grad_weight"}
-    assert tensors_of["Linear.backward_parameters, axis: np.sum(rows(grad_output), axis=1, out=self.grad.bias)"] == {
-        "grad_bias"
-    }
+    assert tensors_of["Linear.backward_parameters, sign: sum_rows(-grad_output, out=self.grad.bias)"] == {"grad_bias"}
     assert tensors_of["Linear.backward, dropped line: pass"] == {"grad_weight", "grad_bias", "grad_input"}
-    assert tensors_of["Linear.forward, sign: return (-output, input)"] == {"output"}
-    assert tensors_of["Linear.forward, sign: return (output, -input)"] == {"grad_weight", "grad_bias", "grad_input"}
+    result = "output.reshape(*input.shape[:-1], self.out_features)"
+    assert tensors_of[f"Linear.forward, sign: return (-{result}, input)"] == {"output"}
+    assert tensors_of[f"Linear.forward, sign: return ({result}, -input)"] == {"grad_weight", "grad_bias", "grad_input"}
 
 
 def test_what_a_check_lets_through_is_missed_and_what_it_misnames_is_reported(made: dict[type, list[Mutant]]) -> None:

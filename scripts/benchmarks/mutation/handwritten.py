@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.mutation.handwritten_layers import LAYERS
+from benchmarks.mutation.handwritten_layers import LAYERS, SAVED
 from benchmarks.mutation.mutants import Mutant
-from benchmarks.mutation.replacing import Formula, method_of, replace_gradient
+from benchmarks.mutation.replacing import Formula, method_of, replace_gradient, replace_saved
 from nn_manual.arrays import Array
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
 from nn_manual.losses.cross_entropy import Saved, in_shape
@@ -171,6 +171,8 @@ def handwritten(owner: type) -> Iterator[Mutant]:
     """The wrong backward passes of a layer or a loss; none of a class that has none here."""
     for tensor, formulas in (LAYERS | LOSSES).get(owner, {}).items():
         for description, formula in formulas.items():
-            changed = replace_gradient(owner, tensor, formula)
-            mistake, method = f"{tensor}: {description}", method_of(owner, tensor)
-            yield Mutant(owner, method, "by hand", tensor, mistake, frozenset({tensor}), changed)
+            if tensor == SAVED:
+                changed, method, wrong = replace_saved(owner, formula), "forward", "grad_input"
+            else:
+                changed, method, wrong = replace_gradient(owner, tensor, formula), method_of(owner, tensor), tensor
+            yield Mutant(owner, method, "by hand", tensor, f"{tensor}: {description}", frozenset({wrong}), changed)

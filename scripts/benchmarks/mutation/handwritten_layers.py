@@ -7,7 +7,7 @@ grad_output.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,16 +15,25 @@ from benchmarks.mutation.replacing import Formula
 from nn_manual.arrays import Array, rows
 from nn_manual.layers import GELU, LayerNorm, Linear, ReLU, Tanh
 
+#: The gradients of a layer whose forward computes the derivative: the formulas are of the layer and its input, and give
+#: what is saved.
+SAVED = "saved"
 
-def _derivative(gelu: GELU, saved: tuple[Array, Array]) -> Array:
-    """The right one."""
-    return GELU.backward(gelu, saved, np.ones_like(saved[0]))
+
+def _gelu(wrong: Callable[[GELU, Array, Array, Array], Array]) -> Formula:
+    """A derivative, of the layer, the input x, the probability p and the right derivative."""
+
+    def formula(gelu: GELU, input: Array) -> Array:
+        output, derivative = GELU.forward(gelu, input)
+        return wrong(gelu, input, output / np.where(input == 0, 1, input), derivative)
+
+    return formula
 
 
-def _other_gelu(gelu: GELU, input: Array) -> Array:
-    """The derivative of the form that this one does not have."""
-    other = GELU("none" if gelu.approximate == "tanh" else "tanh")
-    return _derivative(other, other.forward(input)[1])
+def _derivative(approximate: Literal["none", "tanh"], input: Array) -> Array:
+    """That of one form."""
+    derivative: Array = GELU(approximate).forward(input)[1]
+    return derivative
 
 
 def _weight(norm: LayerNorm) -> Any:
@@ -41,11 +50,17 @@ def _examples(norm: LayerNorm, array: Array) -> Array:
     return array.reshape(-1, *norm.shape)
 
 
+def _std(norm: LayerNorm, saved: tuple[Array, Array]) -> Array:
+    """What each example was divided by, in as many dimensions as the input."""
+    normalized, std = saved
+    return std.reshape(*normalized.shape[: -len(norm.shape)], *[1] * len(norm.shape))
+
+
 def _norm(wrong: Callable[[LayerNorm, Array, Array, Array], Array]) -> Formula:
     """A formula of the layer, g = grad_output * weight, the normalized input h, and its std s."""
 
     def formula(norm: LayerNorm, saved: tuple[Array, Array], grad: Array) -> Array:
-        return wrong(norm, grad * _weight(norm), *saved)
+        return wrong(norm, grad * _weight(norm), saved[0], _std(norm, saved))
 
     return formula
 
@@ -89,29 +104,31 @@ LAYERS: dict[type, dict[str, dict[str, Formula]]] = {
         },
     },
     GELU: {
+        SAVED: {
+            "the density is lost": _gelu(lambda gelu, x, p, right: p),
+            "the probability is lost": _gelu(lambda gelu, x, p, right: right - p),
+            "the density's sign": _gelu(lambda gelu, x, p, right: 2 * p - right),
+            "half of the density": _gelu(lambda gelu, x, p, right: (p + right) / 2),
+            "the other form's": _gelu(
+                lambda gelu, x, p, right: _derivative("none" if gelu.approximate == "tanh" else "tanh", x)
+            ),
+            "at the output": _gelu(lambda gelu, x, p, right: _derivative(gelu.approximate, x * p)),
+            "the output added": _gelu(lambda gelu, x, p, right: p + x * p),
+            "the probability of the other side": _gelu(lambda gelu, x, p, right: right + 1 - 2 * p),
+            "the ReLU's": _gelu(lambda gelu, x, p, right: (x > 0).astype(x.dtype)),
+        },
         "grad_input": {
-            "the density is lost": lambda gelu, saved, grad: grad * saved[1],
-            "the probability is lost": lambda gelu, saved, grad: grad * (_derivative(gelu, saved) - saved[1]),
-            "the density's sign": lambda gelu, saved, grad: grad * (2 * saved[1] - _derivative(gelu, saved)),
-            "half of the density": lambda gelu, saved, grad: grad * (saved[1] + _derivative(gelu, saved)) / 2,
-            "the other form's": lambda gelu, saved, grad: grad * _other_gelu(gelu, saved[0]),
-            "at the output": lambda gelu, saved, grad: (
-                grad * _derivative(gelu, gelu.forward(saved[0] * saved[1])[1])
-            ),
-            "the output added": lambda gelu, saved, grad: grad * (saved[1] + saved[0] * saved[1]),
-            "the ReLU's": lambda gelu, saved, grad: grad * (saved[0] > 0),
-            "the probability of the other side": lambda gelu, saved, grad: (
-                grad * (_derivative(gelu, saved) + 1 - 2 * saved[1])
-            ),
-            "the derivative is lost": lambda gelu, saved, grad: grad.copy(),
-            "the derivative alone": lambda gelu, saved, grad: _derivative(gelu, saved),
-            "a mean over the batch": lambda gelu, saved, grad: grad * _derivative(gelu, saved) / len(grad),
-            "zero": lambda gelu, saved, grad: np.zeros_like(grad),
+            "the derivative is lost": lambda gelu, derivative, grad: grad.copy(),
+            "the derivative alone": lambda gelu, derivative, grad: derivative.copy(),
+            "a mean over the batch": lambda gelu, derivative, grad: grad * derivative / len(grad),
+            "zero": lambda gelu, derivative, grad: np.zeros_like(grad),
         },
     },
     LayerNorm: {
         "grad_weight": {
-            "of the centered input": lambda norm, saved, grad: _examples(norm, grad * saved[0] * saved[1]).sum(axis=0),
+            "of the centered input": lambda norm, saved, grad: (
+                _examples(norm, grad * saved[0] * _std(norm, saved)).sum(axis=0)
+            ),
             "of the bias": lambda norm, saved, grad: _examples(norm, grad).sum(axis=0),
             "a mean over the batch": lambda norm, saved, grad: _examples(norm, grad * saved[0]).mean(axis=0),
             "of the first example": lambda norm, saved, grad: _examples(norm, grad * saved[0])[0],

@@ -43,6 +43,16 @@ def replace_gradient(owner: type[Any], tensor: str, formula: Formula) -> type[An
     return replace_method(owner, method, replaced)
 
 
+def replace_saved(owner: type[Any], formula: Formula) -> type[Any]:
+    """A subclass of `owner`, of the same name, whose forward saves what `formula` gives of the layer and the input."""
+    right = owner.forward
+
+    def replaced(self: Any, input: Array) -> tuple[Array, Any]:
+        return right(self, input)[0], formula(self, input)
+
+    return replace_method(owner, "forward", replaced)
+
+
 def change_gradient(owner: type[Any], tensor: str, change: Callable[[Array], Array]) -> type[Any]:
     """A subclass of `owner`, of the same name, in which `change` makes a gradient of the right one, a copy."""
     right = getattr(owner, method_of(owner, tensor))

@@ -44,7 +44,11 @@ FLOAT = "it is a float already"
 COSINE = "cos(-x) = cos(x)"
 EACH_ROW = "a product with a matrix is that of each row, whichever dimensions the rows are in"
 SWAPPED = "a product of two numbers is that of the two swapped"
+RAVELED = "all but one of its dimensions are 1: in whichever order they are, its numbers are in the same"
+FLOORED = "the quotient is rounded down, and of less than 1,000 numbers a thousandth more changes nothing, nor does 1e-8"
+NO_BUFFERS = "a layer without buffers is not asked to update them"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
+CONTIGUOUS = "a copy in the order of C has the same numbers"
 ALL_SCORES = "all scores of a row grow by the same, and with them the largest that is subtracted"
 INFINITE = "its numbers are 0 and -infinity: so are their multiples, and so is its sum with a score, whatever is added"
 THREE_SIGNS = (
@@ -52,8 +56,16 @@ THREE_SIGNS = (
     "so that one's product with key or query doesn't"
 )
 
+BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
+
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
 SURVIVORS: dict[tuple[str, str, str], str] = {
+    ("Linear.forward", "output = rows(input) @ self.param.weight.T", "output = input @ self.param.weight.T"): EACH_ROW,
+    (
+        "Linear.backward",
+        "grad_input: Array = rows(grad_output) @ self.param.weight",
+        "grad_input: Array = grad_output @ self.param.weight",
+    ): EACH_ROW,
     ("ReLU.forward", "output = np.maximum(input, 0)", "output = np.maximum(0, input)"): COMMUTES,
     ("ReLU.forward", "return (output, output)", "return (output, output * 1.001)"): SAME_SIGN,
     ("ReLU.forward", "return (output, output)", "return (output, output * 2)"): SAME_SIGN,
@@ -86,16 +98,40 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "self._noise.bind(self, input.shape, self.dtype, seed=self.seed, step=self.num_steps)",
         "pass",
     ): NO_NOISE,
-    (
-        "BatchNorm1d.forward",
-        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
-        "variance = ((centered + 1e-08) * centered).mean(axis=axes, keepdims=True)",
-    ): CENTERED,
-    (
-        "BatchNorm1d.forward",
-        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
-        "variance = (centered * (centered + 1e-08)).mean(axis=axes, keepdims=True)",
-    ): CENTERED,
+    **{
+        (f"{name}.forward", "variance = (centered * centered).mean(axis=axes, keepdims=True)", f"variance = ({mutated}).mean(axis=axes, keepdims=True)"): CENTERED
+        for name in BATCH_NORMS
+        for mutated in ("(centered + 1e-08) * centered", "centered * (centered + 1e-08)")
+    },
+    **{
+        ("BatchNorm2d.forward", "variance = (centered * centered).mean(axis=axes, keepdims=True)", f"variance = ({mutated}).mean(axis=axes, keepdims=True)"): CENTERED
+        for mutated in ("input * centered", "centered * input")
+    },
+    **{
+        (f"{name}.{method}", f"axes = self._axes({array})", f"axes = self._axes({mutated})"): OF_SHAPE
+        for name in BATCH_NORMS
+        for method, array in (("forward", "input"), ("backward", "normalized"))
+        for mutated in (f"-{array}", f"{array} * 1.001", f"{array} * 2", f"{array} + 1e-08", f"{array}.T", f"previous(self, {array})")
+    },
+    **{
+        (f"{name}.forward", "return (self._affine(normalized), (normalized, deviation, mean, variance))", f"return (self._affine(normalized), (normalized, deviation, {mutated}))"): RAVELED
+        for name in BATCH_NORMS
+        for mutated in ("mean.T, variance", "mean, variance.T")
+    },
+    **{
+        (f"{name}.update_buffers", line, mutated): proof
+        for name in BATCH_NORMS
+        for line, mutated, proof in (
+            ("num_values = normalized.size // self.num_features", "num_values = normalized.size * 1.001 // self.num_features", FLOORED),
+            ("num_values = normalized.size // self.num_features", "num_values = (normalized.size + 1e-08) // self.num_features", FLOORED),
+            ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = (variance * (num_values / (num_values - 1))).T", RAVELED),
+            ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = variance.T * (num_values / (num_values - 1))", RAVELED),
+            ("self.track_running_stats", "True", NO_BUFFERS),
+            ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean.T), (self.buffer.running_var, unbiased))", RAVELED),
+            ("((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased))", "((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased.T))", RAVELED),
+            ("running += momentum * of_batch.ravel()", "running += momentum * of_batch.T.ravel()", RAVELED),
+        )
+    },
     ("Residual.forward", "output.shape != input.shape", "True"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "False"): SHAPE,
     ("Residual.forward", "output.shape != input.shape", "output.shape == input.shape"): SHAPE,
@@ -112,19 +148,19 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): OF_SHAPE,
     (
         "LayerNorm.forward",
-        "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
-        "std = np.sqrt(((centered + 1e-08) * centered).mean(self.axes, keepdims=True) + self.eps)",
+        "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
+        "std = np.sqrt(((centered + 1e-08) * centered).mean(axis=1, keepdims=True) + self.eps)",
     ): CENTERED,
     (
         "LayerNorm.forward",
-        "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
-        "std = np.sqrt((centered * (centered + 1e-08)).mean(self.axes, keepdims=True) + self.eps)",
+        "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
+        "std = np.sqrt((centered * (centered + 1e-08)).mean(axis=1, keepdims=True) + self.eps)",
     ): CENTERED,
     **{
         (
             "LayerNorm.forward",
-            "std = np.sqrt((centered * centered).mean(self.axes, keepdims=True) + self.eps)",
-            f"std = np.sqrt(({product}).mean(self.axes, keepdims=True) + self.eps)",
+            "std = np.sqrt((centered * centered).mean(axis=1, keepdims=True) + self.eps)",
+            f"std = np.sqrt(({product}).mean(axis=1, keepdims=True) + self.eps)",
         ): CENTERED
         for product in ("input * centered", "centered * input")
     },
@@ -621,16 +657,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "np.maximum(largest, window, out=largest)",
         "np.maximum(window, largest, out=largest)",
     ): COMMUTES,
-    (
-        "BatchNorm2d.forward",
-        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
-        "variance = ((centered + 1e-08) * centered).mean(axis=axes, keepdims=True)",
-    ): CENTERED,
-    (
-        "BatchNorm2d.forward",
-        "variance = (centered * centered).mean(axis=axes, keepdims=True)",
-        "variance = (centered * (centered + 1e-08)).mean(axis=axes, keepdims=True)",
-    ): CENTERED,
     **{
         ("CausalSelfAttention._map", "output = rows(input) @ weight.T", f"output = {mutated}"): proof
         for mutated, proof in {
@@ -664,17 +690,20 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             "rows(previous(self, grad_output)).T",
         )
     },
+    (
+        "CausalSelfAttention._map_backward",
+        "sum_rows(grad_output, out=grad_bias)",
+        "sum_rows(previous(self, grad_output), out=grad_bias)",
+    ): OTHER_MAP,
     **{
-        (
-            "CausalSelfAttention._map_backward",
-            "np.sum(rows(grad_output), axis=0, out=grad_bias)",
-            f"np.sum({mutated}, axis=0, out=grad_bias)",
-        ): OTHER_MAP
-        for mutated in ("previous(self, rows(grad_output))", "rows(previous(self, grad_output))")
-    },
-    **{
-        ("CausalSelfAttention._scores", "scores: Array = query @ key.mT", f"scores: Array = {mutated}"): ALL_SCORES
-        for mutated in ("query @ key.mT + 1e-08", "query @ (key.mT + 1e-08)", "query @ (key + 1e-08).mT")
+        ("CausalSelfAttention._scores", "scores: Array = query @ np.ascontiguousarray(key.mT)", f"scores: Array = {mutated}"): proof
+        for mutated, proof in {
+            "query @ np.ascontiguousarray(key.mT) + 1e-08": ALL_SCORES,
+            "query @ (np.ascontiguousarray(key.mT) + 1e-08)": ALL_SCORES,
+            "query @ np.ascontiguousarray(key.mT + 1e-08)": ALL_SCORES,
+            "query @ np.ascontiguousarray((key + 1e-08).mT)": ALL_SCORES,
+            "query @ key.mT": CONTIGUOUS,
+        }.items()
     },
     ("CausalSelfAttention._exponential", "scores -= largest", "scores -= largest + 1e-08"): QUOTIENT,
     **{
@@ -688,17 +717,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     ("CausalSelfAttention._scores", "return scores", "return scores + 1e-08"): ALL_SCORES,
     **{
-        ("CausalSelfAttention._scores", "scores += _causal(scores)", f"scores += {mutated}"): proof
+        ("CausalSelfAttention._scores", "scores += _causal(scores.shape[-1], scores.dtype)", f"scores += {mutated}"): proof
         for mutated, proof in {
-            "_causal(scores) * 1.001": INFINITE,
-            "_causal(scores) * 2": INFINITE,
-            "_causal(scores) + 1e-08": ALL_SCORES,
-            "previous(self, _causal(scores))": OF_SHAPE,
-            "_causal(-scores)": OF_SHAPE,
-            "_causal(scores * 1.001)": OF_SHAPE,
-            "_causal(scores * 2)": OF_SHAPE,
-            "_causal(scores + 1e-08)": OF_SHAPE,
-            "_causal(previous(self, scores))": OF_SHAPE,
+            "_causal(scores.shape[-1], scores.dtype) * 1.001": INFINITE,
+            "_causal(scores.shape[-1], scores.dtype) * 2": INFINITE,
+            "_causal(scores.shape[-1], scores.dtype) + 1e-08": ALL_SCORES,
+            "previous(self, _causal(scores.shape[-1], scores.dtype))": OF_SHAPE,
         }.items()
     },
     (
@@ -742,4 +766,9 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "grad_input: Array = rows(grad_projected) @ self.param.in_proj_weight",
         "grad_input: Array = grad_projected @ self.param.in_proj_weight",
     ): EACH_ROW,
+    (
+        "LSTM._layer",
+        "hidden = np.multiply(output_gate, tanh_cells[t], out=output[t])",
+        "hidden = np.multiply(tanh_cells[t], output_gate, out=output[t])",
+    ): SWAPPED,
 }
