@@ -219,7 +219,7 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
 
     input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
-    don't fit, and for an empty batch.
+    don't fit, for an empty batch, and for a mean over targets none of which counts.
     """
     if not input.size:
         raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
@@ -230,6 +230,8 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     try:
         with checker.recording():
             checker.run(input.copy(), target)
+        if loss.reduction == "mean" and not loss.denominator(target):
+            raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
         return checker.report(input)
     except GradientMismatch as mismatch:
         report: GradientReport = mismatch.report

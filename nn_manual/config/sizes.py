@@ -27,9 +27,9 @@ def check_sizes(config: RunConfig, split: Split) -> None:
     fit.input(config.model[0], "model.0", split)
     output_shape = fit.model(config.model, "model", (config.batch_size, *split.train.input.shape[1:]))
     if output_shape is not None:
-        for examples in split.train, split.validation:
+        for part, examples in (("training part", split.train), ("validation part", split.validation)):
             fits = fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes)
-            if not (fits and fit.counts(config.loss, examples.target)):
+            if not (fits and fit.counts(config.loss, examples.target, part)):
                 break
     last_batch = len(split.train.input) % config.batch_size
     if last_batch and not errors.found:  # a layer may need more than one example
@@ -162,10 +162,10 @@ class _Fit:
             return False
         return True
 
-    def counts(self, loss: Loss, target: Array) -> bool:
-        """Check that some target of the data counts; whether it is so."""
+    def counts(self, loss: Loss, target: Array, part: str) -> bool:
+        """Check that some target of this part of the data counts; whether it is so."""
         try:
-            loss.check_data(target)
+            loss.check_data(target, part)
         except ValueError as error:
             self.add("loss", str(error))
             return False

@@ -109,7 +109,7 @@ class Conv2d(Layer):
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """Saves the input: its columns, which are larger by the kernel's size, are made again."""
-        output = np.empty_like(input, shape=self.output_shape(input.shape))
+        output = np.empty_like(input, order="C", shape=self.output_shape(input.shape))  # or places were no view
         weight, places = self._grouped(self.param.weight), self._grouped_places(output)
         for part in self._parts(input.shape):
             np.matmul(weight, self._columns(input[part]), out=places[part])

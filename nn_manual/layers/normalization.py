@@ -77,7 +77,7 @@ class LayerNorm(OverLastDimensions):
     examples for the two parameters.
 
     The variance is the mean of c**2, never mean(x**2) - mean(x)**2, which cancels where the mean is large. Of a single
-    number, or of equal ones, nothing is left but the bias.
+    number, or of equal ones, nothing is left but the bias, and what the rounding of their mean leaves.
 
     Raises ValueError for a size below 1, a negative eps, an input whose last dimensions are not normalized_shape, and a
     gradient that is not shaped as the output.

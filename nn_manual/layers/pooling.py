@@ -26,7 +26,8 @@ class MaxPool2d(Layer):
     Derivation: d output / d input is 1 for the number that is the largest of its window and 0 for the others. Of equal
     ones torch takes the first; the function has a kink there. A number can be the largest of several windows: their
     gradients add. Raises ValueError for sizes that are none, padding of more than half the kernel, an input of another
-    shape or smaller than the window, and a gradient that is not shaped as the output.
+    shape or smaller than the window, windows that lie in the padding alone, and a gradient that is not shaped as the
+    output.
     """
 
     kernel_size: Pair
@@ -48,7 +49,9 @@ class MaxPool2d(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The channels stay; the size becomes the number of windows."""
-        return _pooled("MaxPool2d", self.windows, input_shape)
+        shape = _pooled("MaxPool2d", self.windows, input_shape)
+        self.windows.check_none_outside("MaxPool2d", input_shape)
+        return shape
 
     def longest_sum(self, input_shape: Shape) -> int:  # noqa: ARG002 - whatever the shape
         """One gradient for each window that a number can lie in."""
@@ -58,7 +61,7 @@ class MaxPool2d(Layer):
         """Saves the place of the largest number of each window, and the input's shape."""
         self.output_shape(input.shape)
         first, *others = self.windows.of(input, outside=-np.inf)
-        largest, place = first.copy(), np.zeros_like(first, np.int16)
+        largest, place = first.copy(), np.zeros_like(first, np.min_scalar_type(len(others)))
         for number, window in enumerate(others, start=1):
             np.copyto(place, number, where=window > largest)
             np.maximum(largest, window, out=largest)  # what is no number stays

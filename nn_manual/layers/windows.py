@@ -15,12 +15,8 @@ Pair: TypeAlias = int | list[int]
 
 
 def pair(value: Pair) -> tuple[int, int]:
-    """Height and width. Raises ValueError for a list of another length."""
-    if isinstance(value, int):
-        return value, value
-    if len(value) != 2:
-        raise ValueError(f"a size is one number, or two for height and width, not {value}")
-    return value[0], value[1]
+    """Height and width."""
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
 @dataclass
@@ -36,7 +32,10 @@ class Windows:
 
     def __post_init__(self) -> None:
         for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
-            if min(pair(getattr(self, name))) < least:
+            value = getattr(self, name)
+            if not isinstance(value, int) and len(value) != 2:
+                raise ValueError(f"{name} is one number, or two for height and width, not {value}")
+            if min(pair(value)) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
     def output_size(self, name: str, input_shape: Shape) -> tuple[int, int]:
@@ -53,6 +52,17 @@ class Windows:
                 )
             sizes.append(room // stride + 1)
         return sizes[0], sizes[1]
+
+    def check_none_outside(self, name: str, input_shape: Shape) -> None:
+        """Raise ValueError where a window lies in the frame alone: dilation makes it possible. `name` is a layer's."""
+        for axis, kernel, stride, padding, dilation in self._by_axis():
+            size, num_windows = input_shape[2 + axis], self.output_size(name, input_shape)[axis]
+            places = np.arange(num_windows)[:, np.newaxis] * stride - padding + np.arange(kernel) * dilation
+            if not ((places >= 0) & (places < size)).any(axis=1).all():
+                raise ValueError(
+                    f"{name} has windows that lie in the padding alone in dimension {2 + axis}: the input has shape "
+                    f"{input_shape}, kernel_size is {kernel}, dilation {dilation} and padding {padding}"
+                )
 
     def of(self, input: Array, outside: float = 0) -> Iterator[Array]:
         """For each place in the window, row by row, what all windows have there: (batch, channels, *output_size). The

@@ -40,12 +40,12 @@ class Loss(ABC):
         """Which elements of the target count, bool, shaped as the target: all, unless the loss ignores some."""
         return np.ones(target.shape, dtype=bool)
 
-    def check_data(self, target: Array) -> None:
-        """Raise ValueError where the target of a whole data set has elements, and none counts. That of a batch may have
-        none that counts.
+    def check_data(self, target: Array, part: str = "data") -> None:
+        """Raise ValueError where the target of a whole data set, or of a part of it, has elements, and none counts.
+        That of a batch may have none that counts.
         """
         if target.size and not self.counted(target).any():
-            raise ValueError(f"{type(self).__name__} ignores every target of the data")
+            raise ValueError(f"{type(self).__name__} ignores every target of the {part}")
 
     def denominator(self, target: Array) -> float:
         """What the loss of several batches is divided by where reduction is mean: with the denominators d of batches

@@ -128,19 +128,19 @@ class CrossEntropyLoss(Loss):
             q_at_place, log_probability = q.take(place), -log_sum
             q.put(place, 0)
         saved = Saved(prediction.shape, exponential, 1 + others, place, log_probability, q_at_place, q, total)
-        return (loss / total if self.reduction == "mean" else loss), saved
+        return (_mean(loss, total) if self.reduction == "mean" else loss), saved
 
     def backward(self, saved: Saved) -> Array:
         """grad_prediction."""
         shape, exponential, divisor, place, log_probability, q_at_place, q, total = saved
         # Where nothing counts the total is 0, and the gradient 0 divided by 1.
-        denominator = total + (total == 0) if self.reduction == "mean" else 1
-        sum_of_q = q_at_place / denominator
+        counts, denominator = (total != 0, total + (total == 0)) if self.reduction == "mean" else (True, 1)
+        sum_of_q = q_at_place * counts / denominator
         grad_at_place = sum_of_q * np.expm1(log_probability)
         if q is None:
             grad_rows = exponential * (sum_of_q / divisor)[:, np.newaxis]
         else:
-            q = q / denominator
+            q = q * counts / denominator
             elsewhere = q.sum(axis=1)
             grad_at_place += elsewhere * np.exp(log_probability)
             grad_rows = exponential * ((sum_of_q + elsewhere) / divisor)[:, np.newaxis] - q
@@ -196,6 +196,14 @@ class CrossEntropyLoss(Loss):
         counted: Array = target != self.ignore_index
         return counted
 
+    def check_data(self, target: Array, part: str = "data") -> None:
+        """As of every loss; of a mean, at least one target's weight must not be 0, either."""
+        super().check_data(target, part)
+        if self.weight is None or self.reduction != "mean" or target.dtype.kind == "f" or not target.size:
+            return
+        if not np.isin(target[self.counted(target)], np.flatnonzero(self.weight)).any():
+            raise ValueError(f"CrossEntropyLoss gives every target of the {part} the weight 0")
+
     def denominator(self, target: Array) -> float:
         """The weights of the indices that count, added up; of probabilities, the number of rows."""
         if target.dtype.kind == "f":
@@ -221,6 +229,12 @@ class CrossEntropyLoss(Loss):
         else:
             q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, len(starts)
         return (q if self.weight is None else q * np.array(self.weight, dtype)), total
+
+
+def _mean(loss: Any, total: Any) -> Any:
+    """loss / total; where nothing counts, 0 / 0, which is not a number, whatever smoothing gives to other classes."""
+    with np.errstate(invalid="ignore"):
+        return loss * (total != 0) / total
 
 
 def as_rows(array: Array) -> Array:

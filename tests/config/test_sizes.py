@@ -113,12 +113,17 @@ def test_a_loss_for_classes_on_values(tmp_path: Path) -> None:
     check_sizes(arrays_config(tmp_path), split(64, np.full((5, 10), 0.1, np.float32), None))
 
 
-@pytest.mark.parametrize("part", [0, 1])
-def test_data_of_which_every_target_is_ignored(tmp_path: Path, part: int) -> None:
+@pytest.mark.parametrize(("part", "name"), [(0, "training"), (1, "validation")])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("ignore_index: 3", "ignores every target"), ("weight: [1, 1, 1, 0, 1, 1, 1, 1, 1, 1]", "gives every target")],
+)
+def test_data_of_which_no_target_counts(tmp_path: Path, part: int, name: str, setting: str, words: str) -> None:
     parts = [split(64, np.arange(10), 10).train, split(64, np.arange(10), 10).validation]
     parts[part] = Examples(parts[part].input, np.full(10, 3))
-    config = arrays_config(tmp_path, "loss={CrossEntropyLoss: {ignore_index: 3}}")
-    with pytest.raises(ConfigError, match=r"^override 'loss=.*': CrossEntropyLoss ignores every target of the data$"):
+    config = arrays_config(tmp_path, f"loss={{CrossEntropyLoss: {{{setting}}}}}")
+    message = rf"^override 'loss=.*': CrossEntropyLoss {words} of the {name} part( the weight 0)?$"
+    with pytest.raises(ConfigError, match=message):
         check_sizes(config, Split(parts[0], parts[1], 10))
     nothing = Examples(np.zeros((0, 64), np.float32), np.zeros(0, np.int64))
     check_sizes(config, Split(parts[1 - part], nothing, 10))

@@ -85,7 +85,7 @@ def test_initial_values_are_torchs() -> None:
         ((1, 1, 1, 1, 0, [1, 0]), "dilation must be at least 1, not [1, 0]"),
         ((3, 4, 1, 1, 0, 1, 2), "groups must divide in_channels=3, 2 doesn't"),
         ((4, 3, 1, 1, 0, 1, 2), "groups must divide out_channels=3, 2 doesn't"),
-        ((1, 1, [1, 2, 3]), "a size is one number, or two for height and width, not [1, 2, 3]"),
+        ((1, 1, [1, 2, 3]), "kernel_size is one number, or two for height and width, not [1, 2, 3]"),
     ],
 )
 def test_settings_that_are_refused(settings: tuple[Any, ...], message: str) -> None:

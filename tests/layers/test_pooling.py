@@ -67,6 +67,26 @@ def test_the_frame_is_never_the_largest() -> None:
     assert (output == -5).all()
 
 
+def test_windows_in_the_frame_alone_are_refused() -> None:
+    """torch takes them, and writes beside its memory."""
+    pool = MaxPool2d(2, stride=1, padding=1, dilation=[1, 3])
+    message = (
+        "MaxPool2d has windows that lie in the padding alone in dimension 3: the input has shape (1, 1, 2, 2), "
+        "kernel_size is 2, dilation 3 and padding 1"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        pool.forward(np.zeros((1, 1, 2, 2)))
+    assert pool.output_shape((1, 1, 2, 3)) == (1, 1, 3, 2)
+
+
+def test_a_window_of_more_numbers_than_16_bits_count() -> None:
+    pool, image = MaxPool2d([1, 70_000]), np.zeros((1, 1, 1, 70_000))
+    image[..., 69_999] = 5
+    output, saved = pool.forward(image)
+    assert output.item() == 5
+    assert np.flatnonzero(pool.backward(saved, np.ones((1, 1, 1, 1)))).tolist() == [69_999]
+
+
 @pytest.mark.parametrize("place", [0, 1, 3])
 def test_not_a_number_is_the_largest(place: int) -> None:
     """As in torch: what is no number doesn't vanish."""

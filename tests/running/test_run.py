@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from runs import CONFIG, NUM_TENSORS, lines, names, write_config
 
+from nn_manual import check_gradients
 from nn_manual.config import RunConfig, load_config
+from nn_manual.data import batches
 from nn_manual.errors import NotFiniteError
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.metrics import read_run
@@ -189,6 +191,15 @@ class TestCheck:
         # Not the updates, but the gradient of the input.
         assert len(report.comparisons) == NUM_TENSORS - 8 + 1
         assert report.comparisons[0].shape == (16, 8)
+
+    def test_a_batch_in_which_no_target_counts_is_left_out(self, config_path: Path) -> None:
+        split, model = load(load_config(config_path))
+        (input, target), *_ = batches(split.train, 1, 0, epoch=0)
+        override = f"loss={{CrossEntropyLoss: {{ignore_index: {target[0]}}}}}"
+        config = load_config(config_path, [override, "batch_size=1"])
+        assert check(config).passed
+        with pytest.raises(ValueError, match=r"^CrossEntropyLoss counts no target of the batch: there is no loss"):
+            check_gradients(model, config.loss, input, target)
 
     def test_overflow_is_no_mismatch(self, tmp_path: Path) -> None:
         (tmp_path / "large.csv").write_text("a,b,y\n1e30,2e30,1e30\n3,1,2\n1,2,-1e30\n")

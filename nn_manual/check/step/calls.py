@@ -129,7 +129,7 @@ class LayerCalls:
         self._running = True
         try:
             return method(*arguments)
-        except CallFailed:  # of a child, which is named
+        except (CallFailed, MemoryError):  # of a child, which is named; or nobody's fault
             raise
         except (Exception, SystemExit) as error:  # a user's own code may raise anything: the layer is named
             self.failure = f"{name} raised {type(error).__name__}: {error}{place_of_error(self.layer, error)}"

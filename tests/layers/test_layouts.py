@@ -1,0 +1,53 @@
+"""How an array lies in memory changes nothing that a layer computes of it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import Sequential
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers import Layer
+from nn_manual.registry import components
+
+#: Of an array with entries of 1: transposed, its last two dimensions swapped, every second element, backwards.
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "Fortran": np.asfortranarray,
+    "swapped": lambda array: array.swapaxes(-1, -2).copy().swapaxes(-1, -2) if array.ndim > 1 else array,
+    "first and last swapped": lambda array: array.swapaxes(0, -1).copy().swapaxes(0, -1),
+    "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
+    "reversed": lambda array: array[..., ::-1].copy()[..., ::-1],
+}
+#: Sums of some dozens of numbers near 1, in float64, in another order.
+TOLERANCE = 1e-13
+
+EXAMPLES = [example for name in components(Layer) for example in components(Layer)[name].examples()]
+
+
+def results(layer: Layer, shape: Shape, arranged: Callable[[Array], Array]) -> dict[str, Any]:
+    """The output, that of evaluation, and the gradients, of an input and an upstream gradient so arranged."""
+    model = Sequential(copy.deepcopy(layer), dtype="float64", seed=1)
+    generator = np.random.default_rng(0)
+    takes_indices = isinstance(layer.domain, range)
+    input = generator.integers(0, len(layer.domain), shape) if takes_indices else generator.standard_normal(shape)
+    output, saved = model.forward(arranged(input))
+    grad_input = model.backward(saved, arranged(generator.standard_normal(output.shape)))
+    infer = model(arranged(input))
+    return {"output": output, "infer": infer, "grad_input": grad_input, "gradients": model.grad_arena}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layer", "shape"), EXAMPLES, ids=repr)
+def test_results_are_those_of_the_usual_layout(layer: Layer, shape: Shape, layout: str) -> None:
+    expected = results(layer, shape, np.ascontiguousarray)
+    found = results(layer, shape, LAYOUTS[layout])
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        if array is None:  # an index has no gradient
+            assert found[name] is None
+        else:
+            np.testing.assert_allclose(found[name], array, rtol=0, atol=TOLERANCE, err_msg=name)
