@@ -118,3 +118,23 @@ def test_an_output_shape_that_raises_is_named() -> None:
     problem, file, line = problem_and_place(report)
     assert (file, line) == (Path(__file__), RaisesInOutputShape.output_shape.__code__.co_firstlineno)
     assert problem == "1 (RaisesInOutputShape): output_shape raised IndexError: tuple index out of range"
+
+
+class Large(Layer):
+    """Takes more memory than there is."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:  # noqa: ARG002 - it raises
+        raise MemoryError("58 TiB")
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:  # noqa: ARG002 - it never runs
+        return grad_output
+
+    def reference(self, input: Any) -> Any:
+        """Itself."""
+        return input
+
+
+def test_no_formula_is_to_blame_for_memory_that_is_not_there() -> None:
+    model = Sequential(Linear(2, 2), Large(), dtype="float64")
+    with pytest.raises(MemoryError, match=r"^58 TiB$"):
+        check_gradients(model, MSELoss(), np.ones((2, 2)), np.ones((2, 2)))
