@@ -6,6 +6,7 @@ import ast
 import copy
 import functools
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def mutants(
             if (text := ast.unparse(mutated)) in seen:
                 continue
             seen.add(text)
-            wrong = _computed(tree, statement, returns, functools.partial(_holds, node=mistake.node)) or tensors
+            touched = functools.partial(_holds, node=mistake.node)
+            wrong = _computed(tree, statement, returns, tensors, touched) or tensors
             lines = ast.unparse(head(statement)), ast.unparse(head(replaced(statement, mistake)))
             compiled = _compiled(function, mutated, {"previous": previous})
             yield Mutant(owner, method, mistake.operator, *lines, wrong, replace_method(owner, method, compiled))
@@ -89,14 +91,20 @@ def _compiled(function: Callable[..., Any], tree: ast.Module, names: dict[str, A
 
 
 def _computed(
-    tree: ast.Module, statement: ast.stmt, returns: Returns, touched: Callable[[ast.AST], bool]
+    tree: ast.Module,
+    statement: ast.stmt,
+    returns: Returns,
+    tensors: frozenset[str],
+    touched: Callable[[ast.AST], bool],
 ) -> frozenset[str]:
-    """The names of what a statement computes, or what is computed of what it stores; none where nothing is known.
+    """The names of what a statement computes, or what is computed of what it stores; none where nothing is known, and
+    all `tensors` of the method where it stores what another method that writes gradients makes of its values.
 
     For a `return`, only the elements that are `touched` count.
     """
     if isinstance(statement, ast.If):
-        return frozenset().union(*(_computed(tree, inner, returns, lambda _: True) for inner in statements(statement)))
+        inside = (_computed(tree, inner, returns, tensors, lambda _: True) for inner in statements(statement))
+        return frozenset().union(*inside)
     if isinstance(statement, ast.Return):
         value = statement.value
         assert value is not None  # a method that returns nothing has no return
@@ -106,9 +114,16 @@ def _computed(
     grads = frozenset(f"grad_{node.attr}" for node in attributes if ast.unparse(node.value) == "self.grad")
     if grads:
         return grads
+    if isinstance(statement, ast.Assign) and any(map(_writes_gradients, ast.walk(statement.value))):
+        return tensors
     reads = functools.partial(_reads, names=_stored(statement))
     later = [other for other in statements(tree) if other.lineno > statement.lineno and reads(head(other))]
-    return frozenset().union(*(_computed(tree, other, returns, reads) for other in later))
+    return frozenset().union(*(_computed(tree, other, returns, tensors, reads) for other in later))
+
+
+def _writes_gradients(node: ast.AST) -> bool:
+    """Whether it is a call of the layer's own method `_..._backward`."""
+    return isinstance(node, ast.Call) and re.fullmatch(r"self\._\w+_backward", ast.unparse(node.func)) is not None
 
 
 def _holds(part: ast.AST, node: ast.AST) -> bool:

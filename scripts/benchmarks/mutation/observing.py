@@ -64,6 +64,8 @@ def expressions(tree: ast.AST) -> list[ast.expr]:
                 parts: list[ast.expr] = []
             case ast.Attribute(attr=name) if name in OF_SHAPE:
                 parts = []
+            case ast.Call(ast.Attribute(attr="zeros_like")):  # shaped as an array, whatever its values are
+                parts = []
             case ast.Call(ast.Attribute(attr="put"), arguments):  # its array is written to, as that of an assignment
                 parts = [*arguments]
             case ast.Call(function, arguments):

@@ -47,6 +47,8 @@ SWAPPED = "a product of two numbers is that of the two swapped"
 RAVELED = "all but one of its dimensions are 1: in whichever order they are, its numbers are in the same"
 FLOORED = "the quotient is rounded down, and of less than 1,000 numbers a thousandth more changes nothing, nor does 1e-8"
 NO_BUFFERS = "a layer without buffers is not asked to update them"
+ZEROS = "they are zeros, whatever they are multiplied by"
+FIRST_HIDDEN = "the hidden state of the first time is 0, and at all others the one before is the same matrix"
 OTHER_MAP = "the two maps run in turn, their sizes differ, and `previous` keeps nothing of another shape"
 CONTIGUOUS = "a copy in the order of C has the same numbers"
 ALL_SCORES = "all scores of a row grow by the same, and with them the largest that is subtracted"
@@ -56,6 +58,9 @@ THREE_SIGNS = (
     "so that one's product with key or query doesn't"
 )
 
+ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
+ZERO_GRADS = "np.zeros_like(saved.output[0])"
+ZERO_CELL = "np.zeros_like(saved.cell[:1])"
 BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -624,31 +629,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): OF_SHAPE,
     (
         "MaxPool2d.forward",
-        "largest, place = (first.copy(), np.zeros_like(first, np.min_scalar_type(len(others))))",
-        "largest, place = (first.copy(), np.zeros_like(-first, np.min_scalar_type(len(others))))",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
-        "largest, place = (first.copy(), np.zeros_like(first, np.min_scalar_type(len(others))))",
-        "largest, place = (first.copy(), np.zeros_like(first * 1.001, np.min_scalar_type(len(others))))",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
-        "largest, place = (first.copy(), np.zeros_like(first, np.min_scalar_type(len(others))))",
-        "largest, place = (first.copy(), np.zeros_like(first * 2, np.min_scalar_type(len(others))))",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
-        "largest, place = (first.copy(), np.zeros_like(first, np.min_scalar_type(len(others))))",
-        "largest, place = (first.copy(), np.zeros_like(first + 1e-08, np.min_scalar_type(len(others))))",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
-        "largest, place = (first.copy(), np.zeros_like(first, np.min_scalar_type(len(others))))",
-        "largest, place = (first.copy(), np.zeros_like(previous(self, first), np.min_scalar_type(len(others))))",
-    ): OF_SHAPE,
-    (
-        "MaxPool2d.forward",
         "np.maximum(largest, window, out=largest)",
         "np.maximum(window, largest, out=largest)",
     ): COMMUTES,
@@ -761,9 +741,54 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "grad_input: Array = rows(grad_projected) @ self.param.in_proj_weight",
         "grad_input: Array = grad_projected @ self.param.in_proj_weight",
     ): EACH_ROW,
-    (
-        "LSTM._layer",
-        "hidden = np.multiply(output_gate, tanh_cells[t], out=output[t])",
-        "hidden = np.multiply(tanh_cells[t], output_gate, out=output[t])",
-    ): SWAPPED,
+    **{
+        ("LSTM.forward", line, line.replace("swapaxes(0, 1)", "swapaxes(1, 0)")): SWAPPED
+        for line in (
+            "output, saved = (input.swapaxes(0, 1) if self.batch_first else input, [])",
+            "return (output.swapaxes(0, 1) if self.batch_first else output, saved)",
+        )
+    },
+    **{
+        ("LSTM._layer", line, mutated): proof
+        for line, mutated, proof in (
+            ("gates = rows(input) @ weight_ih.T", "gates = input @ weight_ih.T", EACH_ROW),
+            ("recurrent = np.ascontiguousarray(weight_hh.T)", "recurrent = weight_hh.T", CONTIGUOUS),
+            ("gates[t] += hidden @ recurrent", "gates[t] += hidden @ previous(self, recurrent)", FIRST_HIDDEN),
+            (
+                "cell = np.add(forget_gate * cell, input_gate * new, out=cells[t])",
+                "cell = np.add(input_gate * new, forget_gate * cell, out=cells[t])",
+                SWAPPED,
+            ),
+            (
+                "hidden = np.multiply(output_gate, tanh_cells[t], out=output[t])",
+                "hidden = np.multiply(tanh_cells[t], output_gate, out=output[t])",
+                SWAPPED,
+            ),
+        )
+    },
+    **{
+        ("LSTM._layer_backward", line, mutated): proof
+        for line, mutated, proof in (
+            ("grad_input: Array = rows(grad_gates) @ weight_ih", "grad_input: Array = grad_gates @ weight_ih", EACH_ROW),
+            (
+                "np.multiply(slopes[t, :, :3], grad_cell[:, np.newaxis], out=grad_gates[t, :, :3])",
+                "np.multiply(grad_cell[:, np.newaxis], slopes[t, :, :3], out=grad_gates[t, :, :3])",
+                SWAPPED,
+            ),
+            (
+                "np.multiply(slopes[t, :, 3], grad_hidden, out=grad_gates[t, :, 3])",
+                "np.multiply(grad_hidden, slopes[t, :, 3], out=grad_gates[t, :, 3])",
+                SWAPPED,
+            ),
+        )
+    },
+    **{
+        (method, line, line.replace(zeros, mutated)): ZEROS
+        for method, line, zeros in (
+            ("LSTM._layer", f"hidden = cell = {ZERO_STATE}", ZERO_STATE),
+            ("LSTM._layer_backward", f"grad_hidden = grad_cell = {ZERO_GRADS}", ZERO_GRADS),
+            ("LSTM._slopes", f"before = np.concatenate([{ZERO_CELL}, saved.cell[:-1]])", ZERO_CELL),
+        )
+        for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
+    },
 }
