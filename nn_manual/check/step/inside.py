@@ -21,21 +21,12 @@ class MovedInside(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch'
     Of a probability near 1, or of a gate that is almost open, the gradient is made of 1 - p, or of sums that differ by
     rounding alone. Moving what goes into the layer doesn't show that: a probability of 1 - 1e-10 is rounded, but moving
     all scores by one eps gives the same number again. Of other values a move of what they are made of shows the
-    rounding. mkldnn, in which a whole LSTM is one operation, is off meanwhile.
+    rounding. In oneDNN a whole LSTM is one operation: it must be off meanwhile.
     """
 
     def __init__(self, move: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.move, self.num_moved = move, 0
-
-    def __enter__(self) -> MovedInside:
-        self._flags = torch.backends.mkldnn.set_flags(_enabled=False)  # type: ignore[no-untyped-call]  # as above
-        super().__enter__()  # type: ignore[no-untyped-call]  # as above
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)  # type: ignore[no-untyped-call]  # as above
-        torch.backends.mkldnn.set_flags(_enabled=self._flags[0])  # type: ignore[no-untyped-call]  # as above
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

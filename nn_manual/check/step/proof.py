@@ -10,6 +10,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, Pair
+from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move, differentiate
@@ -60,7 +61,8 @@ def beside_torch(
     gradients through `move_grad`. The second result says what differences found about gradients, by name. Raises
     CannotCompare, as `prove` does for a step that is whole.
     """
-    reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad, our_grads=our_grads)
+    with without_onednn():
+        reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad, our_grads=our_grads)
     ours = _ours(plan, recorded)
     result = []
     for quantity in (*plan.forward, *plan.backward):

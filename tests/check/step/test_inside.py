@@ -8,6 +8,7 @@ import torch
 from nn_manual import CausalSelfAttention
 from nn_manual.check.catalogue.catalogue import layer_cases
 from nn_manual.check.step.inside import MovedInside
+from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.twin.adapted import CausalSelfAttention as Reference
 
 
@@ -42,10 +43,10 @@ def test_the_softmax_inside_of_torchs_own_attention_is_moved() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_gates_inside_of_torchs_own_lstm_are_moved(dtype: torch.dtype) -> None:
-    """In float32 they are inside of one operation of mkldnn's."""
+    """In float32 they are inside of one operation of oneDNN's."""
     reference, input = torch.nn.LSTM(2, 3, dtype=dtype), torch.randn(4, 1, 2, dtype=dtype)
     assert torch.backends.mkldnn.enabled
-    with MovedInside(torch.zeros_like) as inside:
+    with without_onednn(), MovedInside(torch.zeros_like) as inside:
         output, _ = reference(input)
     assert torch.equal(output, torch.zeros(4, 1, 3, dtype=dtype))  # o * tanh(c), and o is 0
     assert inside.num_moved == 4 * 5  # four gates and the cell, at each time
