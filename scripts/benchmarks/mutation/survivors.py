@@ -791,4 +791,24 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         )
         for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
     },
+    **{
+        (f"GELU.{method}", line, mutated): SWAPPED
+        for method, line, mutated in (
+            (
+                "forward",
+                "derivative = np.multiply(input, density, out=density)",
+                "derivative = np.multiply(density, input, out=density)",
+            ),
+            (
+                "forward",
+                "return (np.multiply(input, probability, out=probability), derivative)",
+                "return (np.multiply(probability, input, out=probability), derivative)",
+            ),
+            (
+                "_tanh",
+                "slope = np.multiply(square, math.sqrt(8 / math.pi) * 3 * 0.044715, out=square)",
+                "slope = np.multiply(math.sqrt(8 / math.pi) * 3 * 0.044715, square, out=square)",
+            ),
+        )
+    },
 }
