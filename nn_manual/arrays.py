@@ -88,7 +88,14 @@ def masked(array: Array, mask: Array) -> Array:
 
 def rows(array: Array) -> Array:
     """`(..., features)` seen as `(rows, features)`: every leading dimension counts as batch."""
+    if array.ndim == 2:  # as most are: a reshape takes longer than the question
+        return array
     return array.reshape(-1, array.shape[-1])
+
+
+def with_leading(by_row: Array, like: Array) -> Array:
+    """`(rows, features)` with the leading dimensions of `like`, of which `rows` made one."""
+    return by_row if like.ndim == 2 else by_row.reshape(*like.shape[:-1], by_row.shape[-1])
 
 
 def sum_rows(array: Array, out: Array) -> None:

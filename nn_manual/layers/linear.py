@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, rows, sum_rows
+from nn_manual.arrays import Array, Shape, rows, sum_rows, with_leading
 from nn_manual.layers.base import Layer
 
 
@@ -81,13 +81,13 @@ class Linear(Layer):
         output = rows(input) @ self.param.weight.T  # of all rows at once: one product for each example takes longer
         if self.bias:
             output += self.param.bias
-        return output.reshape(*input.shape[:-1], self.out_features), input
+        return with_leading(output, input), input
 
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """Write grad_weight and grad_bias, return grad_input."""
         self.backward_parameters(saved, grad_output)
         grad_input: Array = rows(grad_output) @ self.param.weight
-        return grad_input.reshape(saved.shape)
+        return with_leading(grad_input, saved)
 
     def backward_parameters(self, saved: Array, grad_output: Array) -> None:
         """Write grad_weight and grad_bias only."""

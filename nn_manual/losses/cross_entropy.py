@@ -124,23 +124,25 @@ class CrossEntropyLoss(Loss):
             loss = -(q_at_place * log_probability).sum()
         else:
             q, total = self._q(target, starts, rows.shape[1], rows.dtype)
+            if self.reduction == "mean":
+                q *= total != 0  # nothing counts where no target does, whatever smoothing gives to other classes
             loss = -(q * (shifted - log_sum[:, np.newaxis])).sum()
             q_at_place, log_probability = q.take(place), -log_sum
             q.put(place, 0)
         saved = Saved(prediction.shape, exponential, 1 + others, place, log_probability, q_at_place, q, total)
-        return (_mean(loss, total) if self.reduction == "mean" else loss), saved
+        return (loss / total if self.reduction == "mean" else loss), saved
 
     def backward(self, saved: Saved) -> Array:
         """grad_prediction."""
         shape, exponential, divisor, place, log_probability, q_at_place, q, total = saved
         # Where nothing counts the total is 0, and the gradient 0 divided by 1.
-        counts, denominator = (total != 0, total + (total == 0)) if self.reduction == "mean" else (True, 1)
-        sum_of_q = q_at_place * counts / denominator
+        denominator = total + (total == 0) if self.reduction == "mean" else 1
+        sum_of_q = q_at_place / denominator
         grad_at_place = sum_of_q * np.expm1(log_probability)
         if q is None:
             grad_rows = exponential * (sum_of_q / divisor)[:, np.newaxis]
         else:
-            q = q * counts / denominator
+            q = q / denominator
             elsewhere = q.sum(axis=1)
             grad_at_place += elsewhere * np.exp(log_probability)
             grad_rows = exponential * ((sum_of_q + elsewhere) / divisor)[:, np.newaxis] - q
@@ -229,12 +231,6 @@ class CrossEntropyLoss(Loss):
         else:
             q, total = (1 - self.label_smoothing) * as_rows(target) + smoothed, len(starts)
         return (q if self.weight is None else q * np.array(self.weight, dtype)), total
-
-
-def _mean(loss: Any, total: Any) -> Any:
-    """loss / total; where nothing counts, 0 / 0, which is not a number, whatever smoothing gives to other classes."""
-    with np.errstate(invalid="ignore"):
-        return loss * (total != 0) / total
 
 
 def as_rows(array: Array) -> Array:

@@ -98,6 +98,7 @@ def test_probabilities_need_not_add_up_to_one() -> None:
 @pytest.mark.parametrize("weight", [None, WEIGHTS[:3]])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 @each_dtype
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # 0 / 0 is what is tested
 def test_where_nothing_counts_a_mean_is_no_number_and_its_gradient_zero(
     weight: list[float] | None, label_smoothing: float, dtype: str
 ) -> None:
@@ -112,6 +113,7 @@ def test_where_nothing_counts_a_mean_is_no_number_and_its_gradient_zero(
         assert loss.denominator(target) == 0
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # as above
 def test_what_smoothing_gives_to_other_classes_doesnt_count_where_no_target_does() -> None:
     loss = CrossEntropyLoss("mean", 0.1, [0.0, 1.0])
     results = our_results(loss, np.ones((2, 2)), np.zeros(2, np.int64))
