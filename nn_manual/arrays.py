@@ -93,9 +93,9 @@ def rows(array: Array) -> Array:
     return array.reshape(-1, array.shape[-1])
 
 
-def with_leading(by_row: Array, like: Array) -> Array:
-    """`(rows, features)` with the leading dimensions of `like`, of which `rows` made one."""
-    return by_row if like.ndim == 2 else by_row.reshape(*like.shape[:-1], by_row.shape[-1])
+def with_leading(by_row: Array, shape: Shape) -> Array:
+    """`(rows, features)` with the leading dimensions of `shape`, of which `rows` made one."""
+    return by_row if len(shape) == 2 else by_row.reshape(*shape[:-1], by_row.shape[-1])
 
 
 def sum_rows(array: Array, out: Array) -> None:

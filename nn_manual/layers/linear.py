@@ -81,13 +81,13 @@ class Linear(Layer):
         output = rows(input) @ self.param.weight.T  # of all rows at once: one product for each example takes longer
         if self.bias:
             output += self.param.bias
-        return with_leading(output, input), input
+        return with_leading(output, input.shape), input
 
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """Write grad_weight and grad_bias, return grad_input."""
         self.backward_parameters(saved, grad_output)
         grad_input: Array = rows(grad_output) @ self.param.weight
-        return with_leading(grad_input, saved)
+        return with_leading(grad_input, saved.shape)
 
     def backward_parameters(self, saved: Array, grad_output: Array) -> None:
         """Write grad_weight and grad_bias only."""

@@ -161,7 +161,7 @@ def test_a_mistake_counts_for_what_comes_of_its_line(made: dict[type, list[Mutan
     assert tensors_of["Linear.backward_parameters, sign: input = -saved"] == {"grad_weight"}
     assert tensors_of["Linear.backward_parameters, sign: sum_rows(-grad_output, out=self.grad.bias)"] == {"grad_bias"}
     assert tensors_of["Linear.backward, dropped line: pass"] == {"grad_weight", "grad_bias", "grad_input"}
-    result = "with_leading(output, input)"
+    result = "with_leading(output, input.shape)"
     assert tensors_of[f"Linear.forward, sign: return (-{result}, input)"] == {"output"}
     assert tensors_of[f"Linear.forward, sign: return ({result}, -input)"] == {"grad_weight", "grad_bias", "grad_input"}
 

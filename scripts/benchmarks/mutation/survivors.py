@@ -801,4 +801,17 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
             ),
         )
     },
+    **{
+        ("CrossEntropyLoss.forward", "self.reduction == 'mean'", mutated): ZERO_TOTAL
+        for mutated in ("True", "False", "self.reduction != 'mean'")
+    },
+    **{
+        ("CrossEntropyLoss.forward", "q *= total != 0", f"q *= {mutated} != 0"): proof
+        for mutated, proof in {
+            "-total": ZERO,
+            "total * 1.001": ZERO,
+            "total * 2": ZERO,
+            "total + 1e-08": ZERO_TOTAL,
+        }.items()
+    },
 }
