@@ -265,4 +265,6 @@ class CausalSelfAttention(Layer):
 @functools.lru_cache(maxsize=8)
 def _causal(time: int, dtype: np.dtype[Any]) -> Array:
     """(time, time): 0, and -infinity above the diagonal."""
-    return np.triu(np.full((time, time), -np.inf, dtype), 1)
+    mask = np.triu(np.full((time, time), -np.inf, dtype), 1)
+    mask.setflags(write=False)  # every call shares it
+    return mask

@@ -10,7 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape, masked
 from nn_manual.layers.base import Layer
-from nn_manual.layers.windows import Pair, Windows, pair
+from nn_manual.layers.windows import Pair, Windows, check_pair, pair
 
 
 @dataclass(eq=False)
@@ -154,15 +154,14 @@ class AdaptiveAvgPool2d(Layer):
 
     Derivation: the mean over a rectangle is the mean over rows of means over columns: output[i, j] =
     sum_h sum_w rows[i, h] input[h, w] columns[j, w], so grad_input[h, w] = sum_i sum_j rows[i, h] grad_output[i, j]
-    columns[j, w]. Raises ValueError for a size below 1, an input of another shape, and a gradient that is not shaped as
-    the output.
+    columns[j, w]. Raises ValueError for a size that is none, an input of another shape, and a gradient that is not
+    shaped as the output.
     """
 
     output_size: Pair
 
     def __post_init__(self) -> None:
-        if min(pair(self.output_size)) < 1:
-            raise ValueError(f"output_size must be at least 1, not {self.output_size}")
+        check_pair("output_size", self.output_size, least=1)
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:

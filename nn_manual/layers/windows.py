@@ -19,6 +19,14 @@ def pair(value: Pair) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
+def check_pair(name: str, value: Pair, least: int) -> None:
+    """Raise ValueError unless the setting is one number or two, of `least` at least."""
+    if not isinstance(value, int) and len(value) != 2:
+        raise ValueError(f"{name} is one number, or two for height and width, not {value}")
+    if min(pair(value)) < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
 @dataclass
 class Windows:
     """Windows of `kernel_size` numbers with `dilation` between them, a `stride` apart, in an image with a frame of
@@ -32,11 +40,7 @@ class Windows:
 
     def __post_init__(self) -> None:
         for name, least in (("kernel_size", 1), ("stride", 1), ("padding", 0), ("dilation", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) and len(value) != 2:
-                raise ValueError(f"{name} is one number, or two for height and width, not {value}")
-            if min(pair(value)) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
+            check_pair(name, getattr(self, name), least)
 
     def output_size(self, name: str, input_shape: Shape) -> tuple[int, int]:
         """How many windows there are from top to bottom, and from left to right. Raises ValueError where none fits into
@@ -55,9 +59,10 @@ class Windows:
 
     def check_none_outside(self, name: str, input_shape: Shape) -> None:
         """Raise ValueError where a window lies in the frame alone: dilation makes it possible. `name` is a layer's."""
+        output_size = self.output_size(name, input_shape)
         for axis, kernel, stride, padding, dilation in self._by_axis():
-            size, num_windows = input_shape[2 + axis], self.output_size(name, input_shape)[axis]
-            places = np.arange(num_windows)[:, np.newaxis] * stride - padding + np.arange(kernel) * dilation
+            size = input_shape[2 + axis]
+            places = np.arange(output_size[axis])[:, np.newaxis] * stride - padding + np.arange(kernel) * dilation
             if not ((places >= 0) & (places < size)).any(axis=1).all():
                 raise ValueError(
                     f"{name} has windows that lie in the padding alone in dimension {2 + axis}: the input has shape "

@@ -54,6 +54,10 @@ class Loss(ABC):
         """
         return float(len(target))
 
+    def has_value(self, denominator: float) -> bool:
+        """Whether the loss of a batch with this denominator is a number: a mean over nothing is none."""
+        return denominator > 0 or self.reduction != "mean"
+
     @classmethod
     def examples(cls, num_outputs: int = 5) -> list[Loss]:  # noqa: ARG003 - most losses take any number
         """Losses of this class with different settings, on which the catalogue checks the class. The prediction has

@@ -92,14 +92,14 @@ def _check_memory(config: RunConfig) -> None:
 
 @quiet
 def check(config: RunConfig) -> GradientReport:
-    """Compare every tensor of the run's first batch with torch's, the first in which a target counts. Raises the errors
+    """Compare every tensor of the run's first batch with torch's, the first whose loss is a number. Raises the errors
     of `load`, and NotFiniteError where a right formula gives no number: that is the data's or the initializer's fault.
     """
     from nn_manual.check.checker import check_gradients
 
     split, model = load(config)
     in_order = batches(split.train, config.batch_size, config.seed, epoch=0)
-    input, target = next(batch for batch in in_order if config.loss.denominator(batch[1]))
+    input, target = next(batch for batch in in_order if config.loss.has_value(config.loss.denominator(batch[1])))
     report = check_gradients(model, config.loss, input, target)
     if report.not_finite is not None:
         raise NotFiniteError(f"{report.not_finite} in the first batch")

@@ -130,15 +130,14 @@ class Trainer:
             with checker.recording() if checker else nullcontext():
                 value = self.step(input, target, unchecked)
             denominator = self.loss.denominator(target)
-            is_loss = denominator > 0 or self.loss.reduction != "mean"  # a mean over nothing is not a number
             # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-            check = checker.compare() if checker and is_loss else None
+            check = checker.compare() if checker and self.loss.has_value(denominator) else None
         except GradientMismatch as mismatch:
             mismatch.batch = input, target
             raise
         except NotFiniteError as error:
             raise NotFiniteError(f"{error} at step {self.num_steps}") from None
-        if is_loss:
+        if self.loss.has_value(denominator):
             self._check_finite("the loss", value)
         return Step(self.num_steps, value, len(input), denominator, check)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,13 +18,6 @@ from nn_manual.layers import attention
 
 #: Sums of some ten products of numbers near 1, float64.
 TOLERANCE = 1e-14
-
-#: How an array can lie in memory: transposed, every second element, backwards.
-LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "Fortran": np.asfortranarray,
-    "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
-    "reversed": lambda array: array[..., ::-1].copy()[..., ::-1],
-}
 
 each_example = pytest.mark.parametrize(("layer", "shape"), CausalSelfAttention.examples(), ids=repr)
 
@@ -110,18 +102,6 @@ def test_torch_agrees(shape: Shape, bias: bool, monkeypatch: pytest.MonkeyPatch)
     assert_equal(own.backward(saved, grad_output), leaf.grad.numpy(), tolerance=TOLERANCE)
     for name, parameter in theirs.named_parameters():
         assert_equal(vars(own.grad)[name], np.asarray(parameter.grad), tolerance=TOLERANCE)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout: str) -> None:
-    """However input and gradient lie in memory."""
-    own, input, grad_output = bound(CausalSelfAttention(6, 2), (2, 5, 6)), normal(2, 5, 6), normal(2, 5, 6, seed=1)
-    output, saved = own.forward(input)
-    expected = [output, own.backward(saved, grad_output), *(grad.copy() for grad in vars(own.grad).values())]
-    output, saved = own.forward(LAYOUTS[layout](input))
-    results = [output, own.backward(saved, LAYOUTS[layout](grad_output)), *vars(own.grad).values()]
-    for result, wanted in zip(results, expected, strict=True):
-        assert_equal(result, wanted, tolerance=TOLERANCE)
 
 
 def test_a_time_depends_on_no_later_one() -> None:

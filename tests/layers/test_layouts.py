@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layouts import LAYOUTS
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers import Layer
 from nn_manual.registry import components
 
-#: Of an array with entries of 1: transposed, its last two dimensions swapped, every second element, backwards.
-LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "Fortran": np.asfortranarray,
-    "swapped": lambda array: array.swapaxes(-1, -2).copy().swapaxes(-1, -2) if array.ndim > 1 else array,
-    "first and last swapped": lambda array: array.swapaxes(0, -1).copy().swapaxes(0, -1),
-    "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
-    "reversed": lambda array: array[..., ::-1].copy()[..., ::-1],
-}
 #: Sums of some dozens of numbers near 1, in float64, in another order.
 TOLERANCE = 1e-13
 

@@ -113,6 +113,8 @@ def test_bins_that_overlap() -> None:
         (MaxPool2d, (3, 1, 2), "padding must be at most half of kernel_size=3, not 2"),
         (AvgPool2d, ([2, 4], 1, [2, 1]), "padding must be at most half of kernel_size=[2, 4], not [2, 1]"),
         (AdaptiveAvgPool2d, ([2, 0],), "output_size must be at least 1, not [2, 0]"),
+        (AdaptiveAvgPool2d, ([3],), "output_size is one number, or two for height and width, not [3]"),
+        (AvgPool2d, ([1, 2, 3],), "kernel_size is one number, or two for height and width, not [1, 2, 3]"),
     ],
 )
 def test_settings_that_are_refused(pool: Any, settings: tuple[Any, ...], message: str) -> None:

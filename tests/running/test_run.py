@@ -201,6 +201,15 @@ class TestCheck:
         with pytest.raises(ValueError, match=r"^CrossEntropyLoss counts no target of the batch: there is no loss"):
             check_gradients(model, config.loss, input, target)
 
+    @pytest.mark.parametrize("row", range(6))
+    def test_a_sum_over_targets_of_weight_zero_is_a_loss(self, tmp_path: Path, row: int) -> None:
+        """One of the six rows is the validation set: then all of training has the weight 0."""
+        rows = [f"{number},{number % 4},{int(number == row)}\n" for number in range(6)]
+        (tmp_path / "classes.csv").write_text("".join(["a,b,y\n", *rows]))
+        data = "data: {Arrays: {file: classes.csv, target: y, task: classification}}"
+        loss = "loss={CrossEntropyLoss: {reduction: sum, weight: [0, 1]}}"
+        assert check(load_config(write_config(tmp_path, re.sub("data: .*", data, CONFIG)), [loss])).agrees
+
     def test_overflow_is_no_mismatch(self, tmp_path: Path) -> None:
         (tmp_path / "large.csv").write_text("a,b,y\n1e30,2e30,1e30\n3,1,2\n1,2,-1e30\n")
         with pytest.raises(NotFiniteError, match=r"^the loss is inf in the first batch$"):

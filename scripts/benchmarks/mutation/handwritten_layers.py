@@ -25,7 +25,8 @@ def _gelu(wrong: Callable[[GELU, Array, Array, Array], Array]) -> Formula:
 
     def formula(gelu: GELU, input: Array) -> Array:
         output, derivative = GELU.forward(gelu, input)
-        return wrong(gelu, input, output / np.where(input == 0, 1, input), derivative)
+        probability = np.where(input == 0, 0.5, output / np.where(input == 0, 1, input)).astype(input.dtype)
+        return wrong(gelu, input, probability, derivative)
 
     return formula
 
