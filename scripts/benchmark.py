@@ -1,4 +1,5 @@
-"""The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]`.
+"""The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]
+| reliability [PART ...]`.
 
 CONTRIBUTING.md says when.
 """
@@ -8,17 +9,19 @@ from __future__ import annotations
 import argparse
 import sys
 
+from benchmarks.reliability import PARTS
+
 # Each benchmark is imported alone: what another one imports, and in which order, sets up the threads that it times.
 
 
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check` is 1 where a mistake is missed or a false alarm is
-    raised. Wrong usage is 2.
+    `step`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is missed.
+    Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check")
+    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability")
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
@@ -32,6 +35,9 @@ def main() -> int:
     check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
     check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random, appeals; or all")
     check.set_defaults(run=_check)
+    reliability = commands.add_parser("reliability", help="what runs and their files survive")
+    reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
+    reliability.set_defaults(run=_reliability)
     options = parser.parse_args()
     return int(options.run(options))
 
@@ -65,6 +71,12 @@ def _check(options: argparse.Namespace) -> int:
     from benchmarks import check as benchmark_check
 
     return benchmark_check.main(options.parts)
+
+
+def _reliability(options: argparse.Namespace) -> int:
+    from benchmarks import reliability
+
+    return reliability.main(options.parts)
 
 
 if __name__ == "__main__":

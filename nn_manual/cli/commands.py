@@ -1,0 +1,91 @@
+"""What each command does with its options. Every heavy import waits until a command needs it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import sys
+
+from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
+
+
+def train(options: argparse.Namespace) -> int:
+    """Train a config. Returns the exit status."""
+    from nn_manual.config import load_config, reported
+    from nn_manual.running.progress import describe
+    from nn_manual.running.run import default_run_directory, run
+
+    config = load_config(options.config, options.overrides)
+    directory = options.run_dir or default_run_directory(options.config)
+    every_step = config.gradient_check.every == 1
+    with reported(config.named_layers().values(), config.layer_folder, checked=every_step):
+        summary = run(config, directory)
+    print(describe(summary, directory))
+    return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
+
+
+def check(options: argparse.Namespace) -> int:
+    """Compare a batch, a recorded step, or the catalogue with torch. Returns the exit status."""
+    if options.replay is not None and options.config is not None:  # what looks like CONFIG is the first override
+        options.config, options.overrides = None, [str(options.config), *options.overrides]
+    if (options.config is not None) + (options.replay is not None) + options.catalogue + options.ops != 1:
+        raise ConfigError("check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops")
+    if options.replay is not None:
+        from nn_manual.running.replay import replay
+
+        replayed = replay(options.replay, options.overrides)
+        if replayed.not_reproduced is not None:
+            print(replayed)
+            raise NotReproducedError(f"step {replayed.bundle.step} is not reproduced: {replayed.not_reproduced}")
+        return _report(replayed)
+    if options.catalogue:
+        from nn_manual.check.catalogue.catalogue import catalogue
+
+        return _report(catalogue())
+    if options.ops:
+        from nn_manual.check.catalogue.operations import check_operations
+
+        return _report(check_operations())
+    from nn_manual.config import load_config, reported
+    from nn_manual.running.run import check as check_config
+
+    config = load_config(options.config, options.overrides)
+    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+        return _report(check_config(config))
+
+
+def _report(report: object) -> int:
+    print(report)
+    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the four kinds has it
+
+
+def plot(options: argparse.Namespace) -> int:
+    """Draw runs. Returns the exit status."""
+    from nn_manual.plotting import plot_runs
+
+    print(plot_runs(options.runs, options.output, smoothing=options.smoothing, log_y=options.log_y))
+    return 0
+
+
+def sample(options: argparse.Namespace) -> int:
+    """Let a run's model write. Returns the exit status."""
+    from nn_manual.running.sample import sample as sample_texts
+
+    texts = sample_texts(
+        options.run,
+        options.prompt,
+        options.length,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        seed=options.seed,
+    )
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a text may have characters that the terminal lacks
+        sys.stdout.reconfigure(errors="backslashreplace")
+    first = next(texts)
+    try:
+        for text in itertools.chain([first], texts):
+            print(text, end="", flush=True)
+    finally:  # what ended it stands on a line of its own
+        print()
+    return 0

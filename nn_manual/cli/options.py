@@ -1,0 +1,72 @@
+"""The options of each command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from nn_manual.cli import commands
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options; `command` is what runs them. Raises SystemExit(2) for bad usage, as argparse does."""
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    # argparse doesn't go back to the overrides once an option stood between them and CONFIG.
+    if others and (not hasattr(options, "overrides") or any(other.startswith("-") for other in others)):
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    if others:
+        options.overrides += others
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nn-manual",
+        description="Neural networks whose every gradient is derived by hand and proven against PyTorch.",
+    )
+    names = parser.add_subparsers(title="commands", required=True, metavar="train | check | plot | sample")
+    train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
+    _add_config(train)
+    train.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/<config name>/<time>")
+    train.set_defaults(command=commands.train)
+    check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")
+    _add_config(check, nargs="?")
+    check.add_argument("--catalogue", action="store_true", help="check every layer, loss and optimizer there is")
+    check.add_argument("--replay", type=Path, metavar="BUNDLE", help="run a step again that differed in a training run")
+    check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
+    check.set_defaults(command=commands.check)
+    plot = names.add_parser("plot", help="draw the curves of one or more runs")
+    plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")
+    plot.add_argument("-o", "--output", type=Path, default=Path("loss.png"), metavar="FILE", help="PNG, SVG or PDF")
+    plot.add_argument(
+        "--smoothing", type=float, default=0.0, metavar="WEIGHT", help="from 0 (none) to below 1, as in TensorBoard"
+    )
+    plot.add_argument("--log-y", action="store_true", help="logarithmic losses")
+    plot.set_defaults(command=commands.plot)
+    _add_sample(names.add_parser("sample", help="let the model of a run on Text write"))
+    return parser
+
+
+def _add_sample(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="what the text begins with")
+    parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (500)")
+    parser.add_argument(
+        "--temperature", type=float, default=1.0, help="below 1 likely characters become likelier, above 1 others (1)"
+    )
+    parser.add_argument("--top-k", type=int, metavar="COUNT", help="draw from this many of the likeliest (all)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    parser.set_defaults(command=commands.sample)
+
+
+def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help="a YAML file, as in config/")
+    parser.add_argument(  # without a default, argparse calls it required
+        "overrides",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="instead of the config's, as in optimizer.SGD.lr=0.05",
+    )
