@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from nn_manual.config import EarlyStopping
 
@@ -14,12 +15,22 @@ class EarlyStop:
         self.settings = settings
         self.best, self.num_epochs_since = math.inf, 0
 
-    def after(self, validation_loss: float) -> bool:
-        """Whether to stop after an epoch with this loss."""
-        if self.settings is None:
-            return False
-        if validation_loss < self.best - self.settings.min_delta:
+    def state(self) -> dict[str, float]:
+        """What the losses so far have left behind."""
+        return {"best": self.best, "num_epochs_since": self.num_epochs_since}
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` returned."""
+        self.best, self.num_epochs_since = state["best"], int(state["num_epochs_since"])
+
+    def after(self, validation_loss: float) -> None:
+        """Take note of an epoch with this loss."""
+        if self.settings is not None and validation_loss < self.best - self.settings.min_delta:
             self.best, self.num_epochs_since = validation_loss, 0
         else:
             self.num_epochs_since += 1
-        return self.num_epochs_since >= self.settings.patience
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the run is to end."""
+        return self.settings is not None and self.num_epochs_since >= self.settings.patience
