@@ -117,7 +117,7 @@ class JsonLines:
     the file whole: where the disk refuses, the part of a line that got through is cut off again.
 
     Without a `size`, the file is a new one: it is an error if `path` exists. With one, the file is cut back to that
-    many bytes, and grows from there: it is an error if it has fewer. Opening, flushing and closing raise DataError,
+    many bytes, and grows from there. Opening, flushing and closing raise DataError,
     naming the file.
     """
 
@@ -130,10 +130,6 @@ class JsonLines:
         try:
             self._file = path.open("xb" if size is None else "r+b", buffering=0)
             if size is not None:
-                found = self._file.seek(0, os.SEEK_END)
-                if found < size:
-                    self._file.close()
-                    raise DataError(f"{path}: has {found} bytes, and had {size} when the checkpoint was written")
                 self._file.truncate(self._file.seek(size))
         except OSError as error:
             raise DataError(f"{path}: can't be written: {error.strerror}") from error

@@ -25,7 +25,7 @@ from nn_manual.run_directory.checkpoints import (
 from nn_manual.run_directory.records import read_object
 from nn_manual.running.environment import set_blas_threads
 from nn_manual.running.loading import load, quiet
-from nn_manual.running.run import origin_of, train
+from nn_manual.running.run import FIGURE_FILE, origin_of, train
 from nn_manual.running.training_run import TrainingRun
 
 #: The keys of a config that may change when a run goes on.
@@ -56,6 +56,7 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
             if checkpoint is not None:
                 _load(training, manifest, tensors, checkpoint)
                 _compare(origin, manifest, checkpoint)
+                _check_sizes(directory, manifest["sizes"])
             if training.ended and _has_finished(directory):
                 return directory, None
             _cut_back(directory, config, split, checkpoint)
@@ -64,7 +65,7 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
 
 def _has_finished(directory: Path) -> bool:
     summary = directory / metrics.SUMMARY_FILE
-    return summary.exists() and "stopped" not in read_object(summary)
+    return summary.exists() and "stopped" not in read_object(summary) and (directory / FIGURE_FILE).exists()
 
 
 def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path | None) -> None:
@@ -149,6 +150,14 @@ def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, An
     except (KeyError, TypeError, ValueError) as error:
         problem = f"{checkpoint}: is no checkpoint of this run: {type(error).__name__}: {error}"
         raise _offering(DataError(problem), checkpoint) from error
+
+
+def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
+    """Raise DataError where a file that grows with the run has lost what it had."""
+    for name, size in sizes.items():
+        found = len(files.read_file(directory / name))
+        if found < size:
+            raise DataError(f"{directory / name}: has {found} bytes, and had {size} when the checkpoint was written")
 
 
 def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path) -> None:

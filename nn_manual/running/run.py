@@ -153,6 +153,8 @@ def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, 
     end.add_note(_how_to_resume(directory))
     reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
     words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
+    if training.ended:  # and there is a summary, or the last checkpoint makes one
+        return
     summary = {"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words}
     with suppress(DataError):  # a disk that is full was reason enough
         files.write_json(directory / metrics.SUMMARY_FILE, summary)
@@ -161,8 +163,8 @@ def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, 
 def _how_to_resume(directory: Path) -> str:
     """The sentence with the command that goes on."""
     newest = next(map(step_of, checkpoints_of(directory)), None)
-    where = "from the start, for want of a checkpoint" if newest is None else f"from step {newest}"
-    return f"to go on {where}: nn-manual train --resume {shlex.quote(str(directory))}"
+    what = "to start it again" if newest is None else f"to go on from step {newest}"
+    return f"{what}: nn-manual train --resume {shlex.quote(str(directory))}"
 
 
 def _note_schedule(config: RunConfig, split: Split) -> None:

@@ -23,7 +23,8 @@ from nn_manual.running.loading import check, load
 from nn_manual.running.run import default_run_directory, run
 
 RUN_FILES = [
-    *("config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl", "model.safetensors", "summary.json"),
+    *("best.safetensors", "checkpoints", "config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl"),
+    *("model.safetensors", "summary.json"),
 ]
 
 

@@ -15,7 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from benchmarks.processes import ROOT
 from nn_manual.config import RunConfig, load_config
@@ -30,7 +31,6 @@ from nn_manual.run_directory import checkpoints
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running import run as run_module
-from nn_manual.running.environment import set_blas_threads
 from nn_manual.running.resume import resume
 from nn_manual.running.run import run
 from nn_manual.running.trainer import Trainer
@@ -206,15 +206,26 @@ def campaign(config: RunConfig, number: int, seed: int, folder: Path) -> list[Ou
     return outcomes
 
 
+@contextlib.contextmanager
+def quick_runs() -> Iterator[None]:
+    """The context for runs in forks: without the figure, which takes a second, and with pools of one thread, because a
+    fork of a process whose pools have more can hang.
+    """
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1), patch.object(run_module, "plot_runs"):
+            yield
+    finally:
+        torch.set_num_threads(num_threads)
+
+
 def main(num_kills: int = NUM_KILLS, within_epoch: int = WITHIN_EPOCH) -> bool:
     """Print what became of the runs; whether all of them went on and ended as they should."""
-    set_blas_threads(1)
-    torch.set_num_threads(1)  # a fork of a process whose pools have threads can hang
     outcomes = []
     for name, overrides in (("digits.yaml", DIGITS), ("dropout, batch norm, Adam", MIXED)):
         config = load_config(ROOT / "config" / "digits.yaml", overrides)
-        # Without the figure, which takes a second.
-        with patch.object(run_module, "plot_runs"), tempfile.TemporaryDirectory() as folder:
+        with quick_runs(), tempfile.TemporaryDirectory() as folder:
             of_config = campaign(config, num_kills // 2, seed=0, folder=Path(folder))
         print(_line(name, of_config), flush=True)
         outcomes += of_config
