@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.plotting.axes import Style, finish, shorten
-from nn_manual.run_directory.ledger import Ledger
+from nn_manual.run_directory.ledger_table import Ledger
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

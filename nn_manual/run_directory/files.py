@@ -82,23 +82,24 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 
 
 class JsonLines:
-    """A new file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
+    """A file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
 
     Floats are written as their repr, so they read back to the same bits. JSON has no infinity and no NaN: both are
     written as null. Lines wait in memory until `flush`, `close`, or until BUFFERED_LINES have gathered, and reach
     the file whole: where the disk refuses, the part of a line that got through is cut off again.
 
-    Opening, flushing and closing raise DataError, naming the file; it is an error if `path` exists.
+    Opening, flushing and closing raise DataError, naming the file. It is an error if `path` exists, unless `append`:
+    then what it holds stays, and the lines come after it.
     """
 
     #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
     BUFFERED_LINES = 4096
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, append: bool = False) -> None:
         self.path = path
         self._lines: list[str | Callable[[], str]] = []
         try:
-            self._file = path.open("xb", buffering=0)
+            self._file = path.open("ab" if append else "xb", buffering=0)
         except OSError as error:
             raise DataError(f"{path}: can't be written: {error.strerror}") from error
 

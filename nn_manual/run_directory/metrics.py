@@ -19,7 +19,8 @@ from pathlib import Path
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import read_file
-from nn_manual.run_directory.ledger import GRADIENTS_FILE, Ledger, read_gradients
+from nn_manual.run_directory.ledger import GRADIENTS_FILE
+from nn_manual.run_directory.ledger_table import Ledger, read_gradients
 from nn_manual.run_directory.records import columns, read_records
 
 CONFIG_FILE = "config.yaml"
@@ -81,6 +82,5 @@ def read_run(path: Path) -> Run:
         raise DataError(f"{path / CONFIG_FILE}: is not UTF-8 text: {error}") from error
     # A directory's name is bytes: those that are no UTF-8 would fail to print.
     name = os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace")
-    records = list(read_records(path / METRICS_FILE))
-    metrics = columns(path / METRICS_FILE, records, METRICS_COLUMNS, OPTIONAL_COLUMNS)
+    metrics = columns(path / METRICS_FILE, read_records(path / METRICS_FILE), METRICS_COLUMNS, OPTIONAL_COLUMNS)
     return Run(name, config, metrics, *read_gradients(path / GRADIENTS_FILE))

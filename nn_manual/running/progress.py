@@ -9,8 +9,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nn_manual.run_directory.ledger import CheckedStep, record_of
 from nn_manual.run_directory.metrics import BITS
+from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.

@@ -183,14 +183,24 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
     tally = GradientTally()
     with (
         files.JsonLines(directory / metrics.METRICS_FILE) as epochs,
-        ledger.LedgerLines(directory / ledger.GRADIENTS_FILE) as gradients,
+        ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, _window_size(config, split)) as gradients,
     ):
-        for record in _epochs(config, trainer, split, tally, gradients):
-            epochs.append(record)
-            epochs.flush()
-            gradients.flush()
-            print(epoch_line(record, config.epochs), flush=True)
+        try:
+            for record in _epochs(config, trainer, split, tally, gradients):
+                epochs.append(record)
+                epochs.flush()
+                gradients.flush()
+                print(epoch_line(record, config.epochs), flush=True)
+        except GradientMismatch as mismatch:
+            gradients.append_mismatch(trainer.num_steps, mismatch.report)
+            raise
     return _finish(directory, trainer, tally, record)
+
+
+def _window_size(config: RunConfig, split: Split) -> int:
+    """How many checked steps a line of gradients.jsonl stands for."""
+    num_steps = config.epochs * num_batches(len(split.train.input), config.batch_size)
+    return ledger.window_size(num_steps // max(config.gradient_check.every, 1))
 
 
 def _epochs(

@@ -29,7 +29,7 @@ from drawing import (
 
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.figure import FORMATS, SETTINGS, draw_runs, plot_runs
-from nn_manual.run_directory.ledger import Ledger
+from nn_manual.run_directory.ledger_table import Ledger
 
 # Axes and curves
 

@@ -16,14 +16,14 @@ from matplotlib.figure import Figure
 from nn_manual.arrays import Array
 from nn_manual.plotting.figure import draw_runs
 from nn_manual.plotting.heat_map import BEYOND, EXACT, MAXIMUM_COLUMNS, MAXIMUM_ROWS, pool, rows_to_draw
-from nn_manual.run_directory.ledger import Ledger
+from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import Run
 
 
 def run_of(percent: Array, *, every: int = 1, names: tuple[str, ...] = ()) -> Run:
     num_steps, num_tensors = percent.shape
     names = names or tuple(f"{index}.output" for index in range(num_tensors))
-    run = make_run([1.0], [1e-7] * num_steps, ledger=Ledger(names, percent, percent))
+    run = make_run([1.0], [1e-7] * num_steps, ledger=Ledger(names, percent, percent, np.zeros(percent.shape, np.int8)))
     run.gradients["step"] *= every
     return run
 

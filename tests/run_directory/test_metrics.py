@@ -28,6 +28,7 @@ STEP = {
     "ulps": 2.5, "errors": {"0.output": [0, 0], "loss": [12.5, 0.5]},
 }  # fmt: skip
 COLUMNS = ["step", "tensors", "worst", "absolute", "relative", "tolerance", "ulps"]
+OF_THE_LINE = ["first_step", "last_step", "num_steps", "rounding", "mismatch"]
 
 
 def write_run(path: Path, epochs: list[dict[str, Any]], steps: list[dict[str, Any]]) -> Path:
@@ -61,7 +62,7 @@ def test_a_run_reads_back(tmp_path: Path) -> None:
     assert run.metrics["train_loss"].tolist() == [0.1 + 0.2, 1.0]
     assert run.metrics["seconds"][0] == 0.25
     assert np.isnan(run.metrics["seconds"][1])
-    assert list(run.gradients) == COLUMNS
+    assert list(run.gradients) == [*COLUMNS, *OF_THE_LINE]
     assert run.gradients["worst"].tolist() == ["2.grad_weight", "loss"]
     assert run.gradients["relative"].tolist() == [3e-7, 0.0]
 
@@ -70,7 +71,7 @@ def test_a_run_has_the_optional_columns_that_it_wrote(tmp_path: Path) -> None:
     regression = {key: value for key, value in EPOCH.items() if key != "validation_accuracy"}
     run = read_run(write_run(tmp_path / "run", [regression], []))
     assert list(run.metrics) == ["epoch", "step", "train_loss", "validation_loss", "lr", "seconds"]
-    assert {key: column.shape for key, column in run.gradients.items()} == dict.fromkeys(COLUMNS, (0,))
+    assert {key: column.shape for key, column in run.gradients.items()} == dict.fromkeys([*COLUMNS, *OF_THE_LINE], (0,))
 
 
 def test_the_ledger_is_a_table_of_tensors_by_steps(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from nn_manual.arrays import Array
 from nn_manual.run_directory.files import JsonLines, create_run_directory, write_atomically
-from nn_manual.run_directory.ledger import Ledger
+from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import COUNTS, Run
 
 LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Worst gradient error by step"
