@@ -78,7 +78,7 @@ def columns(
             if num_before < number - 1 if key in record else column or key not in optional:
                 raise DataError(f'{path}:{num_before + 1}: "{key}" is missing')
             if key in record:
-                column.append(_checked(path, number, key, record[key], types[key]))
+                column.append(checked(f"{path}:{number}", key, record[key], types[key]))
     return {
         key: np.array(column, _COLUMN_TYPES[types[key]][1])
         for key, column in values.items()
@@ -86,11 +86,12 @@ def columns(
     }
 
 
-def _checked(path: Path, number: int, key: str, value: Any, kind: type) -> Any:
+def checked(place: str, key: str, value: Any, kind: type) -> Any:
+    """`value`, if it is of this type of column. Raises DataError, which names the place and the key."""
     accepted, _, description = _COLUMN_TYPES[kind]
     # type() and not isinstance: true is an instance of int.
     if type(value) not in accepted or (type(value) is int and abs(value) >= 2**63):
-        raise DataError(f'{path}:{number}: "{key}" is {shown(value)}, expected {description}')
+        raise DataError(f'{place}: "{key}" is {shown(value)}, expected {description}')
     return value
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.verdict.report import GradientReport
 
 DATA_FILE = "data.json"
-SUMMARY_FILE = "summary.json"
+SUMMARY_FILE = metrics.SUMMARY_FILE
 FIGURE_FILE = "loss.png"
 
 #: A value that overflows is found where it matters and reported there: numpy's warnings would only add noise.

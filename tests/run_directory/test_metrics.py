@@ -96,6 +96,33 @@ def test_a_run_that_has_just_begun_reads_as_empty(tmp_path: Path) -> None:
     )
 
 
+def test_a_run_says_where_it_stopped(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [EPOCH], [STEP])
+    assert read_run(path).stop is None  # under way, or killed
+    (path / "summary.json").write_text('{"epoch": 10, "epochs": 1000, "step": 1234, "stopped": "interrupted"}')
+    assert read_run(path).stop == (10, 1000, "interrupted")
+    (path / "summary.json").write_text('{"epoch": 20, "step": 460, "train_loss": 0.5}')
+    assert read_run(path).stop is None
+
+
+@pytest.mark.parametrize(
+    ("summary", "problem"),
+    [
+        ("[1]", "expected a JSON object, not [1]"),
+        ("{", "is not JSON: Expecting property name"),
+        ('{"stopped": "interrupted", "epochs": 3}', '"epoch" is null, expected a 64-bit integer'),
+        ('{"stopped": "interrupted", "epoch": 1, "epochs": "3"}', '"epochs" is "3", expected a 64-bit integer'),
+        ('{"stopped": true, "epoch": 1, "epochs": 3}', '"stopped" is true, expected a string'),
+    ],
+)
+def test_a_summary_that_is_none_is_named(tmp_path: Path, summary: str, problem: str) -> None:
+    path = write_run(tmp_path / "run", [EPOCH], [STEP])
+    (path / "summary.json").write_text(summary)
+    with pytest.raises(DataError) as caught:
+        read_run(path)
+    assert str(caught.value).startswith(f"{path / 'summary.json'}: {problem}")
+
+
 def test_a_directory_named_in_no_encoding_has_a_name_that_prints(tmp_path: Path) -> None:
     run = read_run(write_run(Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xffb")), [], []))
     assert run.name == f"{tmp_path.name}/a\N{REPLACEMENT CHARACTER}b"
