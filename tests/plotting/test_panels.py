@@ -245,6 +245,12 @@ def test_curves_that_coincide_show_at_both_sides_of_each_other() -> None:
     assert [line.get_linewidth() for line in errors] == pytest.approx([0.6 + 2.5, 0.6 + 1.25, 0.6, 0.6])
 
 
+@pytest.mark.parametrize(("apart", "width"), [(1.004, 4), (1.006, 1.5)])
+def test_curves_that_are_a_pixel_apart_coincide(apart: float, width: float) -> None:
+    runs = [make_run([2.0, 1.0], [1e-7]), make_run([2.0 * apart, apart], [1e-7])]
+    assert lines_of(panel(draw_runs(runs), LOSS), "train_loss")[0].get_linewidth() == width
+
+
 def test_curves_of_different_lengths_coincide_where_both_are() -> None:
     """As those of a run that went on for more epochs."""
     longer, shorter = make_run([2.0, 1.0, 0.5, 0.25], [1e-7]), make_run([2.0, 1.0], [1e-7])
