@@ -56,12 +56,12 @@ class LedgerLines(JsonLines):
     """gradients.jsonl of a run that is under way, in which a line stands for up to `window` steps.
 
     A window that is not full waits until there are enough steps, or one with a line of its own, or `close`: `flush`
-    doesn't write it. `state` has what waits so; with `load_state` and `append`, a file that was cut back to what it was
+    doesn't write it. `state` has what waits so; with `load_state`, a file that is cut back to the `size` that it had
     then goes on as if nothing had happened.
     """
 
-    def __init__(self, path: Path, window: int = 1, *, append: bool = False) -> None:
-        super().__init__(path, append=append)
+    def __init__(self, path: Path, window: int = 1, size: int | None = None) -> None:
+        super().__init__(path, size)
         self._window = Window(window)
 
     def append_step(self, step: int, check: CheckedStep) -> None:

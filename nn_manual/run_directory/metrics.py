@@ -28,6 +28,7 @@ from nn_manual.run_directory.records import checked, columns, read_object, read_
 CONFIG_FILE = "config.yaml"
 METRICS_FILE = "metrics.jsonl"
 WEIGHTS_FILE = "model.safetensors"
+DATA_FILE = "data.json"
 SUMMARY_FILE = "summary.json"
 
 #: The type of each column of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum
