@@ -9,8 +9,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nn_manual.run_directory.ledger import CheckedStep, record_of
 from nn_manual.run_directory.metrics import BITS
+from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
@@ -52,7 +52,7 @@ def with_bar(steps: Iterator[Step], num_steps: int, epoch: str, tally: GradientT
     with tqdm(total=num_steps, desc=epoch, unit=" steps", leave=False, disable=None, bar_format=BAR) as bar:
         for step in steps:
             yield step
-            worst = f", worst error {tally.worst['relative']:.0e}" if tally.worst else ""
+            worst = f", worst error {_of_tolerance(tally.worst)}" if tally.worst else ""
             bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
             bar.update()
 
@@ -104,10 +104,14 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
         return ["no gradient was checked"]
     lines = [
         f"{check['tensors']:,} tensors of {check['steps']:,} steps compared with torch's, 0 mismatches",
-        f"worst error {worst['relative']:.1e} of {worst['tolerance']:.0e} allowed: "
-        f"{worst['worst']} at step {worst['step']:,}",
+        f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
     ]
     lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     if check["rounding"]:
-        lines.append(f"{check['rounding']:,} beyond that by rounding alone: computed in float64, the formulas agree")
+        lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
     return lines
+
+
+def _of_tolerance(worst: dict[str, Any]) -> str:
+    """The error of a line of gradients.jsonl in percent of what its tolerance allows."""
+    return f"{100 * worst['relative'] / worst['tolerance']:.3g}%"
