@@ -6,11 +6,18 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from nn_manual.messages import one_line
+
 
 class NNManualError(Exception):
-    """Base of the errors whose text is written for the user. `exit_status` is the process's."""
+    """Base of the errors whose text is written for the user: each argument is one line, of which names and values can
+    be from anywhere. `exit_status` is the process's.
+    """
 
     exit_status = 1
+
+    def __str__(self) -> str:
+        return "\n".join(one_line(str(line)) for line in self.args)
 
 
 class ConfigError(NNManualError):
@@ -32,7 +39,7 @@ class GradientMismatch(NNManualError):  # noqa: N818 - the public name that user
     exit_status = 3
 
     def __init__(self, report: Any) -> None:
-        super().__init__(str(report))
+        super().__init__(*str(report).split("\n"))
         self.report = report
         self.batch: tuple[Any, Any] | None = None
 

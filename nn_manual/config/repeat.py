@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 
 from nn_manual.config.leaf import describe
-from nn_manual.config.names import nearest
+from nn_manual.config.names import advice
 from nn_manual.config.tree import Errors, Node
+from nn_manual.messages import quoted
 
 REPEAT = "Repeat"
 
@@ -38,7 +39,7 @@ def _repeated(node: Node, errors: Errors) -> list[Node]:
     given = arguments.value if isinstance(arguments.value, dict) else {}
     for name, child in given.items():
         if name not in ("times", "layers"):
-            errors.add(child.name_place, f"unknown key {name!r} in {REPEAT}{nearest(name, ('times', 'layers'))}")
+            errors.add(child.name_place, f"unknown key {quoted(name)} in {REPEAT}{advice(name, ('times', 'layers'))}")
     missing = [name for name in ("times", "layers") if name not in given]
     if missing:
         errors.add(arguments.name_place, f"{REPEAT} needs {' and '.join(missing)}")

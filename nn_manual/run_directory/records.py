@@ -12,6 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
+from nn_manual.messages import LONGEST_VALUE, one_line
 from nn_manual.run_directory.files import read_file
 
 
@@ -82,5 +83,4 @@ def columns(
 
 def shown(value: object) -> str:
     """`value` in a message: as JSON, and not more of it than a line holds."""
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    return one_line(json.dumps(value), LONGEST_VALUE)
