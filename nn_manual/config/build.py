@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
-from nn_manual.config.names import advice, beside, named
+from nn_manual.config.names import advice, beside, named, unknown
 from nn_manual.config.stand_ins import default, nearest_node, stand_in, taken_out
 from nn_manual.config.tree import Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
@@ -166,7 +166,7 @@ class Builder:
             return self.user_layer(name, place, arguments, f"{path}.{name}")
         known = named(kind)
         if name not in known:
-            self.errors.add(place, f"unknown {label} {quoted(name)}{advice(name, known)}")
+            self.errors.add(place, unknown(kind, name))
             return MISSING
         return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
 

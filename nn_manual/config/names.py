@@ -9,6 +9,9 @@ from nn_manual.messages import nearest, quoted
 from nn_manual.model import Sequential
 from nn_manual.registry import KINDS, components
 
+#: What stands for copies of layers where a layer may stand.
+REPEAT = "Repeat"
+
 
 def named(kind: type) -> dict[str, type]:
     """What a config can name as a component of this kind; among the layers is Sequential, which is made of others."""
@@ -39,4 +42,10 @@ def beside(kind: type, name: str, other: str, path: str, *, by_override: bool) -
         return f"the {label} is {name}: to replace it, write '{path}={{{other}: {{KEY: VALUE, ...}}}}'"
     if other in getattr(known.get(name), "__dataclass_fields__", ()):
         return f"{other} is a key of {name}: write {path}.{name}.{other}"
-    return f"unknown {label} {quoted(other)}{advice(other, known)}"
+    return unknown(kind, other)
+
+
+def unknown(kind: type, name: str) -> str:
+    """The error about a name that is no component's of this kind."""
+    known = [*named(kind), *([REPEAT] if kind is Layer else [])]
+    return f"unknown {KINDS[kind].label} {quoted(name)}{advice(name, known)}"

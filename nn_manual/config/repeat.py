@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 
 from nn_manual.config.leaf import describe
-from nn_manual.config.names import advice
+from nn_manual.config.names import REPEAT, advice
 from nn_manual.config.tree import Errors, Node
 from nn_manual.messages import quoted
-
-REPEAT = "Repeat"
 
 #: More layers than this are no config of a person's: a digit too many must not fill the memory.
 MAX_TIMES = 1_000
