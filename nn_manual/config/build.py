@@ -10,8 +10,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
 from nn_manual.config.names import advice, beside, named, unknown
-from nn_manual.config.stand_ins import default, nearest_node, stand_in, taken_out
-from nn_manual.config.tree import Errors, Node, Place
+from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
+from nn_manual.config.tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.contract import check_layers
 from nn_manual.errors import LayerError
@@ -79,7 +79,7 @@ class Builder:
         stand_ins = {field.name: stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
         found = {name for name in node.value if name in stand_ins and name not in arguments}
         arguments = stand_ins | arguments
-        while MISSING not in arguments.values():
+        while MISSING not in arguments.values() and len(found) < MAX_ERRORS:
             try:
                 thing = cls(**arguments)
             except ValueError as error:
@@ -97,10 +97,12 @@ class Builder:
         return MISSING
 
     def composite(self, cls: Any, label: str, node: Node, path: str) -> Any:
-        """A class whose arguments are layers; their list where some of them have errors."""
+        """A class whose arguments are layers; Unfinished where some of them have errors."""
         layers = self.layers(label, node, path)
-        if layers is MISSING or _has_errors(layers):
-            return layers
+        if layers is MISSING:
+            return MISSING
+        if _has_errors(layers):
+            return Unfinished(label, layers)
         try:
             return cls.without_memory(*layers) if cls is Sequential else cls(*layers)
         except ValueError as error:

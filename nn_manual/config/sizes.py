@@ -10,6 +10,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, placeholder, size_of
 from nn_manual.config.leaf import MAX_COUNT
 from nn_manual.config.run_config import RunConfig
+from nn_manual.config.stand_ins import Unfinished
 from nn_manual.config.tree import Errors, Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
@@ -97,8 +98,8 @@ class _Fit:
 
     def layer(self, layer: Any, path: str, shape: Shape | None) -> Shape | None:
         """The shape after one layer. Those in a Sequential or a Residual are followed one by one."""
-        if isinstance(layer, list):  # of layers, some of which have errors of their own
-            return self.model(layer, f"{path}.Sequential", shape)
+        if isinstance(layer, Unfinished):
+            return self.model(layer, f"{path}.{layer.name}", shape)
         if not isinstance(layer, Layer):
             return None
         if takes_layers(type(layer)):
