@@ -13,8 +13,9 @@ from nn_manual.config import reported
 from nn_manual.data import Text
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.model import Sequential
+from nn_manual.run_directory.metrics import DATA_FILE
 from nn_manual.run_directory.records import read_object, shown
-from nn_manual.running.run import DATA_FILE, quiet
+from nn_manual.running.loading import quiet
 from nn_manual.running.trained import read_trained
 from nn_manual.streams import Stream, generator
 

@@ -8,9 +8,8 @@ from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import DataError
 from nn_manual.model import Sequential
 from nn_manual.run_directory.files import check_run_exists, read_file, read_weights
-from nn_manual.run_directory.metrics import CONFIG_FILE, WEIGHTS_FILE
+from nn_manual.run_directory.metrics import CONFIG_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
-from nn_manual.running.run import SUMMARY_FILE
 
 
 def read_trained(directory: Path) -> tuple[RunConfig, Sequential]:

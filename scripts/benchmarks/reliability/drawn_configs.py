@@ -40,14 +40,15 @@ lr_step: epoch
 clip_grad_norm: 1
 early_stopping: {patience: 4, min_delta: 1e-3}
 gradient_check: {every: 1}
+checkpoint: {every: 2 epochs, keep: 1}
 """
 FILES = [FULL.encode(), *(path.read_bytes() for path in sorted((ROOT / "config").glob("*.yaml")))]
 
 #: What YAML gives a meaning to, and what it forbids.
 MARKS = (
     *("\t", "&a ", "*a", "&a [*a, *a]", "!!int ", "!x ", "!!python/object/apply:os.abort []", "---\n", "...\n"),
-    *("<<", "<<: *a", "? ", "|\n", "|-\n  ", ">\n ", "%YAML 9", "%TAG ! x\n", "]", "}", "[", "{", ",", ": ", "- ", "#", "'"),
-    *('"', "\x00", "\x1b[31m", "\x85", "\u2028", "\ufeff", "\u202e", "\r", "@", "`", "\n", " "),
+    *("<<", "<<: *a", "? ", "|\n", "|-\n  ", ">\n ", "%YAML 9", "%TAG ! x\n", "]", "}", "[", "{", ",", ": ", "- ", "#"),
+    *("'", '"', "\x00", "\x1b[31m", "\x85", "\u2028", "\ufeff", "\u202e", "\r", "@", "`", "\n", " "),
 )
 SCALARS = (
     *("-1", "0", "1", "2", "10", "0.5", "1e-3", "1e400", "-1e400", ".nan", ".inf", "010", "0x1F", "1_000", "1:30", "~"),
