@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import MISSING
 from functools import cache, reduce
@@ -13,6 +14,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from nn_manual.config.tree import Errors, Node, Place, plain
+from nn_manual.errors import ConfigError
 from nn_manual.messages import quoted
 
 #: pydantic's kinds of errors in our words; its own where none are given.
@@ -46,7 +48,7 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         return _read_tuple(get_args(hint), name, node, folder, errors)
     value = plain(node)
     if Path in (hint, *get_args(hint)) and isinstance(value, str):
-        value = folder / value
+        value = path_in(folder, value)
     try:
         result = adapter(hint).validate_python(value)
         if name != "seed" and (largest := _largest_integer(result)) > MAX_COUNT:
@@ -68,6 +70,19 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
             message = f"{name} must be {' or '.join(dict.fromkeys(expectations))}, not {describe(found)}"
             errors.add(place, message + _spelling_hint(found, expectations))
         return MISSING
+
+
+def path_in(folder: Path, text: str) -> Path:
+    """The path that a config writes as UTF-8 text, where the system's names are in another encoding, too."""
+    return folder / os.fsdecode(text.encode("utf-8", "surrogatepass"))
+
+
+def text_of(path: Path) -> str:
+    """What a config writes for a path. Raises ConfigError where its bytes are no UTF-8."""
+    try:
+        return os.fsencode(path).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: a config can't hold this path: it is not UTF-8") from None
 
 
 def _read_tuple(members: tuple[Any, ...], name: str, node: Node, folder: Path, errors: Errors) -> Any:
