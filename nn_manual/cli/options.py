@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from nn_manual.cli import commands
+from nn_manual.messages import one_line
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -21,8 +23,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
+class _Parser(argparse.ArgumentParser):
+    """What is wrong on the command line, as one printable line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with status 2."""
+        super().error(one_line(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="nn-manual",
         description="Neural networks whose every gradient is derived by hand and proven against PyTorch.",
     )

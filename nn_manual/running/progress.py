@@ -9,6 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from nn_manual.messages import one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.trainer import Step
@@ -36,7 +37,6 @@ class GradientTally:
         severity = float(check.severity.max())
         if severity > self._worst_severity:
             self._worst_severity, self.worst = severity, record_of(step, check)
-
 
     def state(self) -> dict[str, Any]:
         """What the steps so far add up to, as JSON has it."""
@@ -87,7 +87,7 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
             f"{', '.join(results)} after {summary['step']:,} steps",
             *_describe_bits(summary),
             *_describe_check(summary["gradient_check"]),
-            f"run directory {directory}",
+            f"run directory {one_line(str(directory))}",
         ]
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import DataError
 from nn_manual.model import Sequential
-from nn_manual.run_directory.files import read_file, read_weights
+from nn_manual.run_directory.files import check_run_exists, read_file, read_weights
 from nn_manual.run_directory.metrics import CONFIG_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
 
@@ -18,6 +18,7 @@ def read_trained(directory: Path) -> tuple[RunConfig, Sequential]:
     Raises DataError for a run that has not ended, a file that is missing or corrupt, and weights that aren't the
     config's; ConfigError where a layer of the user's own isn't found.
     """
+    check_run_exists(directory)
     read_file(directory / CONFIG_FILE)  # a run without it is missing data, and no wrong config
     config = load_config(directory / CONFIG_FILE)
     summary = directory / SUMMARY_FILE

@@ -55,6 +55,7 @@ lr_step: epoch
 clip_grad_norm: null
 early_stopping: null
 gradient_check: {every: 1}
+checkpoint: {every: 1 epoch, keep: 3}
 """
 
 
