@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.split import check_validation_fraction, split_examples
 from nn_manual.data.tables import Table, read_csv, read_npz
+from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
 
 Task = Literal["classification", "regression"]
@@ -62,22 +63,28 @@ class Arrays(Dataset):
             raise ValueError("standardize must be false where the inputs are integers and the targets classes")
         check_validation_fraction(self.validation_fraction)
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read the file, check every number in it and split it by `seed`. Raises DataError naming the place."""
-        read = read_csv if self.file.suffix == ".csv" else read_npz
-        table = read(self.file, _names(self.input), _names(self.target))
-        target, num_classes = (table.target, None) if self.task == "regression" else _classes(self.file, table)
-        input = _integers(table) if self.integer_input else table.input
+        read, input_names = read_npz, _names(self.input)
+        known = Names() if transform is None else transform.names
+        if self.file.suffix == ".csv":
+            read, input_names = read_csv, list(known.input or input_names)
+        table = read(self.file, input_names, _names(self.target))
+        target, classes = table.target, None
+        if self.task == "classification":
+            target, classes = _classes(self.file, table, known.classes)
+        input = integers(table) if self.integer_input else table.input
         try:
             with np.errstate(over="raise"):
                 return split_examples(
                     Examples(input, target),
-                    num_classes,
+                    None if classes is None else len(classes),
                     self.validation_fraction,
                     seed,
                     dtype,
                     standardize=self.standardize,
-                    names=table.names,
+                    names=table.names._replace(classes=classes),
+                    transform=transform,
                 )
         except FloatingPointError as error:
             largest = max(np.abs(table.input).max(), np.abs(table.target).max())
@@ -90,8 +97,8 @@ def _names(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _integers(table: Table) -> Array:
-    """The inputs as int64."""
+def integers(table: Table) -> Array:
+    """The inputs as int64. Raises DataError for one that is no integer."""
     wrong = np.argwhere((table.input != np.floor(table.input)) | (np.abs(table.input) > LARGEST_INTEGER))
     if wrong.size:
         index = tuple(wrong[0].tolist())
@@ -100,14 +107,19 @@ def _integers(table: Table) -> Array:
     return table.input.astype(np.int64)
 
 
-def _classes(file: Path, table: Table) -> tuple[Array, int]:
-    """The targets as int64 class indices (examples,), and the number of classes."""
+def _classes(file: Path, table: Table, known: tuple[str, ...] | None) -> tuple[Array, tuple[str, ...]]:
+    """The targets as int64 class indices (examples,), and the classes: the `known` ones, or those that occur."""
     if table.target.shape[1:] != (1,):
         raise DataError(f"{file}: the classes have shape {table.target.shape}, not (examples,)")
     labels = table.target[:, 0]
     wrong = np.flatnonzero((labels < 0) | (labels != np.floor(labels)))
     if wrong.size:
         raise DataError(f"{table.target_place(wrong[0])} holds {labels[wrong[0]]}, not a class 0, 1, 2, ...")
+    if known is not None:
+        if labels.max() >= len(known):
+            place = table.target_place(int(labels.argmax()))
+            raise DataError(f"{place} holds class {labels.max():.0f}, training had {len(known)} classes")
+        return labels.astype(np.int64), known
     classes = np.unique(labels)
     # A gap is far more often a label that is wrong, or classes counted from 1, than a class nobody has seen.
     missing = np.flatnonzero(classes != np.arange(len(classes)))
@@ -116,4 +128,4 @@ def _classes(file: Path, table: Table) -> tuple[Array, int]:
             f"{table.target_place(int(labels.argmax()))} holds class {labels.max():.0f}, but class {missing[0]} is "
             "nowhere: classes are counted from 0 without gaps"
         )
-    return labels.astype(np.int64), len(classes)
+    return labels.astype(np.int64), tuple(f"{label:.0f}" for label in classes)

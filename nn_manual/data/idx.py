@@ -35,13 +35,18 @@ class _Images(Dataset):
     num_classes = 10
     class_names: ClassVar[tuple[str, ...]]
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the files are the split
+    def load(
+        self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None  # noqa: ARG002 - the files are the split
+    ) -> Split:
         """Read the four files, the pixels standardised by the mean and std of all training pixels together."""
         train, validation = self._read("train"), self._read("t10k")
         # A pixel is one of 256 values: these are standardised, and then looked up in one pass over the images.
         # The usual division by 255 comes first and cancels: (pixel/255 - mean/255) / (std/255).
-        std = train.input.std() or 1.0  # blank images stay blank
-        standardization = Standardization(np.array(train.input.mean()), np.array(std))
+        if transform is None:
+            std = train.input.std() or 1.0  # blank images stay blank
+            standardization = Standardization(np.array(train.input.mean()), np.array(std))
+        else:
+            standardization = transform.input or Standardization(np.array(0.0), np.array(1.0))
         standardized_pixel = standardization.apply(np.arange(256)).astype(dtype)
         return Split(
             Examples(standardized_pixel[train.input], train.target),

@@ -104,7 +104,8 @@ def _number(cell: str) -> float:
 
 
 def read_npz(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
-    """The named arrays, one for each, of an .npz file; a target (rows,) is taken as (rows, 1).
+    """The named arrays, one for each, of an .npz file; a target (rows,) is taken as (rows, 1). Without one, the targets
+    have no columns.
 
     Nothing in the file is executed: pickled objects are refused. Raises DataError with the array and index.
     """
@@ -112,9 +113,10 @@ def read_npz(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
         if not zipfile.is_zipfile(stream):
             raise DataError(f"{file}: is not an .npz archive")
         with np.load(stream, allow_pickle=False) as archive:
-            inputs, targets = (_read_array(file, archive, name) for name in (*input, *target))
+            inputs, *others = (_read_array(file, archive, name) for name in (*input, *target))
     if inputs.ndim < 2:
         raise DataError(f"{file}: array {input[0]!r} has shape {inputs.shape}, not (examples, features)")
+    targets = others[0] if others else inputs[:, :0]
     if targets.shape[:1] != inputs.shape[:1]:
         raise DataError(
             f"{file}: array {input[0]!r} has {len(inputs)} examples, but {target[0]!r} has shape {targets.shape}"

@@ -59,7 +59,9 @@ class Text(Dataset):
         """(context,)."""
         return (self.context,)
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the text is the split, in integers
+    def load(
+        self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None  # noqa: ARG002 - the text is the split
+    ) -> Split:
         """Read the text and cut it into windows, which are views of one array of indices.
 
         Raises DataError for a file that can't be read or isn't UTF-8, for a part that has no whole window, and for
@@ -75,15 +77,17 @@ class Text(Dataset):
                     f"takes {self.context + 1:,}, the last target among them"
                 )
         code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        vocabulary = np.unique(code_points[:num_train])
+        if transform is None:
+            vocabulary, part = np.unique(code_points[:num_train]), f"validation part, from character {num_train:,} on,"
+        else:
+            vocabulary, part = _code_points(transform.names.classes), "text"
         index_of = np.full(NUM_CODE_POINTS, -1)
         index_of[vocabulary] = np.arange(len(vocabulary))
         indices = index_of[code_points]
         unknown = np.flatnonzero(indices < 0)
         if unknown.size:
             raise DataError(
-                f"{source}: the validation part, from character {num_train:,} on, has what the training part never "
-                f"had: {_listed(text, unknown)}"
+                f"{source}: the {part} has what the training part never had: {_listed(text, unknown)}"
             )
         return Split(
             self._windows(indices[:num_train]),
@@ -124,6 +128,13 @@ def python_manual() -> str:
     from pydoc_data.topics import topics  # half a megabyte, which only this data set needs
 
     return "\n".join(topics[name] for name in sorted(topics))
+
+
+def _code_points(characters: tuple[str, ...] | None) -> Array:
+    """Those of a training's characters. Raises ValueError where its classes are none."""
+    if characters is None or any(len(character) != 1 for character in characters):
+        raise ValueError("is a text, and the classes of training are no characters")
+    return np.array([ord(character) for character in characters])
 
 
 def _listed(text: str, unknown: Array) -> str:

@@ -72,7 +72,9 @@ def test_seed_004_is_what_torch_draws() -> None:
 
 def test_csv_names_are_kept(tmp_path: Path) -> None:
     file = write(tmp_path, CSV)
-    assert load(file, input=["height", "age"]).transform.names == Names(("height", "age"), ("class",))
+    assert load(file, input=["height", "age"]).transform.names == Names(
+        ("height", "age"), ("class",), ("0", "1", "2")
+    )
     file = write(tmp_path, "a,b,c\n1,2,3\n4,5,6\n")
     names = load(file, target=["c", "a"], task="regression").transform.names
     assert (names.input, names.target, names.classes) == (("b",), ("c", "a"), None)
@@ -129,7 +131,7 @@ def test_npz_of_integers(tmp_path: Path, dtype: str) -> None:
     split = load(write_npz(tmp_path, x=tokens, y=Y), integer_input=True, **fields)
     assert split.train.input.dtype == np.int64
     assert np.array_equal(split.train.input, tokens)
-    assert split.transform == Transform()
+    assert split.transform == Transform(names=Names(classes=("0", "1")))
     text = message(write_npz(tmp_path, x=changed(tokens, (2, 1), 0.5), y=Y), integer_input=True, **fields)
     assert text == ": array 'x'[2, 1] holds 0.5, not an integer up to 2**53"
 
