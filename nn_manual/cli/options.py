@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="nn-manual",
         description="Neural networks whose every gradient is derived by hand and proven against PyTorch.",
     )
-    names = parser.add_subparsers(title="commands", required=True, metavar="train | check | plot | sample")
+    names = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
     _add_config(train)
     train.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/<config name>/<time>")
@@ -45,12 +45,26 @@ def _parser() -> argparse.ArgumentParser:
     )
     plot.add_argument("--log-y", action="store_true", help="logarithmic losses")
     plot.set_defaults(command=commands.plot)
+    evaluate = names.add_parser("evaluate", help="loss, accuracy and confusion matrix of a trained model")
+    _add_run(evaluate)
+    _add_overrides(evaluate, "other data or loss, as in data.Arrays.file=other.csv")
+    evaluate.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the confusion matrix: PNG, SVG or PDF (RUN/confusion.png)"
+    )
+    evaluate.set_defaults(command=commands.evaluate)
+    predict = names.add_parser("predict", help="what a trained model says of the examples in a file")
+    _add_run(predict)
+    predict.add_argument("--input", type=Path, required=True, metavar="FILE", help="examples: .csv or .npz")
+    predict.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help=".csv or .npz; a file of that name is replaced"
+    )
+    predict.set_defaults(command=commands.predict)
     _add_sample(names.add_parser("sample", help="let the model of a run on Text write"))
     return parser
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    _add_run(parser)
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="what the text begins with")
     parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (500)")
     parser.add_argument(
@@ -63,10 +77,16 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
 
 def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help="a YAML file, as in config/")
-    parser.add_argument(  # without a default, argparse calls it required
-        "overrides",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="instead of the config's, as in optimizer.SGD.lr=0.05",
+    _add_overrides(parser, "instead of the config's, as in optimizer.SGD.lr=0.05")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument(
+        "--checkpoint", choices=["best", "last"], help="the weights: best on validation, or last (best where there are)"
     )
+
+
+def _add_overrides(parser: argparse.ArgumentParser, help: str) -> None:
+    # Without a default, argparse calls it required.
+    parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help=help)

@@ -50,9 +50,9 @@ class TrainedRun:
         """What the model says of examples (examples, ...), whose numbers are in the units of the data's source: they
         are standardised as in training.
 
-        Returns float64. For a classification, the probability of each class, (examples, classes, ...). For a
-        regression, values (examples, outputs), not standardised. Where the model predicts several places of each
-        example, such as each character of a text, the places come second: (examples, places, ...).
+        Returns float64. For a classification, the probability of each class, (examples, classes), or, where the model
+        predicts several places of each example, such as each character of a text, (examples, places, classes). For a
+        regression, values (examples, outputs), not standardised.
 
         Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out what is no
         number.
@@ -67,7 +67,7 @@ class TrainedRun:
         if self.is_classification:
             from scipy.special import softmax
 
-            prediction = softmax(prediction, axis=1)
+            prediction = np.moveaxis(softmax(prediction, axis=1), 1, -1)
         elif self.transform.target is not None:
             prediction = self.transform.target.undo(prediction)
         if len(prediction) == len(input):
@@ -92,7 +92,10 @@ class TrainedRun:
             index = tuple(np.argwhere(wrong)[0].tolist())
             raise ValueError(f"the number at {index} is {array[index]}, not {wanted}")
         input = array.astype(dtype)
-        self.model.output_shape((2, *input.shape[1:]))  # of one alone, batch normalization takes no training step
+        try:
+            self.model.output_shape((2, *input.shape[1:]))  # of one alone, batch normalization takes no training step
+        except ValueError as error:
+            raise ValueError(f"examples of shape {input.shape[1:]} don't fit the model: {error}") from error
         self.model.check_values(input)
         return input
 

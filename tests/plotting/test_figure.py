@@ -28,7 +28,8 @@ from drawing import (
 )
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.plotting.figure import FORMATS, SETTINGS, draw_runs, plot_runs
+from nn_manual.plotting.figure import draw_runs, plot_runs
+from nn_manual.plotting.saving import FORMATS, SETTINGS
 from nn_manual.run_directory.ledger import Ledger
 
 # Axes and curves
