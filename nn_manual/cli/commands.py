@@ -101,6 +101,25 @@ def predict(options: argparse.Namespace) -> int:
     return 0
 
 
+def summary(options: argparse.Namespace) -> int:
+    """Print a config's model as a table. Returns the exit status."""
+    from nn_manual.config import load_config, reported
+    from nn_manual.running.summary import summary as summary_of
+
+    config = load_config(options.config, options.overrides)
+    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+        print(summary_of(config))
+    return 0
+
+
+def list_components(options: argparse.Namespace) -> int:
+    """Print what a config can name. Returns the exit status."""
+    from nn_manual.config.listing import KIND_NAMES, listing
+
+    print("\n\n".join(map(listing, [options.kind] if options.kind else KIND_NAMES)))
+    return 0
+
+
 def sample(options: argparse.Namespace) -> int:
     """Let a run's model write. Returns the exit status."""
     from nn_manual.running.sample import sample as sample_texts

@@ -5,8 +5,36 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from nn_manual.cli import commands
+
+#: The kinds of components, by the names of config.listing, which is loaded when it is needed.
+KINDS = ("layers", "losses", "optimizers", "schedules", "data", "initializers")
+
+EXIT_STATUSES = """\
+exit status:
+  0    done
+  2    usage, or a config that is wrong
+  3    a gradient mismatch, or a tensor that was zero wherever it was compared
+  4    a value that is not finite
+  5    data, a run or a checkpoint that is missing, unreadable or corrupt
+  6    a replay that doesn't reproduce the recorded step
+  130  interrupted, as by Ctrl-C; 143 by SIGTERM, 141 if a pipe's reader has gone
+"""
+
+
+class _Version(argparse.Action):
+    """Prints the version of the installed package, which it takes a moment to find."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"nn-manual {version('nn_manual')}")
+        except PackageNotFoundError:
+            print("nn-manual, not installed: run from its folder")
+        parser.exit()
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -24,8 +52,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nn-manual",
-        description="Neural networks whose every gradient is derived by hand and proven against PyTorch.",
+        description="Neural networks whose every gradient is derived by hand\nand proven against PyTorch.",
+        epilog=EXIT_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     names = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
     _add_config(train)
@@ -59,6 +90,12 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, required=True, metavar="FILE", help=".csv or .npz; a file of that name is replaced"
     )
     predict.set_defaults(command=commands.predict)
+    summary = names.add_parser("summary", help="a config's layers, shapes, parameters and multiplications")
+    _add_config(summary)
+    summary.set_defaults(command=commands.summary)
+    listing = names.add_parser("list", help="what a config can name, each with its keys, types and defaults")
+    listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (all)")
+    listing.set_defaults(command=commands.list_components)
     _add_sample(names.add_parser("sample", help="let the model of a run on Text write"))
     return parser
 

@@ -53,8 +53,8 @@ def draw_confusion(confusion: Array, classes: Sequence[str], title: str = "") ->
     if num_classes <= MAXIMUM_NAMES:
         names = [shorten(_printable(name), MAXIMUM_NAME) for name in classes]
         size = "small" if num_classes <= MAXIMUM_NUMBERS else 4
-        # Names of a character or two stand upright; longer ones would run into each other.
-        rotation = 0 if max(map(len, names)) <= 3 else 90
+        # Short names stand upright; longer ones would run into each other.
+        rotation = 0 if max(map(len, names)) <= 4 else 90
         axes.set_xticks(range(num_classes), names, fontsize=size, rotation=rotation)
         axes.set_yticks(range(num_classes), names, fontsize=size)
         for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):

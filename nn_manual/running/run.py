@@ -25,7 +25,7 @@ from nn_manual.plotting import plot_runs
 from nn_manual.registry import takes_layers
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.running.bundle import keep
-from nn_manual.running.progress import GradientTally, epoch_label, epoch_line, with_bar
+from nn_manual.running.progress import GradientTally, RunBar, epoch_line
 from nn_manual.running.recorded_loss import recorded_loss
 from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
@@ -184,8 +184,9 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
     with (
         files.JsonLines(directory / metrics.METRICS_FILE) as epochs,
         ledger.LedgerLines(directory / ledger.GRADIENTS_FILE) as gradients,
+        RunBar(config.epochs, num_batches(len(split.train.input), config.batch_size), tally) as bar,
     ):
-        for record in _epochs(config, trainer, split, tally, gradients):
+        for record in _epochs(config, trainer, split, tally, gradients, bar):
             epochs.append(record)
             epochs.flush()
             gradients.flush()
@@ -194,15 +195,19 @@ def _train(config: RunConfig, trainer: Trainer, split: Split, directory: Path) -
 
 
 def _epochs(
-    config: RunConfig, trainer: Trainer, split: Split, tally: GradientTally, gradients: ledger.LedgerLines
+    config: RunConfig,
+    trainer: Trainer,
+    split: Split,
+    tally: GradientTally,
+    gradients: ledger.LedgerLines,
+    bar: RunBar,
 ) -> Iterator[dict[str, Any]]:
     """Train epoch by epoch; the line of metrics.jsonl of each."""
     start, early_stop = time.perf_counter(), EarlyStop(config.early_stopping)
     for epoch in range(config.epochs):
         steps = trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch)
         losses = []
-        label = epoch_label(epoch + 1, config.epochs)
-        for step in with_bar(steps, num_batches(len(split.train.input), config.batch_size), label, tally):
+        for step in bar.over(steps, epoch):
             losses.append((step.loss, step.denominator))
             if step.check is not None:
                 gradients.append_step(step.number, step.check)
