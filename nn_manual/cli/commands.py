@@ -97,7 +97,8 @@ def predict(options: argparse.Namespace) -> int:
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         num_examples = predict_file(run, options.input, options.output)
-    print(f"{num_examples:,} predictions, by the {run.checkpoint} weights, in {options.output}")
+    counted = "1 prediction" if num_examples == 1 else f"{num_examples:,} predictions"
+    print(f"{counted}, by the {run.checkpoint} weights, in {options.output}")
     return 0
 
 

@@ -20,7 +20,9 @@ exit status:
   4    a value that is not finite
   5    data, a run or a checkpoint that is missing, unreadable or corrupt
   6    a replay that doesn't reproduce the recorded step
-  130  interrupted, as by Ctrl-C; 143 by SIGTERM, 141 if a pipe's reader has gone
+  130  interrupted, by Ctrl-C or SIGINT
+  141  the reader of a pipe has gone
+  143  terminated, by SIGTERM
 """
 
 

@@ -41,7 +41,7 @@ class EvaluatedRun(NamedTuple):
     @property
     def title(self) -> str:
         """What the figure of the confusion is headed with."""
-        return f"{self.num_examples:,} examples, accuracy {self.accuracy:.2%}"
+        return f"{_counted(self.num_examples)}, accuracy {self.accuracy:.2%}"
 
     def __str__(self) -> str:
         results = [f"loss {self.loss:.4g}"]
@@ -95,11 +95,15 @@ def _examples(config: RunConfig, run: TrainedRun) -> tuple[str, Examples]:
     except ValueError as error:
         raise DataError(f"{source}: {error}") from error
     if num_validation := len(split.validation.input):
-        return f"validation part of {source}, {num_validation:,} examples", split.validation
-    words = f"{source}, all of its {len(split.train.input):,} examples"
+        return f"validation part of {source}, {_counted(num_validation)}", split.validation
+    counted = _counted(len(split.train.input))
     if is_own:
-        words = f"training part of {source}, {len(split.train.input):,} examples: no validation part was held out"
-    return words, split.train
+        return f"training part of {source}, {counted}: no validation part was held out", split.train
+    return f"all of {source}, {counted}", split.train
+
+
+def _counted(num_examples: int) -> str:
+    return "1 example" if num_examples == 1 else f"{num_examples:,} examples"
 
 
 def _source(data: Dataset) -> str:

@@ -1,5 +1,7 @@
 """The split and standardising."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from nn_manual.data import Examples, Split
 from nn_manual.data.split import split_examples
-from nn_manual.data.transform import Names
+from nn_manual.data.transform import Names, Standardization, Transform
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -104,3 +106,40 @@ def test_arrays_are_contiguous() -> None:
     rotated = np.arange(60.0).reshape(10, 3, 2).transpose(0, 2, 1)  # numpy keeps this layout where it selects rows
     train, validation, *_ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)
     assert all(part.flags.c_contiguous for part in (*train, *validation))
+
+
+class TestOfAnotherTraining:
+    """A transform that is given is applied, whatever this data would have made of itself."""
+
+    NAMES = Names(input=("a",))
+
+    @staticmethod
+    def split(transform: Transform, names: Names = NAMES) -> Split:
+        number = np.arange(4.0).reshape(-1, 1)
+        examples = Examples(number, number)
+        return split_examples(
+            examples, None, 0.5, 0, FLOAT64, standardize=True, names=names, transform=transform
+        )
+
+    def test_is_applied_to_both_parts(self) -> None:
+        of_input = Standardization(np.array([1.0]), np.array([2.0]))
+        given = Transform(of_input, Standardization(np.array([0.0]), np.array([4.0])))
+        split, plain = self.split(given), self.split(Transform())
+        for part, as_it_is in zip(split[:2], plain[:2], strict=True):
+            assert np.array_equal(part.input, (as_it_is.input - 1) / 2)
+            assert np.array_equal(part.target, as_it_is.target / 4)
+        assert sorted(plain.train.input.ravel().tolist() + plain.validation.input.ravel().tolist()) == [0, 1, 2, 3]
+        assert split.transform == given._replace(names=self.NAMES)
+        assert plain.transform == Transform(names=self.NAMES)
+
+    @pytest.mark.parametrize(
+        ("of_training", "message"),
+        [
+            (("a", "b"), "has 1 columns, training had 2"),
+            (("b",), "column 0, counted from 0, is 'a', in training it was 'b'"),
+        ],
+    )
+    def test_other_columns(self, of_training: tuple[str, ...], message: str) -> None:
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            self.split(Transform(names=Names(input=of_training)))
+        assert self.split(Transform(names=Names(input=of_training)), Names()).train.input.shape == (2, 1)
