@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.reading import reading
+from nn_manual.data.reading import SLICE_SIZE, check_memory, reading
 from nn_manual.data.split import check_validation_fraction
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
@@ -74,11 +75,15 @@ class Text(Dataset):
                     f"{source}: the {part} part has {length:,} characters, and one window of context={self.context} "
                     f"takes {self.context + 1:,}, the last target among them"
                 )
-        code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        vocabulary = np.unique(code_points[:num_train])
-        index_of = np.full(NUM_CODE_POINTS, -1)
-        index_of[vocabulary] = np.arange(len(vocabulary))
-        indices = index_of[code_points]
+        is_known = np.zeros(NUM_CODE_POINTS, dtype=bool)
+        for code_points in _code_points(text, num_train):
+            is_known[code_points] = True
+        vocabulary = np.flatnonzero(is_known)
+        index_of = np.where(is_known, np.cumsum(is_known) - 1, -1)
+        check_memory(source, len(text) * index_of.itemsize)
+        indices = np.empty(len(text), index_of.dtype)
+        for number, code_points in enumerate(_code_points(text, len(text))):
+            indices[number * SLICE_SIZE : (number + 1) * SLICE_SIZE] = index_of[code_points]
         unknown = np.flatnonzero(indices < 0)
         if unknown.size:
             raise DataError(
@@ -110,6 +115,7 @@ def read_text(file: Path) -> str:
     Raises DataError where the file can't be read, and with the offset of the first byte that is no UTF-8.
     """
     with reading(file, ValueError):  # of a path with a NUL in it
+        check_memory(file, file.stat().st_size)
         content = file.read_bytes()
     try:
         text = content.decode()
@@ -117,6 +123,12 @@ def read_text(file: Path) -> str:
         byte = content[error.start]
         raise DataError(f"{file}: is not UTF-8: byte 0x{byte:02x} at offset {error.start:,}, {error.reason}") from error
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _code_points(text: str, stop: int) -> Iterator[Array]:
+    """The code points of text[:stop], in slices."""
+    for start in range(0, stop, SLICE_SIZE):
+        yield np.frombuffer(text[start : min(start + SLICE_SIZE, stop)].encode("utf-32-le"), np.uint32)
 
 
 def python_manual() -> str:
