@@ -79,9 +79,10 @@ class Text(Dataset):
         for code_points in _code_points(text, num_train):
             is_known[code_points] = True
         vocabulary = np.flatnonzero(is_known)
-        index_of = np.where(is_known, np.cumsum(is_known) - 1, -1)
-        check_memory(source, len(text) * index_of.itemsize)
-        indices = np.empty(len(text), index_of.dtype)
+        index_of = np.full(NUM_CODE_POINTS, -1, np.int32)
+        index_of[vocabulary] = np.arange(len(vocabulary))
+        check_memory(source, len(text) * np.dtype(np.int64).itemsize)
+        indices = np.empty(len(text), np.int64)
         for number, code_points in enumerate(_code_points(text, len(text))):
             indices[number * SLICE_SIZE : (number + 1) * SLICE_SIZE] = index_of[code_points]
         unknown = np.flatnonzero(indices < 0)
