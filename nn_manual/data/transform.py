@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +17,19 @@ class Standardization(NamedTuple):
     std: Array
 
     @classmethod
-    def of(cls, train: Array) -> Standardization:
-        """By the mean and the std of `train`, column by column.
+    def of(cls, train: Iterable[Array]) -> Standardization:
+        """By the mean and the std of some examples, column by column; `train` has them in slices, each time it is
+        iterated.
 
         std is the population's, divided by n. A column that is constant is divided by 1.
         """
+        num_examples = sum(len(part) for part in train)
+        first = next(part[0] for part in train if len(part)).copy()
+        mean = sum(part.sum(axis=0) for part in train) / num_examples
+        std = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in train) / num_examples)
         # Compared by values: the std of a constant column is often not 0 but a rounding error of the mean.
-        return cls(train.mean(axis=0), np.where((train == train[0]).all(axis=0), 1.0, train.std(axis=0)))
+        is_constant = np.logical_and.reduce([(part == first).all(axis=0) for part in train])
+        return cls(mean, np.where(is_constant, 1.0, std))
 
     def apply(self, array: Array) -> Array:
         """(array - mean) / std, in float64. Raises ValueError for examples of another shape than those of training."""

@@ -12,6 +12,7 @@ import numpy as np
 from nn_manual.arrays import Array, placeholder
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Dataset, Examples
+from nn_manual.data.csv_files import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
@@ -109,6 +110,8 @@ def _counted(num_examples: int) -> str:
 def _source(data: Dataset) -> str:
     """What a message calls the data: their file, if they have one, or else their class."""
     place = getattr(data, "file", None) or getattr(data, "folder", None)
+    if place == STANDARD_INPUT:
+        return "standard input"
     return type(data).__name__ if place is None else str(place)
 
 

@@ -11,20 +11,22 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data import Arrays, Text
-from nn_manual.data.arrays import integers
-from nn_manual.data.tables import read_csv, read_npz
+from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
+from nn_manual.data.npz_files import read_npz
+from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.running.trained import TrainedRun
 
-ENDINGS = (".csv", ".npz")
+#: The endings of what is read, and of what is written.
+INPUTS, OUTPUTS = (".csv", ".csv.gz", ".npz"), (".csv", ".npz")
 #: The column, or the array, of the class with the largest probability.
 PREDICTED_CLASS = "predicted_class"
 
 
 def predict(run: TrainedRun, input: Path, output: Path) -> int:
     """Write the run's predictions for the examples in the file `input` to the file `output`; returns how many examples
-    there are.
+    there are. The input "-" is a CSV on standard input.
 
     The examples are in the units of the training's source, with its columns: a CSV needs those of training by name, in
     any order, and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An
@@ -38,9 +40,10 @@ def predict(run: TrainedRun, input: Path, output: Path) -> int:
     Raises ConfigError for another ending, a run on Text, and an output that is the input; DataError for an input that
     can't be read or doesn't fit, and an output that can't be written; NotFiniteError.
     """
-    for option, path in (("--input", input), ("--output", output)):
-        if path.suffix not in ENDINGS:
-            raise ConfigError(f"{option} must end in {' or '.join(ENDINGS)}, not {path.name}")
+    if input != STANDARD_INPUT and not input.name.endswith(INPUTS):
+        raise ConfigError(f"--input must be - or end in {', '.join(INPUTS)}, not {input.name}")
+    if not output.name.endswith(OUTPUTS):
+        raise ConfigError(f"--output must end in {' or '.join(OUTPUTS)}, not {output.name}")
     if isinstance(run.config.data, Text):
         raise ConfigError("a run on Text predicts the next character of a text: use nn-manual sample")
     if input.exists() and output.exists() and output.samefile(input):
@@ -59,14 +62,16 @@ def predict(run: TrainedRun, input: Path, output: Path) -> int:
 
 def _read(run: TrainedRun, file: Path) -> Array:
     """The inputs in a file, float64 or int64."""
-    if file.suffix == ".csv":
-        table = read_csv(file, run.transform.names.input or (), ())
+    kind = Kind.INTEGERS if isinstance(run.model.domain, range) else Kind.NUMBERS
+    dtype, no_target = np.dtype(np.float64), Part([], Kind.NUMBERS, np.dtype(np.float64))
+    if file.suffix != ".npz":
+        table = read_csv(file, Part(run.transform.names.input or [], kind, dtype), no_target)
     else:
         data = run.config.data
         name = data.input if isinstance(data, Arrays) and data.file.suffix == ".npz" else "input"
         assert name is not None  # Arrays makes sure of it
-        table = read_npz(file, [name] if isinstance(name, str) else name, ())
-    return integers(table) if isinstance(run.model.domain, range) else table.input
+        table = read_npz(file, Part([name] if isinstance(name, str) else name, kind, dtype), no_target)
+    return table.input.array
 
 
 def _names(run: TrainedRun, num_outputs: int) -> list[str]:

@@ -88,3 +88,9 @@ def test_a_csv_by_the_columns_and_classes_of_another(tmp_path: Path) -> None:
     assert (split.num_classes, split.transform.names.classes) == (3, ("x", "y", "z"))
     with pytest.raises(DataError, match=r":2: column 'class' holds class 2, training had 2 classes$"):
         data.load(0, FLOAT64, Transform(of_input, None, Names(("a", "b"), ("class",), ("x", "y"))))
+
+
+def test_indices_are_not_standardised(tmp_path: Path) -> None:
+    given = Transform(Standardization(np.array([1.0, 1.0]), np.array([2.0, 2.0])), None, Names(("a", "b")))
+    data = arrays(write(tmp_path, "a,b,class\n3,5,0\n"), integer_input=True, standardize=False)
+    assert data.load(0, FLOAT64, given).train.input.tolist() == [[3, 5]]

@@ -14,7 +14,7 @@ NO_STRINGS = "must be a list of strings or null"
 
 
 def test_by_the_training_part() -> None:
-    standardization = Standardization.of(np.array([[1.0, 10.0], [3.0, 30.0]]))
+    standardization = Standardization.of([np.array([[1.0, 10.0], [3.0, 30.0]])])
     assert standardization.mean.tolist() == [2, 20]
     assert standardization.std.tolist() == [1, 10]  # the population's
     assert standardization.apply(np.array([[2.0, 50.0]])).tolist() == [[0, 3]]
@@ -24,7 +24,7 @@ def test_constant_column_is_divided_by_1() -> None:
     # Ten times 0.1, summed down a column and divided by 10, is not 0.1: the std is 1.4e-17 and not 0.
     train = np.full((10, 2), 0.1)
     assert (train.std(axis=0) > 0).all()
-    standardization = Standardization.of(train)
+    standardization = Standardization.of([train])
     assert standardization.std.tolist() == [1, 1]
     assert abs(standardization.apply(train)).max() < 1e-16  # the rounding of the mean, a few units of the last place
     # The rounding of 2.1 - 0.1.
@@ -34,7 +34,7 @@ def test_constant_column_is_divided_by_1() -> None:
 def test_as_json_reads_back_to_the_same_bits() -> None:
     array = np.random.default_rng(0).standard_normal((5, 2, 3))
     single = Standardization(np.array(0.1), np.array(1 / 3))
-    transform = Transform(Standardization.of(array), single, Names(("a", "b"), None, ("x", "y")))
+    transform = Transform(Standardization.of([array]), single, Names(("a", "b"), None, ("x", "y")))
     read = json.loads(json.dumps(transform.as_json()))
     assert np.array_equal(read["input"]["mean"], array.mean(axis=0))
     assert np.array_equal(read["input"]["std"], array.std(axis=0))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -156,7 +159,8 @@ def test_files_that_are_not_there(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("input", "output", "expected"),
     [
-        ("new.txt", "out.csv", "--input must end in .csv or .npz, not new.txt"),
+        ("new.txt", "out.csv", "--input must be - or end in .csv, .csv.gz, .npz, not new.txt"),
+        ("new.gz", "out.csv", "--input must be - or end in .csv, .csv.gz, .npz, not new.gz"),
         ("new.csv", "out", "--output must end in .csv or .npz, not out"),
         ("new.csv", "./new.csv", "--output new.csv is the input, which would be lost"),
     ],
@@ -167,6 +171,14 @@ def test_wrong_names(folder: Path, input: str, output: str, expected: str) -> No
         predict(read_trained(write_trained(folder)), Path(input), Path(output))
     assert str(raised.value) == expected
     assert Path("new.csv").read_text() == "a,b\n3,10\n"
+
+
+def test_a_csv_that_is_gzipped_and_one_on_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = write_trained(folder, REGRESSION, OF_REGRESSION)
+    Path("new.csv.gz").write_bytes(gzip.compress(b"a,b\n3,10\n"))
+    assert predicted(run, "new.csv.gz")[1] == ["15.0", "2.0"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n-1,2\n")))
+    assert predicted(run, "-")[1] == ["5.0", "0.0"]
 
 
 def test_a_text(folder: Path) -> None:
