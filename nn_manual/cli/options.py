@@ -88,7 +88,11 @@ def _parser() -> argparse.ArgumentParser:
     predict = names.add_parser("predict", help="what a trained model says of the examples in a file")
     _add_run(predict)
     predict.add_argument(
-        "--input", type=Path, required=True, metavar="FILE", help=".csv, .csv.gz, .npz, or - for a CSV on standard input"
+        "--input",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=".csv, .csv.gz or .npz, or - for a CSV on standard input",
     )
     predict.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help=".csv or .npz; a file of that name is replaced"
