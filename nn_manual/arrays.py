@@ -104,6 +104,15 @@ def sum_rows(array: Array, out: Array) -> None:
     np.matmul(np.ones(len(by_row), by_row.dtype), by_row, out=out)
 
 
+def first_not_finite(array: Array) -> str | None:
+    """The first number of an array that isn't finite, in words: "nan at index (2, 0)"; None where all are finite."""
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if not wrong.size:
+        return None
+    index = tuple(int(i) for i in np.unravel_index(wrong[0], array.shape))
+    return f"{array[index]} at index {index}" if index else str(array[index])
+
+
 def over_time(num_steps: int, *, backward: bool = False) -> range:
     """The steps of a loop over time, or with `backward` from the last to the first: a step needs the one before it, so
     no array operation can take the loop's place.

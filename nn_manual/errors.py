@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import traceback
 from pathlib import Path
 from typing import Any
+
+#: What asks to stop: Ctrl-C, `kill`, and a terminal that is closed.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class NNManualError(Exception):
@@ -41,6 +45,15 @@ class NotFiniteError(NNManualError):
     """A loss, gradient or parameter is infinite or not a number."""
 
     exit_status = 4
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal has asked to stop: SIGINT, SIGTERM or SIGHUP. `exit_status` is what a shell reports of it."""
+
+    def __init__(self, signum: int) -> None:
+        words: dict[int, str] = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
+        super().__init__(words.get(signum, "interrupted"))
+        self.exit_status = 128 + signum
 
 
 class DataError(NNManualError):

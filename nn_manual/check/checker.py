@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.judge import Judge
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.check.verdict.vacuous import not_judged, vacuous, zero_everywhere
+from nn_manual.check.verdict.zeros import Zeros
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -183,6 +185,16 @@ class GradientChecker:
         zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
         never = {name: finding for name, finding in self._findings.items() if name not in self._judged}
         return (*not_judged(plan, never), *zero_everywhere(self.model, self.recorded, plan, zero))
+
+    def state(self) -> dict[str, Any]:
+        """What the compared steps have left behind, as JSON has it: later steps are judged by it, and `unproven`."""
+        known = [{"shape": list(shape), **zeros.state()} for shape, zeros in self.judge.zeros.items()]
+        return {"not_zero": sorted(self._not_zero), "judged": sorted(self._judged), "zeros": known}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._not_zero, self._judged = set(state["not_zero"]), set(state["judged"])
+        self.judge.zeros = {tuple(known["shape"]): Zeros.of_state(known) for known in state["zeros"]}
 
     def run(self, input: Array, target: Array) -> None:
         """Forward, loss and backward, as a training step does them."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.arrays import DTYPES, Array, carve, size_of
+from nn_manual.arrays import DTYPES, Array, carve, first_not_finite, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import learning_rate
@@ -197,7 +197,9 @@ def _check_finite(failed: list[Pair]) -> None:
     """Raise NotFiniteError where torch's value isn't finite either: then no formula is wrong, the step is too large."""
     for pair in failed:
         if not pair.reference.isfinite().all():
-            raise NotFiniteError(f"{pair.quantity.name} holds a value that is not finite after {pair.quantity.layer}")
+            wrong = first_not_finite(pair.ours)
+            found = f"holds {wrong}" if wrong else "is finite, but torch's overflows,"
+            raise NotFiniteError(f"{pair.quantity.name} {found} after {pair.quantity.layer}")
 
 
 def _by_name(quantities: list[Quantity], tensors: list[torch.Tensor]) -> dict[str, Array]:

@@ -9,35 +9,33 @@ from types import FrameType
 from typing import NoReturn
 
 from nn_manual.cli.options import parse
-from nn_manual.errors import ConfigError, DataError, NNManualError
+from nn_manual.cli.terminal import open_standard_streams
+from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError
 
-#: What a shell reports for a program that a signal ended: 128 plus the signal's number.
-INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a run as Ctrl-C does: whatever is half-written is cleaned up on the way out."""
+#: What a shell reports for a program that the end of a pipe ended: 128 plus the signal's number.
+BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch or a tensor that was
-    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 130 and
-    143 for SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
+    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 129, 130
+    and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
     """
-    signal.signal(signal.SIGTERM, _terminate)
+    open_standard_streams()
+    for signum in SIGNALS:
+        if signal.getsignal(signum) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(signum, _interrupt)
     options = parse(arguments)
     try:
         status = int(options.command(options))
         sys.stdout.flush()
     except NNManualError as error:
         return _end(error, str(error), error.exit_status)
-    except _Terminated as end:
-        return _end(end, "terminated", TERMINATED)
-    except KeyboardInterrupt as end:
-        return _end(end, "interrupted", INTERRUPTED)
+    except Interrupted as end:
+        return _end(end, str(end), end.exit_status)
     except MemoryError as error:
         return _end(error, f"not enough memory: {error}", ConfigError.exit_status)
     except OSError as error:  # the errors of files have become DataErrors: this is one of standard output
@@ -54,5 +52,9 @@ def _end(error: BaseException, message: str, status: int) -> int:
     return status
 
 
-def _terminate(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a signal handler's signature
-    raise _Terminated
+def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a signal handler's signature
+    """The first signal ends the command in order, a second one at once."""
+    for caught in SIGNALS:
+        if signal.getsignal(caught) is not signal.SIG_IGN:
+            signal.signal(caught, signal.SIG_DFL)
+    raise Interrupted(signum)

@@ -6,23 +6,47 @@ import argparse
 import io
 import itertools
 import sys
+from pathlib import Path
+from typing import Any
 
+from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
 
 
 def train(options: argparse.Namespace) -> int:
-    """Train a config. Returns the exit status."""
-    from nn_manual.config import load_config, reported
+    """Train a config, or go on with a run. Returns the exit status."""
+    if options.resume is not None and options.config is not None:  # what looks like CONFIG is the first override
+        options.config, options.overrides = None, [str(options.config), *options.overrides]
+    if (options.config is None) == (options.resume is None):
+        raise ConfigError("train takes one of these: CONFIG, --resume RUN")
+    if options.resume is not None and options.run_dir is not None:
+        raise ConfigError("--run-dir is for a new run; one that goes on stays in its directory")
     from nn_manual.running.progress import describe
+
+    with going_on_without_a_reader():
+        summary: dict[str, Any] | None
+        if options.resume is None:
+            directory, summary = _train(options)
+        else:
+            from nn_manual.running.resume import resume
+
+            directory, summary = resume(options.resume, options.overrides)
+        if summary is None:
+            print(f"{directory}: this run has finished; more epochs go on from its end: add epochs=N")
+            return 0
+        print(describe(summary, directory))
+    return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
+
+
+def _train(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
+    from nn_manual.config import load_config, reported
     from nn_manual.running.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or default_run_directory(options.config)
     every_step = config.gradient_check.every == 1
     with reported(config.named_layers().values(), config.layer_folder, checked=every_step):
-        summary = run(config, directory)
-    print(describe(summary, directory))
-    return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
+        return directory, run(config, directory)
 
 
 def check(options: argparse.Namespace) -> int:
@@ -48,7 +72,7 @@ def check(options: argparse.Namespace) -> int:
 
         return _report(check_operations())
     from nn_manual.config import load_config, reported
-    from nn_manual.running.run import check as check_config
+    from nn_manual.running.loading import check as check_config
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):

@@ -20,9 +20,10 @@ exit status:
   4    a value that is not finite
   5    data, a run or a checkpoint that is missing, unreadable or corrupt
   6    a replay that doesn't reproduce the recorded step
-  130  interrupted, by Ctrl-C or SIGINT
+  129  hung up: the terminal was closed (SIGHUP)
+  130  interrupted, by Ctrl-C (SIGINT)
   141  the reader of a pipe has gone
-  143  terminated, by SIGTERM
+  143  terminated (SIGTERM)
 """
 
 
@@ -61,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     names = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
-    _add_config(train)
+    _add_config(train, nargs="?")
+    train.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run, or from RUN/checkpoints/step-N")
     train.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/<config name>/<time>")
     train.set_defaults(command=commands.train)
     check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")

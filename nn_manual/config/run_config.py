@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +40,31 @@ class GradientCheck:
     every: Annotated[int, Field(ge=0)] = 1
 
 
+@dataclass(frozen=True)
+class Checkpointing:
+    """Write a checkpoint `every` so many epochs or steps, `1 epoch` or `500 steps`, and keep the newest `keep`. Of
+    those after an epoch there is at most one in 10 seconds; those after named steps are all written. The end of a run
+    is always one. Raises ValueError for an `every` of another form.
+    """
+
+    every: str = "1 epoch"
+    keep: Annotated[int, Field(ge=1)] = 3
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[1-9][0-9]{0,17} (epoch|step)s?", self.every):
+            raise ValueError(f"every must be like `1 epoch` or `500 steps`, not {self.every!r}")
+
+    @property
+    def count(self) -> int:
+        """How many epochs or steps."""
+        return int(self.every.partition(" ")[0])
+
+    @property
+    def of_steps(self) -> bool:
+        """Whether it is steps that are counted."""
+        return "step" in self.every
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """One run. The fields are the keys of the YAML file; `load_config` makes one out of it.
@@ -71,6 +97,7 @@ class RunConfig:
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
+    checkpoint: Checkpointing = Checkpointing()
     #: Where each component was written, by its path ("loss", "model.0"). Empty for one made in Python.
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)
 

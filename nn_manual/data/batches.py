@@ -14,8 +14,9 @@ def num_batches(num_examples: int, batch_size: int) -> int:
     return -(-num_examples // batch_size)
 
 
-def batches(examples: Examples, batch_size: int, seed: int, epoch: int) -> Iterator[Examples]:
-    """The examples in batches of `batch_size`; the last one has what remains. Each example occurs exactly once.
+def batches(examples: Examples, batch_size: int, seed: int, epoch: int, first: int = 0) -> Iterator[Examples]:
+    """The examples in batches of `batch_size`, from the one with the index `first` on; the last one has what remains.
+    Each example occurs exactly once in an epoch.
 
     The order depends on (seed, epoch) and the number of examples, on nothing that happened before: a resumed
     run goes on as if it had never stopped. A batch is a contiguous copy. Where one batch holds everything, it is
@@ -26,9 +27,9 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int) -> Itera
         raise ValueError(f"batch_size must be at least 1, not {batch_size}")
     num_examples = len(examples.input)
     if 0 < num_examples <= batch_size:
-        return iter([examples])
+        return iter([examples][first:])
     order = generator(seed, Stream.SHUFFLE, epoch).permutation(num_examples)
-    selections = (order[start : start + batch_size] for start in range(0, num_examples, batch_size))
+    selections = (order[start : start + batch_size] for start in range(first * batch_size, num_examples, batch_size))
     return (Examples(*(_rows(array, selection) for array in examples)) for selection in selections)
 
 

@@ -6,11 +6,14 @@ instant, old or new, and one that grows lacks at most the end of its last line.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,12 +66,37 @@ def write_atomically(path: Path, data: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as error:
         raise DataError(f"{path}: can't be written: {error.strerror}") from error
 
 
-def _sync_directory(path: Path) -> None:
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write one JSON object, atomically. Raises DataError as `write_atomically` does."""
+    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what a process that was killed while it wrote has left in `folder`."""
+    for path in folder.glob(".*.tmp"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+@contextmanager
+def lock(directory: Path) -> Iterator[None]:
+    """The context in which no other process has the directory's lock. Raises DataError where one has it already."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DataError(f"{directory}: another process is training this run") from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(path: Path) -> None:
     """Bring a directory's entries to the disk: without it a power cut can undo a rename."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -82,23 +110,27 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 
 
 class JsonLines:
-    """A new file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
+    """A file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
 
     Floats are written as their repr, so they read back to the same bits. JSON has no infinity and no NaN: both are
     written as null. Lines wait in memory until `flush`, `close`, or until BUFFERED_LINES have gathered, and reach
     the file whole: where the disk refuses, the part of a line that got through is cut off again.
 
-    Opening, flushing and closing raise DataError, naming the file; it is an error if `path` exists.
+    Without a `size`, the file is a new one: it is an error if `path` exists. With one, the file is cut back to that
+    many bytes, and grows from there. Opening, flushing and closing raise DataError,
+    naming the file.
     """
 
     #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
     BUFFERED_LINES = 4096
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, size: int | None = None) -> None:
         self.path = path
         self._lines: list[str | Callable[[], str]] = []
         try:
-            self._file = path.open("xb", buffering=0)
+            self._file = path.open("xb" if size is None else "r+b", buffering=0)
+            if size is not None:
+                self._file.truncate(self._file.seek(size))
         except OSError as error:
             raise DataError(f"{path}: can't be written: {error.strerror}") from error
 
@@ -137,6 +169,15 @@ class JsonLines:
             self._file.truncate(size_before)
             raise DataError(f"{self.path}: can't be written: {error.strerror}") from error
 
+    def sync(self) -> int:
+        """Flush, and bring the file to the disk; returns its size in bytes."""
+        self.flush()
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise DataError(f"{self.path}: can't be written: {error.strerror}") from error
+        return self._file.tell()
+
     def close(self) -> None:
         """Flush, and let go of the file."""
         try:
@@ -170,12 +211,17 @@ def write_weights(path: Path, weights: Mapping[str, Array]) -> str:
     checksum and a flipped bit mostly loads as another number: keep the digest (summary.json's `model_sha256`)
     and pass it to `read_weights`. Raises DataError where the file can't be written.
     """
+    data = weights_as_bytes(weights)
+    write_atomically(path, data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def weights_as_bytes(weights: Mapping[str, Array]) -> bytes:
+    """Named arrays in the safetensors format."""
     import safetensors.numpy
 
     # safetensors reads an array's memory from its first byte on, whatever its strides.
-    data = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in weights.items()})
-    write_atomically(path, data)
-    return hashlib.sha256(data).hexdigest()
+    return safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in weights.items()})
 
 
 def read_weights(path: Path, sha256: str | None = None) -> dict[str, Array]:
@@ -184,10 +230,14 @@ def read_weights(path: Path, sha256: str | None = None) -> dict[str, Array]:
     Raises DataError, naming the file, if it can't be read, is not of this format, holds a dtype that numpy lacks,
     or has another SHA-256 than the one given.
     """
+    return parse_weights(path, read_file(path), sha256)
+
+
+def parse_weights(path: Path, data: bytes, sha256: str | None = None) -> dict[str, Array]:
+    """The named arrays of the safetensors file `path`, whose bytes are `data`; raises what `read_weights` does."""
     import safetensors
     import safetensors.numpy
 
-    data = read_file(path)
     if sha256 is not None and (found := hashlib.sha256(data).hexdigest()) != sha256:
         raise DataError(f"{path}: is corrupt: its SHA-256 is {found}, recorded was {sha256}")
     try:

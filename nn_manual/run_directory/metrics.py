@@ -25,6 +25,8 @@ from nn_manual.run_directory.records import columns, read_records
 CONFIG_FILE = "config.yaml"
 METRICS_FILE = "metrics.jsonl"
 WEIGHTS_FILE = "model.safetensors"
+DATA_FILE = "data.json"
+SUMMARY_FILE = "summary.json"
 
 #: The type of each column of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum
 #: is their sum, and the line has the number of examples, too. Bits per character are the mean cross-entropy divided by

@@ -10,12 +10,10 @@
 from __future__ import annotations
 
 import os
-import platform
 import shlex
 import shutil
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +26,7 @@ from nn_manual.config.files import dump_yaml
 from nn_manual.config.tree import Errors, Place, one_line, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory.files import read_file, write_atomically, write_weights
+from nn_manual.running.environment import versions
 from nn_manual.running.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
@@ -74,12 +73,6 @@ def _first_line(error: Exception) -> str:
         fault = error.errors()[0]
         return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
     return str(error).partition("\n")[0]
-
-
-def versions() -> dict[str, str]:
-    """What rounding can depend on."""
-    installed = {name: version(name) for name in ("nn_manual", "numpy", "torch")}
-    return {**installed, "python": platform.python_version(), "platform": platform.platform()}
 
 
 def keep(

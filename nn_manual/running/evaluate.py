@@ -16,8 +16,8 @@ from nn_manual.data.csv_files import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
+from nn_manual.running.loading import quiet
 from nn_manual.running.recorded_loss import recorded_loss
-from nn_manual.running.run import quiet
 from nn_manual.running.trained import Checkpoint, TrainedRun
 from nn_manual.running.trainer import Trainer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +36,14 @@ class GradientTally:
         severity = float(check.severity.max())
         if severity > self._worst_severity:
             self._worst_severity, self.worst = severity, record_of(step, check)
+
+    def state(self) -> dict[str, Any]:
+        """What the steps so far add up to, as JSON has it."""
+        return dict(vars(self))
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        vars(self).update(state)
 
 
 class RunBar:

@@ -31,8 +31,8 @@ from nn_manual.running.bundle import (
     Bundle,
     grad_outputs,
     read_bundle,
-    versions,
 )
+from nn_manual.running.environment import versions
 from nn_manual.running.sources import sources_of
 from nn_manual.running.trainer import Trainer
 

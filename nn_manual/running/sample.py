@@ -13,7 +13,8 @@ from nn_manual.config import reported
 from nn_manual.data import Text, Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.model import Sequential
-from nn_manual.running.run import DATA_FILE, quiet
+from nn_manual.run_directory.metrics import DATA_FILE
+from nn_manual.running.loading import quiet
 from nn_manual.running.trained import Checkpoint, read_trained
 from nn_manual.streams import Stream, generator
 

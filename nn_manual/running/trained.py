@@ -1,5 +1,4 @@
-"""A run that has ended, read back: its model with the weights that it kept, its config, and what was done to its data.
-"""
+"""A run read back: its model with the weights that it kept, its config, and what was done to its data."""
 
 from __future__ import annotations
 
@@ -16,14 +15,13 @@ from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
+from nn_manual.run_directory.checkpoints import MANIFEST_FILE, checkpoints_of, read_checkpoint
 from nn_manual.run_directory.files import read_file, read_weights
-from nn_manual.run_directory.metrics import CONFIG_FILE, WEIGHTS_FILE
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
-from nn_manual.running.run import DATA_FILE, SUMMARY_FILE, quiet
+from nn_manual.running.loading import quiet
 from nn_manual.running.slices import slice_size
-
-#: The weights that were best on the validation part.
-BEST_FILE = "best.safetensors"
+from nn_manual.running.training_run import BEST_FILE, STATE_FILE
 
 #: Which weights: those that were best on the validation part, or those of the last step.
 Checkpoint = Literal["best", "last"]
@@ -107,9 +105,9 @@ def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None)
         probabilities = run.predict(images)
 
     `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step.
-    By default it is the best where there are any. Raises DataError for a run that has not ended, a file that is missing
-    or corrupt, weights that aren't the config's, and best ones that were not kept; ConfigError where a layer of the
-    user's own isn't found.
+    By default it is the best where there are any. Of a run that has not ended, or was stopped, they are those in its
+    newest checkpoint. Raises DataError for one without a checkpoint, a file that is missing or corrupt, weights that
+    aren't the config's, and best ones that were not kept; ConfigError where a layer of the user's own isn't found.
     """
     return read_trained(Path(path), checkpoint)
 
@@ -119,7 +117,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
     config = read_config(directory)
     kept, model = _kept_weights(directory, which), config.new_model()
     try:
-        model.load_state_dict(read_weights(kept.path, kept.sha256))
+        model.load_state_dict(kept.weights)
     except (ValueError, TypeError) as error:
         raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
     return TrainedRun(model, config, read_transform(directory / DATA_FILE), kept.checkpoint)
@@ -131,28 +129,50 @@ def read_config(directory: Path) -> RunConfig:
     return load_config(directory / CONFIG_FILE)
 
 
-class _Weights(NamedTuple):
-    """A file of weights, the SHA-256 that it must have, and which weights it holds."""
+class _Kept(NamedTuple):
+    """Weights by torch's names, the file that they are from, and which they are."""
 
+    weights: dict[str, Array]
     path: Path
-    sha256: str
     checkpoint: Checkpoint
 
 
-def _kept_weights(directory: Path, which: Checkpoint | None) -> _Weights:
-    """The file that has the weights asked for."""
+def _kept_weights(directory: Path, which: Checkpoint | None) -> _Kept:
+    """The weights asked for: those that the run left at its end, or, where it has not ended, in its newest checkpoint.
+    """
     path = directory / SUMMARY_FILE
-    if not path.exists():
-        raise DataError(f"{path}: is missing: the run has not ended")
-    summary = read_object(path)
+    summary = read_object(path) if path.exists() else None
+    if summary is None or "stopped" in summary:
+        return _of_checkpoint(directory, which, summary)
     best = summary.get("best")
-    if which == "last" or (which is None and best is None):
-        return _Weights(directory / WEIGHTS_FILE, _sha256(path, "model_sha256", summary.get("model_sha256")), "last")
-    if best is None:
+    if _takes_best(directory, which, has_best=best is not None):
+        if not isinstance(best, dict):
+            raise DataError(f'{path}: "best" is {shown(best)}, expected an object')
+        file, sha256 = directory / BEST_FILE, _sha256(path, "best.sha256", best.get("sha256"))
+        return _Kept(read_weights(file, sha256), file, "best")
+    file, sha256 = directory / WEIGHTS_FILE, _sha256(path, "model_sha256", summary.get("model_sha256"))
+    return _Kept(read_weights(file, sha256), file, "last")
+
+
+def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: dict[str, Any] | None) -> _Kept:
+    """The weights in the newest checkpoint of a run that has not ended."""
+    newest = next((folder for folder in checkpoints_of(directory) if (folder / MANIFEST_FILE).exists()), None)
+    if newest is None:
+        if summary is None:
+            raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
+        raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
+    _, tensors = read_checkpoint(newest)
+    if _takes_best(directory, which, has_best=BEST_FILE in tensors):
+        return _Kept(tensors[BEST_FILE], newest / BEST_FILE, "best")
+    state = tensors.get(STATE_FILE, {})
+    weights = {name: array for name, array in state.items() if " " not in name}  # the others are the optimizer's
+    return _Kept(weights, newest / STATE_FILE, "last")
+
+
+def _takes_best(directory: Path, which: Checkpoint | None, *, has_best: bool) -> bool:
+    if which == "best" and not has_best:
         raise DataError(f"{directory}: has no best weights, only those of its last step: --checkpoint last")
-    if not isinstance(best, dict):
-        raise DataError(f'{path}: "best" is {shown(best)}, expected an object')
-    return _Weights(directory / BEST_FILE, _sha256(path, "best.sha256", best.get("sha256")), "best")
+    return has_best and which != "last"
 
 
 def _sha256(path: Path, key: str, value: Any) -> str:

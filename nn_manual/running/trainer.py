@@ -16,6 +16,7 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
+from nn_manual.running.finite import not_finite_in_step, not_finite_output
 from nn_manual.running.slices import slice_size
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
@@ -63,11 +64,12 @@ class Trainer:
     anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
     `trainer.observe(loss)` after each epoch.
 
-    Raises GradientMismatch where a checked step has a wrong value, NotFiniteError where a loss or a parameter
-    overflows, ValueError for settings that are out of range or an optimizer of another model, and ValueError or
-    TypeError for a target that the loss does not take: all those of an epoch are looked at in its first step. A batch
-    of which the loss is a mean over nothing, since it ignores each target, has a gradient of zero and nothing to check;
-    data of such batches alone are a ValueError.
+    Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
+    buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
+    settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
+    loss does not take: all those of an epoch are looked at in its first step. A batch of which the loss is a mean over
+    nothing, since it ignores each target, has a gradient of zero and nothing to check; data of such batches alone are a
+    ValueError.
     """
 
     model: Sequential
@@ -89,7 +91,7 @@ class Trainer:
             raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
         if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
-        self.num_steps = 0
+        self.num_steps, self._is_recording = 0, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
         self.checker = None
         if self.check_every:
@@ -109,6 +111,8 @@ class Trainer:
         if unchecked is not None:
             self._check_targets(*unchecked, input, prediction)
         value, loss_saved = self.loss.forward(prediction, target)
+        if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
+            self._check_loss(float(value), input, target)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
         self.model.update_buffers(saved)
         if self.clip_grad_norm is not None:
@@ -127,6 +131,7 @@ class Trainer:
         self.num_steps += 1
         self.model.num_steps = self.num_steps
         try:
+            self._is_recording = checker is not None
             with checker.recording() if checker else nullcontext():
                 value = self.step(input, target, unchecked)
             denominator = self.loss.denominator(target)
@@ -139,19 +144,25 @@ class Trainer:
             raise NotFiniteError(f"{error} at step {self.num_steps}") from None
         if self.loss.has_value(denominator):
             self._check_finite("the loss", value)
+        buffers = self.model.buffer_arena
+        if not math.isfinite(self.optimizer.sum_of_squares) or (
+            buffers.size and not math.isfinite(buffers.dot(buffers))
+        ):
+            self._check_step()
         return Step(self.num_steps, value, len(input), denominator, check)
 
-    def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int) -> Iterator[Step]:
-        """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order."""
+    def epoch(
+        self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int = 0
+    ) -> Iterator[Step]:
+        """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order; `first`
+        is the index of the batch to begin with.
+        """
         self.loss.check_data(examples.target)
         self.start_epoch(epoch)
         unchecked: Batch | None = examples
-        for batch in batches(examples, batch_size, seed, epoch):
+        for batch in batches(examples, batch_size, seed, epoch, first):
             yield self._train_step(*batch, unchecked)
             unchecked = None
-        # The losses have shown that the parameters were finite before the last step; this is what it made of them.
-        for name, parameter in self.model.state_dict().items():
-            self._check_finite(f"the largest magnitude in {name}", float(np.abs(parameter).max()))
 
     def start_epoch(self, epoch: int) -> None:
         """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. A loop of your own over
@@ -233,6 +244,17 @@ class Trainer:
             num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example
             prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
         self.loss.check_target(prediction, targets)
+
+    def _check_loss(self, value: float, input: Array, target: Array) -> None:
+        """Raise NotFiniteError, before the step moves anything, for a loss that isn't finite and should be."""
+        if self.loss.has_value(self.loss.denominator(target)):
+            raise NotFiniteError(not_finite_output(self.model, input) or f"the loss is {value}")
+
+    def _check_step(self) -> None:
+        """Raise NotFiniteError where the step has made a number that isn't finite."""
+        wrong = not_finite_in_step(self.model, self.optimizer)
+        if wrong is not None:
+            raise NotFiniteError(f"{wrong} at step {self.num_steps}")
 
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):

@@ -12,7 +12,7 @@ from runs import write_config
 from nn_manual import Sequential
 from nn_manual.config import RunConfig
 from nn_manual.data.base import Split
-from nn_manual.running.run import load
+from nn_manual.running.loading import load
 
 
 def test_every_config_is_searched_for_false_alarms() -> None:

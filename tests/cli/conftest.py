@@ -14,21 +14,22 @@ from typing import IO
 import pytest
 from runs import write_config
 
+from nn_manual.errors import SIGNALS
+
 COMMAND = Path(sysconfig.get_path("scripts")) / "nn-manual"
 
 #: More epochs than a test waits for.
 ENDLESS = "epochs=1000000"
 UNCHECKED = "gradient_check.every=0"
-#: What lies in a run directory while a run goes on.
-GROWING = ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
 
 
 @pytest.fixture(autouse=True)
 def _restore_signal_handler() -> Iterator[None]:
     """main() is made to own its process."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = {signum: signal.getsignal(signum) for signum in SIGNALS}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for signum, handler in before.items():
+        signal.signal(signum, handler)
 
 
 @pytest.fixture

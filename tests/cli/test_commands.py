@@ -13,12 +13,12 @@ import termios
 from pathlib import Path
 
 import pytest
-from runs import names
+from runs import GROWING, names
 
 from nn_manual.cli import main
 from nn_manual.layers import Tanh
 
-from .conftest import GROWING, UNCHECKED, finish, start
+from .conftest import UNCHECKED, finish, start
 
 
 class TestTrain:
@@ -37,7 +37,7 @@ class TestTrain:
         assert re.fullmatch(rf"worst error {number} of 1e-0\d allowed: [\w. ]+ at step \d", worst)
         assert where == "run directory run"
         assert max(map(len, out.splitlines())) <= 80
-        assert names(small / "run")[0] == "config.yaml"
+        assert names(small / "run")[:3] == ["best.safetensors", "checkpoints", "config.yaml"]
 
     def test_the_default_run_directory(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "small.yaml", "epochs=1", UNCHECKED]) == 0
@@ -83,21 +83,25 @@ class TestTrain:
         assert out == ""
         assert err.startswith("nn-manual: gradient check failed: wrong first in 1 (Tanh): 1.grad_input\n")
         assert re.search(r"^1\.grad_input +16x8 .* WRONG", err, re.MULTILINE)
-        assert err.splitlines()[-2:] == [
+        assert err.splitlines()[-3:] == [
             "stopped in epoch 1 at step 1; the run so far lies in run",
             "to run this step again: nn-manual check --replay run/mismatch-step-1",
+            "to start it again: nn-manual train --resume run",
         ]
-        assert names(small / "run") == [*GROWING, "mismatch-step-1"]
+        assert names(small / "run") == [*GROWING, "mismatch-step-1", "summary.json"]
 
     @pytest.mark.usefixtures("small")
     def test_overflow(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["train", "small.yaml", "optimizer.SGD.lr=1e39", UNCHECKED, "--run-dir", "run"]) == 4
-        assert capsys.readouterr() == (
-            "",
-            "nn-manual: the loss is nan at step 2\n"
-            "a smaller lr, or clip_grad_norm, keeps most runs finite\n"
-            "stopped in epoch 1 at step 2; the run so far lies in run\n",
+        found, *others = capsys.readouterr().err.splitlines()
+        assert re.fullmatch(
+            r"nn-manual: updated 0\.weight of 0 \(Linear\) holds -?inf at index \(\d, \d\) at step 1", found
         )
+        assert others == [
+            "a smaller lr, or clip_grad_norm, keeps most runs finite",
+            "stopped in epoch 1 at step 1; the run so far lies in run",
+            "to start it again: nn-manual train --resume run",
+        ]
 
 
 def _read_terminal(terminal: int) -> str:

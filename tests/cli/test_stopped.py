@@ -1,43 +1,92 @@
-"""A run that is stopped from outside: the files are whole, and it is said where they lie."""
+"""A run that is stopped from outside: the files are whole, and it is said how to go on."""
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from runs import lines, names
+from runs import GROWING, lines, names
 
+from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.metrics import read_run
 
-from .conftest import ENDLESS, GROWING, UNCHECKED, finish, start
+from .conftest import COMMAND, ENDLESS, UNCHECKED, finish, start
 
 
-class TestStopped:
-    """A signal, a reader that leaves, a disk that is full: the files are whole, and it is said where they lie."""
+class TestSignals:
+    """The first signal finishes the step and writes a checkpoint, the second one ends the process."""
 
     @pytest.mark.parametrize(
         ("number", "status", "word", "every"),
-        [(signal.SIGINT, 130, "interrupted", 1), (signal.SIGTERM, 143, "terminated", 0)],
+        [
+            (signal.SIGINT, 130, "interrupted", 1),
+            (signal.SIGTERM, 143, "terminated", 0),
+            (signal.SIGHUP, 129, "hung up", 0),
+        ],
     )
-    def test_by_a_signal(self, small: Path, number: signal.Signals, status: int, word: str, every: int) -> None:
+    def test_the_first(self, small: Path, number: signal.Signals, status: int, word: str, every: int) -> None:
         process = start("train", "small.yaml", ENDLESS, f"gradient_check.every={every}", "--run-dir", "run")
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
         code, _, err = finish(process)
         assert code == status
-        said, where = err.splitlines()
+        said, where, how = err.splitlines()
         assert said == f"nn-manual: {word}"
-        stopped = re.fullmatch(r"stopped in epoch \d+ at step (\d+); the run so far lies in run", where)
+        stopped = re.fullmatch(r"stopped in epoch (\d+) at step (\d+); the run so far lies in run", where)
         assert stopped
-        assert names(small / "run") == GROWING
+        epoch, step = map(int, stopped.groups())
+        assert how == f"to go on from step {step}: nn-manual train --resume run"
+        assert names(small / "run") == ["checkpoints", *GROWING, "summary.json"]
+        summary = json.loads((small / "run" / "summary.json").read_text())
+        assert summary == {"epoch": epoch, "epochs": 1_000_000, "step": step, "stopped": word}
         recorded = read_run(small / "run")
         assert recorded.metrics["epoch"].size >= 1
-        # The step at which it stopped may have been under way.
-        assert recorded.gradients["step"].size in (every * int(stopped[1]), every * (int(stopped[1]) - 1))
+        assert recorded.gradients["step"].size == every * step
+        (checkpoint,) = checkpoints_of(small / "run")
+        assert read_checkpoint(checkpoint)[0]["step"] == step
+
+    @pytest.mark.usefixtures("small")
+    def test_the_second(self) -> None:
+        """A checkpoint that takes its time, of which a user who presses again doesn't want to wait for the end."""
+        program = (
+            "import sys, time\n"
+            "from nn_manual.run_directory import checkpoints\n"
+            "from nn_manual.cli import main\n"
+            "def slow(*_):\n    print('writing', flush=True)\n    time.sleep(60)\n"
+            "checkpoints._write_files = slow\n"
+            "sys.exit(main(sys.argv[1:]))\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, "train", "small.yaml", ENDLESS, UNCHECKED, "--run-dir", "run"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        while process.stdout.readline() != "writing\n":
+            pass
+        process.send_signal(signal.SIGINT)
+        code, _, err = finish(process)
+        assert (code, err) == (-signal.SIGINT, "")
+
+    @pytest.mark.usefixtures("small")
+    def test_one_that_was_ignored_stays_so(self) -> None:
+        program = f"trap '' HUP; exec {COMMAND} train small.yaml {ENDLESS} {UNCHECKED} --run-dir run"
+        process = subprocess.Popen(["sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        assert [process.stdout.readline()[:5] for _ in range(3)] == 3 * ["epoch"]
+        process.send_signal(signal.SIGTERM)
+        assert finish(process)[0] == 143
 
     @pytest.mark.usefixtures("small")
     def test_while_it_still_loads(self) -> None:
@@ -48,44 +97,61 @@ class TestStopped:
         assert code in (143, -signal.SIGTERM)  # the latter before the program's first line
         assert "Traceback" not in err
 
-    def test_by_a_reader_that_leaves(self, small: Path) -> None:
-        process = start("train", "small.yaml", ENDLESS, UNCHECKED, "--run-dir", "run")
+
+class TestTerminal:
+    """Nobody who can be told is no reason to stop training, or to call what was written a failure."""
+
+    def test_a_reader_that_leaves(self, small: Path) -> None:
+        process = start("train", "small.yaml", "epochs=300", UNCHECKED, "--run-dir", "run")
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("epoch       1/1000000 ")
+        assert process.stdout.readline().startswith("epoch   1/300 ")
         process.stdout.close()
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=60) == 0
         assert process.stderr is not None
         with process.stderr:
             assert process.stderr.read() == ""
-        assert read_run(small / "run").metrics["epoch"].size >= 1
+        assert read_run(small / "run").metrics["epoch"].size == 300
+
+    @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full"])
+    def test_streams_that_are_closed_or_full(self, small: Path, closed: str) -> None:
+        program = f"{COMMAND} train small.yaml {UNCHECKED} --run-dir run {closed}"
+        done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (small / "run" / "loss.png").read_bytes().startswith(b"\x89PNG")
+        assert len(lines(small / "run" / "metrics.jsonl")) == 3
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-    def test_by_an_output_that_is_full(self, small: Path) -> None:
-        train = ["train", "small.yaml", UNCHECKED, "--run-dir", "run"]  # prints while it runs
-        plot = ["plot", "run"]  # prints at its end, when Python would only flush at exit
-        for command in (train, plot):
-            with open("/dev/full", "w") as full:
-                code, _, err = finish(start(*command, stdout=full))
-            assert code == 5
-            assert err.splitlines()[0] == "nn-manual: standard output: No space left on device"
-        assert read_run(small / "run").metrics["epoch"].size == 1
+    @pytest.mark.usefixtures("small")
+    def test_what_only_prints_has_failed_where_it_can_not(self) -> None:
+        assert finish(start("train", "small.yaml", UNCHECKED, "--run-dir", "run"))[0] == 0
+        with open("/dev/full", "w") as full:
+            code, _, err = finish(start("plot", "run", stdout=full))
+        assert code == 5
+        assert err.splitlines()[0] == "nn-manual: standard output: No space left on device"
 
+
+class TestDisk:
     @pytest.mark.parametrize(
         ("limit", "settings", "file", "left"),
         [
-            (2000, [ENDLESS, UNCHECKED], "metrics.jsonl", GROWING),
-            (20000, [UNCHECKED], "loss.png", [*GROWING, "model.safetensors", "summary.json"]),
+            (2000, [ENDLESS, UNCHECKED], "metrics.jsonl", [*GROWING, "summary.json"]),
+            (
+                20000, [UNCHECKED], "loss.png",
+                ["best.safetensors", "checkpoints", *GROWING, "model.safetensors", "summary.json"],
+            ),
         ],
-    )
-    def test_by_a_disk_that_is_full(
-        self, small: Path, limit: int, settings: list[str], file: str, left: list[str]
-    ) -> None:
+    )  # fmt: skip
+    def test_that_is_full(self, small: Path, limit: int, settings: list[str], file: str, left: list[str]) -> None:
         code, _, err = finish(start("train", "small.yaml", *settings, "--run-dir", "run", file_limit=limit))
         assert code == 5
-        said, where = err.splitlines()
+        said, where, how = err.splitlines()
         assert said == f"nn-manual: run/{file}: can't be written: File too large"
         assert re.fullmatch(r"stopped in epoch \d+ at step \d+; the run so far lies in run", where)
+        assert re.fullmatch(r"to (start it again|go on from step 9): nn-manual train --resume run", how)
         assert names(small / "run") == left
         written = (small / "run" / "metrics.jsonl").read_bytes()
         assert written.endswith(b"}\n")
         assert len(lines(small / "run" / "metrics.jsonl")) >= 3
+        if file == "loss.png":
+            assert finish(start("train", "--resume", "run"))[0] == 0
+            assert (small / "run" / "loss.png").exists()

@@ -53,7 +53,6 @@ class TestUsage:
         [
             ([], "the following arguments are required: COMMAND"),
             (["trian", "small.yaml"], "invalid choice: 'trian'"),
-            (["train"], "the following arguments are required: CONFIG\n"),
             (["train", "small.yaml", "--epochs", "3"], "unrecognized arguments: --epochs 3"),
             (["train", "small.yaml", "--run-dir"], "argument --run-dir: expected one argument"),
             (["plot"], "the following arguments are required: RUN"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mismatches import EVERYTHING, mismatch, wrong_from_step, wrong_tanh
-from runs import names
+from runs import GROWING, names
 
 from nn_manual.config import load_config
 from nn_manual.errors import DataError
@@ -58,8 +58,8 @@ def test_the_parameters_are_those_before_the_step(tmp_path: Path, monkeypatch: p
 def test_a_schedule_is_not_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepLR, "lr", lambda self, initial_lr, epoch: initial_lr * 0.9**epoch)  # noqa: ARG005
     found = mismatch(tmp_path / "run", EVERYTHING)
-    assert found.__notes__[-1] == "it can't be replayed: it was not found in a step"
-    assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
+    assert found.__notes__[-2] == "it can't be replayed: it was not found in a step"
+    assert names(tmp_path / "run") == [*GROWING, "summary.json"]
 
 
 def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,5 +70,5 @@ def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Tanh, "backward", wrong_tanh)
     found = mismatch(tmp_path / "run")
     note = "it can't be replayed: tensors.safetensors: can't be written: No space left on device"
-    assert found.__notes__[-1] == note
-    assert names(tmp_path / "run") == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
+    assert found.__notes__[-2] == note
+    assert names(tmp_path / "run") == [*GROWING, "summary.json"]

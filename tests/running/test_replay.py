@@ -19,7 +19,8 @@ from nn_manual.optim import SGD, clip_grad_norm
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running import replay as replay_module
 from nn_manual.running import trainer
-from nn_manual.running.bundle import read_bundle, versions
+from nn_manual.running.bundle import read_bundle
+from nn_manual.running.environment import versions
 from nn_manual.running.replay import replay
 from nn_manual.running.sources import sources_of
 

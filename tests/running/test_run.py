@@ -19,10 +19,12 @@ from nn_manual.errors import NotFiniteError
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.running import run as run_module
-from nn_manual.running.run import check, default_run_directory, load, run
+from nn_manual.running.loading import check, load
+from nn_manual.running.run import default_run_directory, run
 
 RUN_FILES = [
-    *("config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl", "model.safetensors", "summary.json"),
+    *("best.safetensors", "checkpoints", "config.yaml", "data.json", "gradients.jsonl", "loss.png", "metrics.jsonl"),
+    *("model.safetensors", "summary.json"),
 ]
 
 

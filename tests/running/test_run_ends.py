@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from runs import CONFIG, names, write_config
+from runs import CONFIG, GROWING, names, write_config
 
 from nn_manual.config import load_config
 from nn_manual.data import Spirals
@@ -92,9 +93,12 @@ class TestEndsEarly:
         assert notes(caught.value) == [
             f"stopped in epoch 3 at step 8; the run so far lies in {tmp_path / 'run'}",
             f"to run this step again: nn-manual check --replay {tmp_path / 'run' / 'mismatch-step-8'}",
+            f"to start it again: nn-manual train --resume {tmp_path / 'run'}",
         ]
         found = names(tmp_path / "run")
-        assert found == ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl", "mismatch-step-8"]
+        assert found == [*GROWING, "mismatch-step-8", "summary.json"]
+        summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+        assert summary == {"epoch": 3, "epochs": 3, "step": 8, "stopped": "gradient mismatch"}
         recorded = read_run(tmp_path / "run")
         assert list(recorded.metrics["epoch"]) == [1, 2]
         assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7]
@@ -102,8 +106,8 @@ class TestEndsEarly:
     @pytest.mark.parametrize(
         ("every", "message", "step"),
         [
-            (0, "the loss is nan at step 2", 2),
-            (1, "updated 0.weight holds a value that is not finite", 1),  # the check looks at the step itself
+            (0, "updated 0.weight of 0 (Linear) holds ", 1),
+            (1, "updated 0.weight holds ", 1),  # the check looks at the step itself
         ],
     )
     def test_overflow(self, config_path: Path, tmp_path: Path, every: int, message: str, step: int) -> None:
@@ -113,7 +117,10 @@ class TestEndsEarly:
         assert notes(caught.value) == [
             "a smaller lr, or clip_grad_norm, keeps most runs finite",
             f"stopped in epoch 1 at step {step}; the run so far lies in {tmp_path / 'run'}",
+            f"to start it again: nn-manual train --resume {tmp_path / 'run'}",
         ]
+        summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+        assert summary == {"epoch": 1, "epochs": 3, "step": 1, "stopped": "a value that is not finite"}
 
     def test_interrupt(self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         calls: list[int] = []
@@ -127,7 +134,7 @@ class TestEndsEarly:
         monkeypatch.setattr(Sequential, "__call__", interrupting)
         with pytest.raises(KeyboardInterrupt) as caught:
             run(load_config(config_path), tmp_path / "run")
-        assert notes(caught.value) == [f"stopped in epoch 2 at step 6; the run so far lies in {tmp_path / 'run'}"]
+        assert notes(caught.value)[0] == f"stopped in epoch 2 at step 6; the run so far lies in {tmp_path / 'run'}"
         recorded = read_run(tmp_path / "run")
         assert list(recorded.metrics["epoch"]) == [1]
         assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6]

@@ -9,7 +9,9 @@ from runs import CONFIG, lines, write_config
 
 from nn_manual.config import EarlyStopping, load_config
 from nn_manual.errors import ConfigError
-from nn_manual.running.run import EarlyStop, load, run
+from nn_manual.running.early_stop import EarlyStop
+from nn_manual.running.loading import load
+from nn_manual.running.run import run
 
 
 @pytest.mark.usefixtures("without_figure")
@@ -54,15 +56,21 @@ def test_a_schedule_that_outlasts_the_run_is_noted(
     assert capsys.readouterr().err == (f"{path}:{line}:16: note: {note}\n" if note else "")
 
 
+def _after(stop: EarlyStop, loss: float) -> bool:
+    stop.after(loss)
+    return stop.has_stopped
+
+
 @pytest.mark.usefixtures("without_figure")
 class TestEarlyStopping:
     def test_after_patience_epochs_without_a_fall(self) -> None:
         stop = EarlyStop(EarlyStopping(patience=2, min_delta=0.1))
         losses = [1.0, 0.95, 0.85, 0.8, 0.5, 0.45, 0.41]
-        assert [stop.after(loss) for loss in losses] == [False, False, False, False, False, False, True]
+        assert [_after(stop, loss) for loss in losses] == [False, False, False, False, False, False, True]
 
     def test_never_without_settings(self) -> None:
-        assert not any(EarlyStop(None).after(1.0) for _ in range(100))
+        stop = EarlyStop(None)
+        assert not any(_after(stop, 1.0) for _ in range(100))
 
     def test_ends_a_run(self, config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         settings = ["early_stopping={patience: 2, min_delta: 100}", "epochs=50"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from runs import CONFIG as SPIRALS
 from runs import lines, write_config
+from safetensors.numpy import load_file
 from text_runs import write_run
 from trained_runs import CONFIG, IDENTITY, OF_REGRESSION, REGRESSION, SWAPPED, TRANSFORM, write_trained
 
@@ -179,3 +181,52 @@ def test_weights_of_another_config(tmp_path: Path) -> None:
     directory = write_trained(tmp_path, CONFIG.replace("out_features: 2", "out_features: 3"), last=IDENTITY)
     with pytest.raises(DataError, match=r"/model.safetensors: doesn't fit config.yaml: "):
         load_run(directory)
+
+
+@pytest.mark.usefixtures("without_figure")
+class TestARunThatHasNotEnded:
+    """The weights of its newest checkpoint."""
+
+    @pytest.fixture
+    def stopped(self, tmp_path: Path) -> Path:
+        """A run of three epochs whose checkpoint behind the first step of the last one is the newest."""
+        directory = tmp_path / "stopped"
+        overrides = ["gradient_check.every=0", "checkpoint.every=7 steps"]
+        run(load_config(write_config(tmp_path, SPIRALS), overrides), directory)
+        for checkpoint in (directory / "checkpoints").glob("step-9"):
+            shutil.rmtree(checkpoint)
+        for name in ("model.safetensors", "best.safetensors", "summary.json"):
+            (directory / name).unlink()
+        return directory
+
+    @pytest.mark.parametrize(("which", "checkpoint"), [(None, "best"), ("best", "best"), ("last", "last")])
+    @pytest.mark.parametrize("content", [None, {"epoch": 3, "epochs": 3, "step": 7, "stopped": "interrupted"}])
+    def test_is_used(
+        self, stopped: Path, content: dict[str, object] | None, which: Checkpoint | None, checkpoint: str
+    ) -> None:
+        if content is not None:
+            (stopped / "summary.json").write_text(json.dumps(content))
+        loaded = load_run(stopped, which)
+        assert loaded.checkpoint == checkpoint
+        file = stopped / "checkpoints" / "step-7" / ("best" if checkpoint == "best" else "state")
+        kept = load_file(file.with_suffix(".safetensors"))
+        weights = loaded.model.state_dict()
+        assert len(weights) == 4
+        assert all(np.array_equal(array, kept[name]) for name, array in weights.items())
+
+    def test_before_its_first_checkpoint(self, stopped: Path) -> None:
+        shutil.rmtree(stopped / "checkpoints")
+        with pytest.raises(DataError, match=r"summary.json: is missing: the run has not ended$"):
+            load_run(stopped)
+        (stopped / "summary.json").write_text(json.dumps({"stopped": "interrupted"}))
+        with pytest.raises(DataError, match=r"/stopped: stopped before its first checkpoint: interrupted$"):
+            load_run(stopped)
+
+    def test_without_best_weights(self, tmp_path: Path) -> None:
+        directory = tmp_path / "run"
+        overrides = ["gradient_check.every=0", "data.Spirals.validation_fraction=0"]
+        run(load_config(write_config(tmp_path, SPIRALS), overrides), directory)
+        (directory / "summary.json").unlink()
+        assert load_run(directory).checkpoint == "last"
+        with pytest.raises(DataError, match=r"/run: has no best weights, only those of its last step"):
+            load_run(directory, "best")

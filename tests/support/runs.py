@@ -22,6 +22,9 @@ optimizer: {SGD: {lr: 0.5, momentum: 0.9}}
 #: outputs, loss, grad_prediction, gradients of 4 parameters, grad_input of 2 layers, 4 momentum buffers, 4 parameters
 NUM_TENSORS = 3 + 1 + 1 + 4 + 2 + 4 + 4
 
+#: What lies in a run directory while a run goes on.
+GROWING = ["config.yaml", "data.json", "gradients.jsonl", "metrics.jsonl"]
+
 
 def write_config(folder: Path, text: str = CONFIG) -> Path:
     """`text` as a file small.yaml."""

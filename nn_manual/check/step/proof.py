@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import CannotCompare, Pair
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
@@ -31,6 +31,12 @@ class Proof(NamedTuple):
     param: Array
     pairs: list[Pair]
     findings: Mapping[str, Finding]
+
+    @property
+    def input_shape(self) -> Shape:
+        """That of the model's input."""
+        assert self.recorded.first.input is not None  # the step has a plan
+        return self.recorded.first.input.shape
 
 
 def prove(twin: Twin, recorded: Recording, plan: Plan, *, own_memory: bool = False) -> Proof:

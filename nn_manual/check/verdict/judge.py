@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import carve
+from nn_manual.arrays import Shape, carve, first_not_finite
 from nn_manual.check.comparison import (
     CannotCompare,
     Comparison,
@@ -25,7 +25,6 @@ from nn_manual.check.comparison import (
     worst_differences,
 )
 from nn_manual.check.step.evaluation import evaluations
-from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.layers import Source
@@ -67,14 +66,15 @@ class Judge:
         #: torch's versions in float64 and float32, whose parameters are overwritten.
         self._twins: tuple[Twin, Twin] | None = None
         self._again = Again(model, loss, input_grad=input_grad)
-        self._zeros: dict[Plan, zeros.Zeros] = {}
+        #: By the shape of the model's input: so a position in a step's pairs is always the same tensor.
+        self.zeros: dict[Shape, zeros.Zeros] = {}
 
     def differences(self, step: Proof) -> Differences:
         """The worst difference of each tensor of the step. Raises GradientMismatch where a formula is wrong,
         NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
         """
         absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
-        tolerances, known = step.plan.tolerances[: len(scale)], self._zeros.get(step.plan)
+        tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
         widened = known.widened(step, scale) if known else scale
         passed = within(absolute, widened, tolerances)
         if passed.all():
@@ -83,7 +83,7 @@ class Judge:
         known_zeros = frozenset(pair.quantity.name for pair in itertools.compress(step.pairs, only_widened))
         verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)), known_zeros)
         if verdict.zeros:
-            known = self._zeros.setdefault(step.plan, zeros.Zeros())
+            known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
             known.add(step, verdict.zeros)
             widened = known.widened(step, scale)
             passed = within(absolute, widened, tolerances)
@@ -179,8 +179,8 @@ class Judge:
         """
         parameters = vars(carve(step.param, self.model.parameter_shapes()))
         for name, parameter in parameters.items():
-            if not np.isfinite(parameter).all():
-                return Verdict(not_finite=f"parameter {name} holds a value that is not finite before the step")
+            if found := first_not_finite(parameter):
+                return Verdict(not_finite=f"parameter {name} holds {found} before the step")
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
             return Verdict(not_finite=_not_finite(failed[0]))
@@ -240,7 +240,7 @@ def _not_finite(pair: Pair) -> str:
     subject = "the loss" if quantity.name == "loss" else f"{quantity.name} of {quantity.layer}"
     if np.isfinite(pair.ours).all():
         return f"{subject} is finite, but torch's overflows"
-    return f"{subject} is {pair.ours}" if pair.ours.ndim == 0 else f"{subject} holds a value that is not finite"
+    return f"{subject} {'holds' if pair.ours.ndim else 'is'} {first_not_finite(pair.ours)}"
 
 
 def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> str:

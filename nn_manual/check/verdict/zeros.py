@@ -8,6 +8,7 @@ arbiter finds these gradients, once for each tensor and shape of the batch; its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ MEASURED_EVERY = 1_000
 
 
 class Zeros:
-    """The scales of the terms in the steps of one plan, each as a multiple of max|grad_output| of the layer."""
+    """The scales of the terms in the steps of one input shape, each as a multiple of max|grad_output| of the layer."""
 
     def __init__(self) -> None:
         self._multiples: dict[int, float] = {}
@@ -41,6 +42,17 @@ class Zeros:
         for i, multiple in self._multiples.items():
             scale[i] = max(scale[i], multiple * _largest_grad_output(step, i))
         return scale
+
+    def state(self) -> dict[str, Any]:
+        """What is remembered, as JSON has it."""
+        return {"steps": self._num_steps, "multiples": [[i, multiple] for i, multiple in self._multiples.items()]}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> Zeros:
+        """One that goes on from what `state` returned."""
+        zeros = cls()
+        zeros._num_steps, zeros._multiples = state["steps"], dict(state["multiples"])
+        return zeros
 
 
 def _largest_grad_output(step: Proof, i: int) -> float:

@@ -1,0 +1,122 @@
+"""Checkpoints of a run: what it goes on from, each in a folder that is whole or not there.
+
+    RUN/checkpoints/step-70/
+        state.safetensors     and other files of named arrays
+        manifest.json         written last: what else the run knew, and the SHA-256 of each file and of itself
+
+A folder is written beside, brought to the disk and renamed. So a process that is killed, or a disk that is full, leaves
+the checkpoints before it as they were. Nothing in one is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nn_manual.arrays import Array
+from nn_manual.errors import DataError
+from nn_manual.run_directory.files import parse_weights, read_file, sync_directory, weights_as_bytes
+from nn_manual.run_directory.records import read_object
+
+CHECKPOINTS_DIRECTORY = "checkpoints"
+MANIFEST_FILE = "manifest.json"
+
+#: Named arrays, by the name of the file that has them.
+Tensors = Mapping[str, Mapping[str, Array]]
+
+_NAME = re.compile(r"step-(\d+)")
+#: How a manifest begins. Its own SHA-256 is that of its bytes with zeros in the place of the digest.
+_BEGINNING = re.compile(rb'\{\n  "sha256": "([0-9a-f]{64})"')
+_ZEROS = "0" * 64
+
+
+def step_of(checkpoint: Path) -> int | None:
+    """The step of a checkpoint, by the name of its folder; None for another name."""
+    name = _NAME.fullmatch(checkpoint.name)
+    return int(name[1]) if name else None
+
+
+def checkpoints_of(run: Path) -> list[Path]:
+    """The folders of the checkpoints of the run directory `run`, the newest first; some may not be readable."""
+    try:
+        names = os.listdir(run / CHECKPOINTS_DIRECTORY)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DataError(f"{run / CHECKPOINTS_DIRECTORY}: can't be read: {error.strerror}") from error
+    found = [(step, run / CHECKPOINTS_DIRECTORY / name) for name in names if (step := step_of(Path(name))) is not None]
+    return [path for _, path in sorted(found, reverse=True)]
+
+
+def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[str, Any], *, keep: int) -> Path:
+    """Write the checkpoint of a step, and then remove all but the newest `keep`; returns its folder. Floats in the
+    manifest must be finite. Raises DataError where the system refuses; then the other checkpoints are as they were.
+    """
+    folder = run / CHECKPOINTS_DIRECTORY
+    final, temporary = folder / f"step-{step}", folder / f".step-{step}.{os.getpid()}.tmp"
+    try:
+        folder.mkdir(exist_ok=True)
+        try:
+            temporary.mkdir()
+            _write_files(temporary, tensors, manifest)
+            remove_checkpoint(final)  # of a run that went on from an older one
+            temporary.rename(final)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        sync_directory(folder)
+        for old in checkpoints_of(run)[keep:]:
+            remove_checkpoint(old)
+    except OSError as error:
+        raise DataError(f"{final}: can't be written: {error.strerror or error}") from error
+    return final
+
+
+def _write_files(folder: Path, tensors: Tensors, manifest: Mapping[str, Any]) -> None:
+    """The files, each brought to the disk, and their names; the manifest last."""
+    digests = {}
+    for name, arrays in tensors.items():
+        data = weights_as_bytes(arrays)
+        _write(folder / name, data)
+        digests[name] = hashlib.sha256(data).hexdigest()
+    text = json.dumps({"sha256": _ZEROS, **manifest, "files": digests}, indent=2, allow_nan=False) + "\n"
+    _write(folder / MANIFEST_FILE, text.replace(_ZEROS, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
+    sync_directory(folder)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove a checkpoint, the manifest first: what is left of one without it is none. One that isn't there is fine."""
+    (folder / MANIFEST_FILE).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
+    """The manifest of a checkpoint, and its arrays by file and name. Raises DataError, naming the file, where one is
+    missing, can't be read or isn't what was written.
+    """
+    path = folder / MANIFEST_FILE
+    data = read_file(path)
+    beginning = _BEGINNING.match(data)
+    if beginning is None or hashlib.sha256(_with_zeros(data, beginning)).hexdigest().encode() != beginning[1]:
+        raise DataError(f"{path}: is corrupt: it isn't what its SHA-256 was taken of")
+    manifest = read_object(path)
+    tensors = {name: parse_weights(folder / name, read_file(folder / name), sha256)
+               for name, sha256 in manifest["files"].items()}  # fmt: skip
+    return manifest, tensors
+
+
+def _with_zeros(data: bytes, beginning: re.Match[bytes]) -> bytes:
+    return data[: beginning.start(1)] + _ZEROS.encode() + data[beginning.end(1) :]

@@ -1,0 +1,36 @@
+"""When a validation loss that no longer falls ends a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from nn_manual.config import EarlyStopping
+
+
+class EarlyStop:
+    """Says when the validation loss has not fallen by more than `min_delta` for `patience` epochs."""
+
+    def __init__(self, settings: EarlyStopping | None) -> None:
+        self.settings = settings
+        self.best, self.num_epochs_since = math.inf, 0
+
+    def state(self) -> dict[str, float]:
+        """What the losses so far have left behind."""
+        return {"best": self.best, "num_epochs_since": self.num_epochs_since}
+
+    def load_state(self, state: Mapping[str, float]) -> None:
+        """Go on from what `state` returned."""
+        self.best, self.num_epochs_since = state["best"], int(state["num_epochs_since"])
+
+    def after(self, validation_loss: float) -> None:
+        """Take note of an epoch with this loss."""
+        if self.settings is not None and validation_loss < self.best - self.settings.min_delta:
+            self.best, self.num_epochs_since = validation_loss, 0
+        else:
+            self.num_epochs_since += 1
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the run is to end."""
+        return self.settings is not None and self.num_epochs_since >= self.settings.patience

@@ -1,0 +1,56 @@
+"""What the last bits of a result can depend on, beside the config: versions, the BLAS, its threads, the data."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from nn_manual.data import Split
+
+#: Examples at a time: windows of a text overlap, and a copy of all of them would be many times the text.
+CHUNK = 4096
+
+
+def versions() -> dict[str, str]:
+    """What rounding can depend on."""
+    installed = {name: version(name) for name in ("nn_manual", "numpy", "torch")}
+    return {**installed, "python": platform.python_version(), "platform": platform.platform()}
+
+
+def blas() -> dict[str, Any]:
+    """The library that numpy multiplies matrices with, its version and kernels, and how many threads it takes."""
+    from threadpoolctl import threadpool_info
+
+    np.ones(1).dot(np.ones(1))  # loads it
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            names = ("internal_api", "version", "architecture", "num_threads")
+            return {name: library.get(name) for name in names}
+    return {}
+
+
+def set_blas_threads(num_threads: int) -> None:
+    """Have the BLAS take so many threads from now on."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(num_threads, user_api="blas")
+
+
+def sha256_of(split: Split) -> str:
+    """The SHA-256 of the examples of both parts: shapes, dtypes and values."""
+    digest = hashlib.sha256()
+    for part in _parts(split):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _parts(split: Split) -> Iterator[bytes | memoryview]:
+    for array in (*split.train, *split.validation):
+        yield f"{array.dtype} {array.shape}".encode()
+        for start in range(0, len(array), CHUNK):
+            yield np.ascontiguousarray(array[start : start + CHUNK]).data

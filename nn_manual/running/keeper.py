@@ -1,0 +1,53 @@
+"""When a run writes its checkpoints, and what stands in them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from nn_manual.run_directory.checkpoints import checkpoints_of, step_of, write_checkpoint
+from nn_manual.run_directory.files import JsonLines
+from nn_manual.running.training_run import TrainingRun
+
+#: Between checkpoints that epochs ask for: a quick run spends its time on training.
+SECONDS_BETWEEN = 10.0
+
+
+class CheckpointKeeper:
+    """Writes the checkpoints of a run into its directory. `origin` is what all of them say of the run: its config, data
+    and versions. `lines` are the files that grow with the run: a checkpoint has their sizes.
+    """
+
+    def __init__(self, training: TrainingRun, directory: Path, origin: dict[str, Any], lines: list[JsonLines]) -> None:
+        self.training, self.directory, self.origin, self.lines = training, directory, origin, lines
+        self.settings = training.config.checkpoint
+        self._last = time.monotonic()
+
+    def after_step(self) -> None:
+        """Write a checkpoint if one is due within an epoch."""
+        if self.settings.of_steps and self.training.trainer.num_steps % self.settings.count == 0:
+            self.write()
+
+    def after_epoch(self) -> None:
+        """Write a checkpoint if one is due at the end of an epoch, or at that of the run."""
+        training, count = self.training, self.settings.count
+        if self.settings.of_steps:
+            is_due = training.trainer.num_steps % count == 0
+        else:
+            is_due = training.epoch % count == 0 and time.monotonic() - self._last >= SECONDS_BETWEEN
+        if is_due or training.ended:
+            self.write()
+
+    def write(self) -> None:
+        """Write a checkpoint, once what it refers to is on the disk. One that is there already is left alone."""
+        step = self.training.trainer.num_steps
+        sizes = {lines.path.name: lines.sync() for lines in self.lines}
+        manifest = {**self.training.manifest(), "sizes": sizes, **self.origin}
+        write_checkpoint(self.directory, step, self.training.tensors(), manifest, keep=self.settings.keep)
+        self._last = time.monotonic()
+
+    @property
+    def newest(self) -> int | None:
+        """The step of the newest checkpoint there is."""
+        return next(map(step_of, checkpoints_of(self.directory)), None)

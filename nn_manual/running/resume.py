@@ -1,0 +1,177 @@
+"""A run that goes on from a checkpoint, and ends as if it had never stopped."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nn_manual.config import RunConfig, dump_config, load_config, reported
+from nn_manual.data import Split
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.run_directory.checkpoints import (
+    CHECKPOINTS_DIRECTORY,
+    MANIFEST_FILE,
+    checkpoints_of,
+    read_checkpoint,
+    remove_checkpoint,
+    step_of,
+)
+from nn_manual.run_directory.records import read_object
+from nn_manual.running.environment import set_blas_threads
+from nn_manual.running.loading import load, quiet
+from nn_manual.running.run import FIGURE_FILE, origin_of, train
+from nn_manual.running.training_run import TrainingRun
+
+#: The keys of a config that may change when a run goes on.
+MAY_CHANGE = ("epochs", "checkpoint", "gradient_check")
+
+
+@quiet
+def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, Any] | None]:
+    """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`: the later ones are
+    removed then. Without a checkpoint the run starts anew. Returns the run directory and the summary; None in its place
+    for a run that had finished.
+
+    On the same machine, with the same versions, the weights, the optimizer's state, the metrics but for their seconds
+    and the ledger end as those of a run that never stopped. Where something of this has changed, a note on standard
+    error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError for a
+    directory that is no run, a checkpoint that can't be read and other data, and what `run` raises.
+    """
+    directory, checkpoint = _place(path)
+    with files.lock(directory):
+        files.remove_temporary(directory)
+        files.remove_temporary(directory / CHECKPOINTS_DIRECTORY)
+        manifest, tensors = _read(checkpoint)
+        config = load_config(directory / metrics.CONFIG_FILE, overrides)
+        _check_config(config, directory, manifest)
+        with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
+            split, model = load(config)
+            training, origin = TrainingRun(config, split, model), origin_of(config, split)
+            if checkpoint is not None:
+                _load(training, manifest, tensors, checkpoint)
+                _compare(origin, manifest, checkpoint)
+                _check_sizes(directory, manifest["sizes"])
+            if training.ended and _has_finished(directory):
+                return directory, None
+            _cut_back(directory, config, split, checkpoint)
+            return directory, train(training, directory, manifest.get("sizes", {}), origin)
+
+
+def _has_finished(directory: Path) -> bool:
+    summary = directory / metrics.SUMMARY_FILE
+    return summary.exists() and "stopped" not in read_object(summary) and (directory / FIGURE_FILE).exists()
+
+
+def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path | None) -> None:
+    """Bring the directory to where the run goes on: later checkpoints and what a run leaves at its end are removed."""
+    for later in checkpoints_of(directory):
+        if checkpoint is None or (step_of(later) or 0) > (step_of(checkpoint) or 0):
+            remove_checkpoint(later)
+    grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
+    for name in (metrics.SUMMARY_FILE, *grown):
+        (directory / name).unlink(missing_ok=True)
+    files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
+    files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
+
+
+def _place(path: Path) -> tuple[Path, Path | None]:
+    """The run directory, and the checkpoint in it. Raises DataError where there is no run."""
+    if step_of(path) is not None and path.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
+        return path.parent.parent, path
+    if not (path / metrics.CONFIG_FILE).is_file():
+        raise DataError(f"{path}: no such run" + (f": it has no {metrics.CONFIG_FILE}" if path.exists() else ""))
+    found = [checkpoint for checkpoint in checkpoints_of(path) if (checkpoint / MANIFEST_FILE).exists()]
+    return path, next(iter(found), None)
+
+
+def _read(checkpoint: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a checkpoint has; nothing where there is none. An error offers the one before it."""
+    if checkpoint is None:
+        return {}, {}
+    try:
+        return read_checkpoint(checkpoint)
+    except DataError as error:
+        raise _offering(error, checkpoint) from error
+
+
+def _offering(error: DataError, checkpoint: Path) -> DataError:
+    """The error with a note on what else there is to go on from."""
+    run, step = checkpoint.parent.parent, step_of(checkpoint) or 0
+    whole = [other for other in checkpoints_of(run) if (other / MANIFEST_FILE).exists()]
+    older = [other for other in whole if (step_of(other) or 0) < step]
+    if older:
+        error.add_note(f"to go on from the one before it: nn-manual train --resume {shlex.quote(str(older[0]))}")
+    else:
+        error.add_note(f"there is none before it; without {checkpoint} the run starts anew")
+    return error
+
+
+def _check_config(config: RunConfig, directory: Path, manifest: dict[str, Any]) -> None:
+    """Raise ConfigError where the config differs from that of the run in what may not change."""
+    recorded = manifest.get("config") or dump_config(load_config(directory / metrics.CONFIG_FILE))
+    was, now = yaml.safe_load(recorded), yaml.safe_load(dump_config(config))
+    lines = [
+        f"{key} was {_shown(before)}, is {_shown(after)}"
+        for key, before, after in _differences(was, now)
+        if key.partition(".")[0] not in MAY_CHANGE
+    ]
+    if lines:
+        raise ConfigError("\n".join([*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone"]))
+    if config.epochs <= manifest.get("epoch", 0) and config.epochs != was["epochs"]:
+        raise ConfigError(f"epochs must be above {manifest['epoch']}, which the run has done, not {config.epochs}")
+
+
+def _differences(was: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The values that differ, by their dotted paths."""
+    if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
+        for key in was:
+            yield from _differences(was[key], now[key], f"{path}.{key}".removeprefix("."))
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for index, (before, after) in enumerate(zip(was, now, strict=True)):
+            yield from _differences(before, after, f"{path}.{index}")
+    elif was != now:
+        yield path, was, now
+
+
+def _shown(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=sys.maxsize).removesuffix("...\n").strip()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, Any], checkpoint: Path) -> None:
+    try:
+        training.load(manifest, tensors)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = f"{checkpoint}: is no checkpoint of this run: {type(error).__name__}: {error}"
+        raise _offering(DataError(problem), checkpoint) from error
+
+
+def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
+    """Raise DataError where a file that grows with the run has lost what it had."""
+    for name, size in sizes.items():
+        found = len(files.read_file(directory / name))
+        if found < size:
+            raise DataError(f"{directory / name}: has {found} bytes, and had {size} when the checkpoint was written")
+
+
+def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path) -> None:
+    """Raise DataError for other data. Note on standard error what else has changed, and take as many threads."""
+    if origin["data"] != manifest["data"]:
+        raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
+    threads = manifest["blas"].get("num_threads")
+    if threads is not None and threads != origin["blas"].get("num_threads"):
+        set_blas_threads(threads)
+        origin["blas"] = {**origin["blas"], "num_threads": threads}
+    for kind in ("versions", "blas"):
+        for name, was in manifest[kind].items():
+            if (now := origin[kind].get(name)) != was:
+                print(f"note: {name} was {was}, is {now}: the last bits may differ", file=sys.stderr)
+    changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
+    if changed:
+        print(f"note: {', '.join(changed)} changed since the run began", file=sys.stderr)

@@ -1,0 +1,41 @@
+"""Signals that ask a run to stop: the step is finished, a checkpoint is written, and then the run ends."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from nn_manual.errors import SIGNALS
+
+
+class StopRequest:
+    """Whether a signal has asked to stop: `signum` is its number, None before."""
+
+    signum: int | None = None
+
+
+@contextmanager
+def stop_request() -> Iterator[StopRequest]:
+    """The context in which the first of SIGNALS only asks to stop, and a second one ends the process at once. One that
+    was ignored, as nohup has it, stays so. Outside of the main thread, signals are what they were.
+    """
+    request = StopRequest()
+
+    def ask(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
+        request.signum = signum
+        for caught in before:
+            signal.signal(caught, signal.SIG_DFL)
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handlers = {signum: signal.getsignal(signum) for signum in SIGNALS} if in_main_thread else {}
+    before = {signum: handler for signum, handler in handlers.items() if handler is not signal.SIG_IGN}
+    try:
+        for signum in before:
+            signal.signal(signum, ask)
+        yield request
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

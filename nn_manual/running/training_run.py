@@ -1,0 +1,174 @@
+"""A run under way: what it trains, what it has measured, how far it has come, and what a checkpoint keeps of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, carve
+from nn_manual.config import RunConfig
+from nn_manual.data import Split, num_batches
+from nn_manual.model import Sequential
+from nn_manual.running.early_stop import EarlyStop
+from nn_manual.running.progress import GradientTally
+from nn_manual.running.recorded_loss import recorded_loss
+from nn_manual.running.trainer import Step, Trainer
+
+#: The files of arrays in a checkpoint: where the run goes on from, and the weights with the lowest validation loss.
+STATE_FILE, BEST_FILE = "state.safetensors", "best.safetensors"
+
+
+class TrainingRun:
+    """One run of a config, from its start or from a checkpoint.
+
+        while not training.ended:
+            for step in training.steps():
+                ...
+            training.end_epoch()              # the line of metrics.jsonl
+
+    Between two steps, `manifest()` and `tensors()` are all that `load` of another TrainingRun of the config needs to go
+    on from there, bit for bit. Some batch of the epoch must be left, or the epoch have ended.
+    """
+
+    def __init__(self, config: RunConfig, split: Split, model: Sequential) -> None:
+        self.config, self.split = config, split
+        self.trainer = Trainer(
+            model,
+            config.loss,
+            config.optimizer(model),
+            clip_grad_norm=config.clip_grad_norm,
+            lr_scheduler=config.new_scheduler(),
+            lr_step=config.lr_step,
+            check_every=config.gradient_check.every,
+        )
+        self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()
+        #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
+        self.epoch, self.losses = 0, list[tuple[float, float]]()
+        #: The last line of metrics.jsonl.
+        self.record: dict[str, Any] = {}
+        #: Where and how low the lowest validation loss was, and the weights there.
+        self.best: dict[str, Any] = {}
+        self.best_weights: dict[str, Array] = {}
+        #: What was compared and never proven: known when the run has ended.
+        self.unproven: list[str] = []
+        self._seconds_before, self._start = 0.0, time.perf_counter()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no epoch is left, or early stopping has ended the run."""
+        return not self.losses and (self.epoch >= self.config.epochs or self.early_stop.has_stopped)
+
+    @property
+    def num_batches(self) -> int:
+        """The steps of an epoch."""
+        return num_batches(len(self.split.train.input), self.config.batch_size)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, the time before its checkpoint too."""
+        return self._seconds_before + time.perf_counter() - self._start
+
+    def steps(self) -> Iterator[Step]:
+        """The steps that are left of the epoch under way, each done when it is asked for."""
+        config = self.config
+        steps = self.trainer.epoch(
+            self.split.train, config.batch_size, seed=config.seed, epoch=self.epoch, first=len(self.losses)
+        )
+        for step in steps:
+            self.losses.append((step.loss, step.denominator))
+            if step.check is not None:
+                self.tally.add(step.number, step.check)
+            yield step
+
+    def end_epoch(self) -> dict[str, Any]:
+        """Evaluate, and return the line of metrics.jsonl."""
+        trainer, config, split = self.trainer, self.config, self.split
+        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": trainer.num_steps}
+        train_loss = trainer.mean_loss("the training loss", self.losses)
+        record |= recorded_loss("train_loss", train_loss, split.train.target, config)
+        if len(split.validation.input):
+            evaluation = trainer.evaluate(split.validation)
+            record |= recorded_loss("validation_loss", evaluation.loss, split.validation.target, config)
+            trainer.observe(evaluation.loss)
+            if evaluation.accuracy is not None:
+                record["validation_accuracy"] = evaluation.accuracy
+            self._keep_best(record)
+            self.early_stop.after(evaluation.loss)
+        self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
+        self.epoch, self.losses = self.epoch + 1, []
+        if self.ended and trainer.checker is not None and self.tally.num_steps:
+            self.unproven = list(trainer.checker.unproven())
+        return self.record
+
+    def _keep_best(self, record: Mapping[str, Any]) -> None:
+        if record["validation_loss"] < self.best.get("validation_loss", math.inf):
+            self.best = {name: record[name] for name in ("epoch", "step", "validation_loss")}
+            weights = self.trainer.model.state_dict(aliases=False)
+            self.best_weights = {name: array.copy() for name, array in weights.items()}
+
+    def tensors(self) -> dict[str, dict[str, Array]]:
+        """The arrays of a checkpoint, by file and name: weights and buffers by torch's names, and what the optimizer
+        keeps of each parameter by both names.
+        """
+        model, optimizer = self.trainer.model, self.trainer.optimizer
+        state = model.state_dict(aliases=False)
+        for kind, vector in optimizer.vectors.items():
+            views = vars(carve(vector, model.parameter_shapes()))
+            state |= {f"{kind} {name}": view for name, view in views.items()}
+        return {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
+
+    def manifest(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside the arrays, as JSON has it; a number that isn't finite is text."""
+        trainer = self.trainer
+        return {
+            "step": trainer.num_steps,
+            "epoch": self.epoch,
+            "batch": len(self.losses),
+            "seconds": self.seconds,
+            "losses": [[_plain(number) for number in loss] for loss in self.losses],
+            "last": self.record,
+            "schedule": _state(trainer.lr_scheduler) if trainer.lr_scheduler else {},
+            "early_stopping": _state(self.early_stop),
+            "tally": self.tally.state(),
+            "check": trainer.checker.state() if trainer.checker else None,
+            "unproven": self.unproven,
+            "best": self.best,
+        }
+
+    def load(self, manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> None:
+        """Go on from there. Raises KeyError, TypeError or ValueError for what isn't a checkpoint of this config."""
+        trainer, step = self.trainer, manifest["step"]
+        state = dict(tensors[STATE_FILE])
+        vectors: dict[str, Array] = {}
+        for kind in trainer.optimizer.vectors:
+            own = [state.pop(f"{kind} {name}") for name in trainer.model.parameter_shapes()]
+            vectors[kind] = np.concatenate([array.ravel() for array in own])
+        trainer.model.load_state_dict(state)
+        trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
+        trainer.num_steps = trainer.model.num_steps = step
+        if trainer.lr_scheduler is not None:
+            trainer.lr_scheduler.load_state(_numbers(manifest["schedule"]))
+        self.early_stop.load_state(_numbers(manifest["early_stopping"]))
+        self.tally.load_state(manifest["tally"])
+        if trainer.checker is not None and manifest["check"] is not None:
+            trainer.checker.load_state(manifest["check"])
+        self.epoch, self.record, self.best = manifest["epoch"], manifest["last"], manifest["best"]
+        self.losses = [(float(loss), float(denominator)) for loss, denominator in manifest["losses"]]
+        self.unproven, self._seconds_before = manifest["unproven"], manifest["seconds"]
+        self.best_weights = dict(tensors[BEST_FILE]) if self.best else {}
+
+
+def _state(thing: Any) -> dict[str, float | str]:
+    return {name: _plain(number) for name, number in thing.state().items()}
+
+
+def _plain(number: float) -> float | str:
+    return number if math.isfinite(number) else str(number)
+
+
+def _numbers(state: Mapping[str, float | str]) -> dict[str, float]:
+    return {name: float(number) for name, number in state.items()}

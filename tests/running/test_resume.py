@@ -1,0 +1,262 @@
+"""A run that goes on ends as one that never stopped; what can't go on is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.reliability.kills import end_of
+from runs import CONFIG, lines, names, write_config
+
+from nn_manual import Tanh
+from nn_manual.config import load_config
+from nn_manual.errors import ConfigError, DataError, GradientMismatch, Interrupted
+from nn_manual.run_directory import files
+from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of
+from nn_manual.running import run as run_module
+from nn_manual.running import training_run
+from nn_manual.running.resume import resume
+from nn_manual.running.run import run
+from nn_manual.running.stop_request import StopRequest
+
+pytestmark = pytest.mark.usefixtures("without_figure")
+
+#: What a run can remember: random numbers, buffers, vectors, a schedule and early stopping that watch the losses.
+EVERYTHING = [
+    "model=[{Linear: {in_features: 2, out_features: 8}}, {BatchNorm1d: {num_features: 8}}, Tanh, {Dropout: {p: 0.2}}, "
+    "{Linear: {in_features: 8, out_features: 2}}]",
+    "optimizer={Adam: {lr: 0.1, amsgrad: true}}",
+    "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5}}",
+    "early_stopping={patience: 4}",
+    "clip_grad_norm=1",
+]
+BY_STEP = ["lr_step=step", "lr_scheduler={StepLR: {step_size: 2}}"]
+STEPS = "checkpoint.every=1 steps"
+
+
+@pytest.fixture
+def config_path(tmp_path: Path) -> Path:
+    return write_config(tmp_path)
+
+
+def stopped(config_path: Path, directory: Path, step: int, *overrides: str) -> None:
+    """A run that a signal has asked to stop after a step."""
+    steps = training_run.TrainingRun.steps
+
+    def asked(training: Any) -> Any:
+        for result in steps(training):
+            if result.number == step:
+                request.signum = 15
+            yield result
+
+    with pytest.MonkeyPatch.context() as patch:
+        request = StopRequest()
+        patch.setattr(training_run.TrainingRun, "steps", asked)
+        patch.setattr(run_module, "stop_request", lambda: nullcontext(request))
+        with pytest.raises(Interrupted):
+            run(load_config(config_path, overrides), directory)
+
+
+@pytest.mark.parametrize("overrides", [[], EVERYTHING, [*EVERYTHING, *BY_STEP]])
+@pytest.mark.parametrize("step", [1, 3, 4, 8, 9])
+def test_the_end_is_that_of_a_run_that_never_stopped(
+    config_path: Path, tmp_path: Path, overrides: list[str], step: int
+) -> None:
+    run(load_config(config_path, overrides), tmp_path / "whole")
+    stopped(config_path, tmp_path / "run", step, *overrides)
+    assert [step_of(path) for path in checkpoints_of(tmp_path / "run")] == [step]
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+    assert names(tmp_path / "run") == names(tmp_path / "whole")
+
+
+def test_from_an_older_checkpoint(config_path: Path, tmp_path: Path) -> None:
+    """The later ones are of a run that is given up."""
+    run(load_config(config_path, [STEPS]), tmp_path / "run")
+    expected = end_of(tmp_path / "run")
+    assert [step_of(path) for path in checkpoints_of(tmp_path / "run")] == [9, 8, 7]
+    resume(tmp_path / "run" / "checkpoints" / "step-7")
+    assert end_of(tmp_path / "run") == expected
+    assert len(lines(tmp_path / "run" / "gradients.jsonl")) == 9
+
+
+def test_a_checkpoint_that_is_spoilt_offers_the_one_before(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path, [STEPS]), tmp_path / "run")
+    newest, older, _ = checkpoints_of(tmp_path / "run")
+    data = bytearray((newest / "state.safetensors").read_bytes())
+    data[-1] ^= 1
+    (newest / "state.safetensors").write_bytes(data)
+    with pytest.raises(DataError, match=rf"^{newest}/state\.safetensors: is corrupt") as caught:
+        resume(tmp_path / "run")
+    assert caught.value.__notes__ == [f"to go on from the one before it: nn-manual train --resume {older}"]
+    shutil.rmtree(older)
+    shutil.rmtree(older.with_name("step-7"))
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
+    assert caught.value.__notes__ == [f"there is none before it; without {newest} the run starts anew"]
+
+
+def test_without_a_checkpoint_it_starts_anew(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path), tmp_path / "run")
+    expected = end_of(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    (tmp_path / "run" / "summary.json").unlink()
+    (tmp_path / "run" / "metrics.jsonl").write_text("torn")
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == expected
+
+
+def test_a_finished_run_is_left_alone(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path), tmp_path / "run")
+    (tmp_path / "run" / "loss.png").write_bytes(b"figure")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert resume(tmp_path / "run") == (tmp_path / "run", None)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+def test_more_epochs_go_on_from_the_end(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path, ["epochs=5"]), tmp_path / "whole")
+    run(load_config(config_path), tmp_path / "run")
+    resume(tmp_path / "run", ["epochs=5"])
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+    assert "epochs: 5\n" in (tmp_path / "run" / "config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["seed=1"], "seed was 0, is 1"),
+        (["optimizer.SGD.lr=0.1"], "optimizer.SGD.lr was 0.5, is 0.1"),
+        (
+            ["model.0.Linear.bias=false", "dtype=float64"],
+            "dtype was float32, is float64\nmodel.0.Linear.bias was true, is false",
+        ),
+    ],
+)
+def test_other_differences_are_refused(config_path: Path, tmp_path: Path, overrides: list[str], message: str) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    before = sorted((tmp_path / "run").rglob("*"))
+    with pytest.raises(ConfigError) as caught:
+        resume(tmp_path / "run", overrides)
+    assert str(caught.value) == f"{message}\na run that goes on may change epochs, checkpoint, gradient_check alone"
+    assert sorted((tmp_path / "run").rglob("*")) == before
+    resume(tmp_path / "run", ["seed=0", "gradient_check.every=2", "checkpoint.keep=1"])
+    assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3, 4, 6, 8]
+
+
+def test_a_config_that_was_edited_is_refused(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    edited = (tmp_path / "run" / "config.yaml").read_text().replace("lr: 0.5", "lr: 0.25")
+    (tmp_path / "run" / "config.yaml").write_text(edited)
+    with pytest.raises(ConfigError, match=r"^optimizer\.SGD\.lr was 0\.5, is 0\.25\n"):
+        resume(tmp_path / "run")
+
+
+def test_fewer_epochs_than_are_done_are_refused(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 8)
+    with pytest.raises(ConfigError, match=r"^epochs must be above 2, which the run has done, not 2$"):
+        resume(tmp_path / "run", ["epochs=2"])
+
+
+def test_other_data_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "points.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(60)))
+    data = "data: {Arrays: {file: points.csv, target: y, task: classification}}"
+    stopped(write_config(tmp_path, re.sub("data: .*", data, CONFIG)), tmp_path / "run", 1)
+    (tmp_path / "points.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 4},{i % 2}\n" for i in range(60)))
+    with pytest.raises(DataError, match=r"checkpoints/step-1: the data are not those that the run was trained on$"):
+        resume(tmp_path / "run")
+
+
+def test_a_log_that_is_too_short_is_refused(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    path = tmp_path / "run" / "gradients.jsonl"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-10])
+    message = f"{path}: has {size - 10} bytes, and had {size} when the checkpoint was written"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", ["nowhere", "empty"])
+def test_what_is_no_run(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "empty").mkdir()
+    message = f"{tmp_path / kind}: no such run" + (": it has no config.yaml" if kind == "empty" else "")
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        resume(tmp_path / kind)
+
+
+def test_one_process_at_a_time(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    with (
+        files.lock(tmp_path / "run"),
+        pytest.raises(DataError, match=rf"^{tmp_path / 'run'}: another process is training this run$"),
+    ):
+        resume(tmp_path / "run")
+
+
+def test_what_a_killed_process_left_half_written_is_removed(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    (tmp_path / "run" / "checkpoints" / ".step-5.123.tmp").mkdir()
+    (tmp_path / "run" / ".model.safetensors.123.tmp").write_bytes(b"half")
+    resume(tmp_path / "run")
+    assert not [name for name in names(tmp_path / "run") if name.startswith(".")]
+    assert not [name for name in names(tmp_path / "run" / "checkpoints") if name.startswith(".")]
+
+
+def test_after_a_mismatch_it_goes_on_once_the_formula_is_right(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(load_config(config_path, ["checkpoint.every=2 steps"]), tmp_path / "whole")
+    right, calls = Tanh.backward, list[int]()
+
+    def wrong_at_step_6(layer: Tanh, saved: Any, grad_output: Any) -> Any:
+        calls.append(len(calls) + 1)
+        return right(layer, saved, grad_output) * (1 if calls[-1] < 6 else 2)
+
+    monkeypatch.setattr(Tanh, "backward", wrong_at_step_6)
+    with pytest.raises(GradientMismatch) as caught:
+        run(load_config(config_path, ["checkpoint.every=2 steps"]), tmp_path / "run")
+    assert caught.value.__notes__[-1] == f"to go on from step 4: nn-manual train --resume {tmp_path / 'run'}"
+    monkeypatch.setattr(Tanh, "backward", right)
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
+def test_what_else_has_changed_is_noted(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    origin_of = run_module.origin_of
+
+    def other(*arguments: Any) -> dict[str, Any]:
+        origin = origin_of(*arguments)
+        return {**origin, "versions": {**origin["versions"], "numpy": "9.9"}, "sources": {}}
+
+    monkeypatch.setattr("nn_manual.running.resume.origin_of", other)
+    resume(tmp_path / "run")
+    notes = capsys.readouterr().err.splitlines()
+    assert notes[0] == f"note: numpy was {np.__version__}, is 9.9: the last bits may differ"
+    assert notes[1].startswith("note: nn_manual.layers.activations, ")
+    assert len(notes) == 2
+
+
+def test_what_a_checkpoint_says(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 5)
+    manifest, tensors = read_checkpoint(checkpoints_of(tmp_path / "run")[0])
+    assert {name: manifest[name] for name in ("step", "epoch", "batch")} == {"step": 5, "epoch": 1, "batch": 2}
+    assert len(manifest["losses"]) == 2
+    assert manifest["tally"]["num_steps"] == 5
+    assert manifest["config"] == (tmp_path / "run" / "config.yaml").read_text()
+    assert manifest["blas"]["num_threads"] >= 1
+    parameters = ["0.bias", "0.weight", "2.bias", "2.weight"]
+    vectors = [f"momentum_buffer {name}" for name in parameters]
+    assert sorted(tensors["state.safetensors"]) == [*parameters, *vectors]
+    assert manifest["best"]["epoch"] == 1
+    assert tensors["best.safetensors"].keys() == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["stopped"] == "terminated"
