@@ -24,7 +24,7 @@ Task = Literal["classification", "regression"]
 class Arrays(Dataset):
     """The user's own data, from a .csv or .csv.gz whose first line names the columns or from an .npz.
 
-    The file `-` is a CSV on standard input, which can be read once: whoever runs the config again pipes it again.
+    The file "-" is a CSV on standard input, which can be read once: whoever runs the config again pipes it again.
     `target` and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is
     every column that isn't a target. Target of a classification: classes 0, 1, ..., num_classes - 1, each of which
     occurs. Target of a regression: any numbers, one output for each column.
@@ -125,7 +125,7 @@ def _num_classes(target: Part) -> int:
         part = labels[start : start + SLICE_SIZE]
         is_there[part[part < len(is_there)]] = True
     missing = int(is_there.argmin())
-    if missing <= target.largest:
+    if missing < target.largest:
         raise DataError(
             f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} is nowhere: "
             "classes are counted from 0 without gaps"

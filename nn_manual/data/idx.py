@@ -24,6 +24,7 @@ from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.errors import DataError
 
 IMAGE_SHAPE = (28, 28)
+PIXEL = np.dtype(np.uint8)
 
 
 @dataclass
@@ -40,7 +41,7 @@ class _Images(Dataset):
         self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None  # noqa: ARG002 - the files are the split
     ) -> Split:
         """Read the four files, the pixels standardised by the mean and std of all training pixels together."""
-        train, validation = self._read("train"), self._read("t10k")
+        train, validation = self._read("train", dtype), self._read("t10k", dtype)
         # A pixel is one of 256 values: these are counted, standardised, and then looked up in one pass over the images.
         # The usual division by 255 comes first and cancels: (pixel/255 - mean/255) / (std/255).
         pixel = np.arange(256)
@@ -59,11 +60,13 @@ class _Images(Dataset):
             Transform(input=standardization, names=Names(classes=self.class_names)),
         )
 
-    def _read(self, part: str) -> Examples:
-        """uint8 images (examples, 784) and int64 labels (examples,) of the part "train" or "t10k"."""
+    def _read(self, part: str, dtype: np.dtype[Any]) -> Examples:
+        """uint8 images (examples, 784), to become `dtype`, and int64 labels (examples,) of the part "train" or
+        "t10k".
+        """
         images_file = _find(Path(self.folder), f"{part}-images-idx3-ubyte")
         labels_file = _find(Path(self.folder), f"{part}-labels-idx1-ubyte")
-        images, labels = read_idx(images_file, 3), read_idx(labels_file, 1)
+        images, labels = read_idx(images_file, 3, dtype), read_idx(labels_file, 1, np.dtype(np.int64))
         if images.shape[1:] != IMAGE_SHAPE:
             raise DataError(f"{images_file}: the images have {images.shape[1]} x {images.shape[2]} pixels, not 28 x 28")
         if len(images) != len(labels):
@@ -125,11 +128,12 @@ class MNIST(_Images):
     class_names = tuple("0123456789")
 
 
-def read_idx(file: Path, num_dimensions: int) -> Array:
+def read_idx(file: Path, num_dimensions: int, dtype: np.dtype[Any] = PIXEL) -> Array:
     """The uint8 array of `num_dimensions` dimensions in an IDX file, gunzipped where its name ends in .gz.
 
-    Not a byte more is read than its header declares, and nothing if that can't be in the file or in the memory. Raises
-    DataError where the file can't be read, begins otherwise, or is shorter or longer than it says.
+    Not a byte more is read than its header declares, and nothing if that can't be in the file, or in the memory once
+    it is of `dtype`. Raises DataError where the file can't be read, begins otherwise, or is shorter or longer than it
+    says.
     """
     is_gzipped = file.suffix == ".gz"
     with reading(file, EOFError, zlib.error), gzip.open(file) if is_gzipped else file.open("rb") as stream:
@@ -140,8 +144,8 @@ def read_idx(file: Path, num_dimensions: int) -> Array:
             raise DataError(f"{file}: {declared}, which {file_size} bytes of gzip can't hold")
         if not is_gzipped and offset + size != file_size:
             raise DataError(f"{file}: {declared}, the file has {file_size - offset}")
-        check_memory(file, size)
-        pixels = np.empty(size, np.uint8)
+        check_memory(file, size * dtype.itemsize)
+        pixels = np.empty(size, PIXEL)
         num_read = 0
         while count := stream.readinto(pixels[num_read : num_read + SLICE_SIZE].data):
             num_read += count

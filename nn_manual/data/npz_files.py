@@ -89,10 +89,12 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
         try:
             version = np.lib.format.read_magic(stream)
             if version not in ((1, 0), (2, 0)):
-                raise ValueError(f"version {version[0]}.{version[1]} is for names of fields, which numbers haven't")
+                raise ValueError(f"version {version[0]}.{version[1]}, numbers have 1.0 or 2.0")
             is_1 = version == (1, 0)
             read = np.lib.format.read_array_header_1_0 if is_1 else np.lib.format.read_array_header_2_0
             shape, is_fortran, dtype = read(stream)
+        except (zipfile.BadZipFile, zlib.error):  # damage around it, which the caller names
+            raise
         # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
         # what is warned of, has no end.
         except Exception as error:
@@ -146,5 +148,4 @@ def _read_array(archive: zipfile.ZipFile, member: Member, part: Part) -> None:
                 return f"{place}[{', '.join(map(str, indices))}]"
 
             numbers[start : start + len(values)] = part.checked(values, where)
-        stream.read(1)  # nothing is left, and only now zipfile compares the checksum
     part.array = array

@@ -57,6 +57,14 @@ def test_split_and_standardised_when_asked(tmp_path: Path) -> None:
             np.testing.assert_allclose(standardised, (values - train.mean(0)) / train.std(0), rtol=0, atol=1e-14)
 
 
+def test_standardised_before_the_cast(tmp_path: Path) -> None:
+    """In float32 these differ by nothing."""
+    file = write(tmp_path, "time,y\n" + "".join(f"{1_700_000_000 + second},0\n" for second in range(5)))
+    arrays = Arrays(file=file, target="y", task="regression", standardize=True, validation_fraction=0.0)
+    input = arrays.load(0, np.dtype(np.float32)).train.input
+    assert input[:, 0].tolist() == (np.arange(-2, 3) / np.sqrt(2)).astype(np.float32).tolist()
+
+
 def test_seed_004_is_what_torch_draws() -> None:
     split = Arrays(
         file=CONFIG_DATA / "seed_004.csv",

@@ -31,6 +31,15 @@ def test_constant_column_is_divided_by_1() -> None:
     np.testing.assert_allclose(standardization.apply(np.array([[2.1, 0.1]])), [[2, 0]], rtol=0, atol=1e-15)
 
 
+def test_in_slices() -> None:
+    train = np.array([[1.0, 7.0], [3.0, 7.0], [8.0, 7.0], [0.0, 7.0], [3.0, 7.0]])
+    standardization = Standardization.of([train[:0], train[:2], train[2:2], train[2:]])
+    assert standardization.mean.tolist() == [3, 7]
+    assert standardization.std.tolist() == [np.sqrt(38 / 5), 1]
+    # Each slice is constant, and the column isn't.
+    assert Standardization.of([train[:2], train[2:4] + 4]).std[1] == 2
+
+
 def test_as_json_reads_back_to_the_same_bits() -> None:
     array = np.random.default_rng(0).standard_normal((5, 2, 3))
     single = Standardization(np.array(0.1), np.array(1 / 3))
