@@ -1,9 +1,12 @@
-"""What all axes of a figure share: the range, the labels, the key, and marks for what has no place on the scale."""
+"""What all axes of a figure share: how a run looks, the range, the labels, the key, and marks for what has no place on
+the scale.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,13 +20,49 @@ if TYPE_CHECKING:
 #: 1000 wide.
 MAXIMUM_POINTS = 1000
 
-Colour: TypeAlias = tuple[float, float, float, float]
-#: Positions (n,), values (n,).
-Curve: TypeAlias = tuple[Array, Array, Colour]
+#: Colours of runs that people with any colour blindness tell apart (Okabe and Ito's, but for its yellow, too pale for
+#: a line), then three more. None is the red of a mismatch.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c510a", "#333333", "#999999", "#5e3c99", "#a6d854")
+#: Marks of runs: with more runs than colours, the same colour comes with another mark.
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+
+#: What is wrong, and nothing else, is red. What is beyond its tolerance by rounding alone has a colour of its own.
+WRONG, EXCUSED = "#d00000", "#e69f00"
+
+#: Two curves coincide where their values differ by less than this: about a pixel.
+COINCIDE = 5e-3
+
+#: Characters of a key that stands beside the title on one line, of which each handle takes as many as HANDLE.
+MAXIMUM_KEY, HANDLE = 80, 6
+
+#: Positions (n,), values (n,), the colour.
+Curve: TypeAlias = tuple[Array, Array, str]
 #: Keyword arguments of matplotlib's Line2D.
 Style: TypeAlias = dict[str, Any]
 #: What each style means.
 Key: TypeAlias = list[tuple[str, Style]]
+
+
+class Look(NamedTuple):
+    """How a run is drawn in all axes."""
+
+    colour: str
+    mark: str
+
+
+def looks(num_runs: int) -> list[Look]:
+    """One for each run; no two are the same, for up to 70."""
+    return [Look(COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]) for i in range(num_runs)]
+
+
+def widths(curves: Sequence[Curve]) -> list[float]:
+    """How many points wider than usual each curve is drawn: those that later ones cover show at both sides of them."""
+    covered = [0] * len(curves)
+    for (below, (x, y, _)), (_, (other_x, other_y, _)) in combinations(enumerate(curves), 2):
+        _, here, there = np.intersect1d(x, other_x, return_indices=True)
+        near = np.isclose(y[here], other_y[there], rtol=COINCIDE, atol=0, equal_nan=True)
+        covered[below] += bool(2 * np.count_nonzero(near) > near.size)
+    return [min(2.5, 7 / max(covered)) * count if count else 0.0 for count in covered]
 
 
 class Mark(NamedTuple):
@@ -71,14 +110,11 @@ def finish(axes: Axes, title: str, unit: str, positions: Sequence[Array], key: K
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(
-        [Line2D([], [], color="0.3", **style) for _, style in key], [text for text, _ in key],
-        loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=len(key), frameon=False,
+    num_columns = len(key) if sum(len(text) + HANDLE for text, _ in key) <= MAXIMUM_KEY else 2
+    legend = axes.legend(
+        [Line2D([], [], **{"color": "0.3", **style}) for _, style in key], [text for text, _ in key],
+        loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=num_columns, frameon=False,
         fontsize="small", handlelength=2.4, handletextpad=0.4, columnspacing=1.2,
     )  # fmt: skip
-
-
-def shorten(name: str, length: int) -> str:
-    """A name that is longer than `length` loses its middle: names mostly differ at their ends."""
-    half = length // 2
-    return name if len(name) <= length else f"{name[:half]}…{name[-half:]}"
+    for text in legend.get_texts():
+        text.set_parse_math(False)  # a tensor's name may have a $

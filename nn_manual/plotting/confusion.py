@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.plotting.axes import shorten
+from nn_manual.plotting.names import shorten
 from nn_manual.plotting.saving import save
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def draw_confusion(confusion: Array, classes: Sequence[str], title: str = "") ->
     axes.set_xlabel("predicted class")
     axes.set_ylabel("class")
     if num_classes <= MAXIMUM_NAMES:
-        names = [shorten(_printable(name), MAXIMUM_NAME) for name in classes]
+        names = shorten([_printable(name) for name in classes], MAXIMUM_NAME)
         size = "small" if num_classes <= MAXIMUM_NUMBERS else 4
         # Short names stand upright; longer ones would run into each other.
         rotation = 0 if max(map(len, names)) <= 4 else 90

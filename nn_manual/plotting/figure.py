@@ -6,14 +6,16 @@ so for one finished run they cover the same time. pyplot isn't used: it would ke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.plotting.axes import Colour, shorten
+from nn_manual.plotting.axes import Look, looks
 from nn_manual.plotting.heat_map import FRAME_WIDTH, draw_heat_map, height_of
+from nn_manual.plotting.names import shorten
 from nn_manual.plotting.panels import draw_accuracies, draw_gradient_errors, draw_losses
 from nn_manual.plotting.saving import check_ending, save
 from nn_manual.run_directory.metrics import Run, read_run
@@ -21,8 +23,10 @@ from nn_manual.run_directory.metrics import Run, read_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Characters of a run's name in the legend: two columns of them fit the figure.
-MAXIMUM_NAME = 36
+#: Characters of a run's name in the legend, and of a label, of which two columns fit the figure.
+MAXIMUM_NAME, MAXIMUM_LABEL = 36, 62
+#: Characters of what is said of a run.
+MAXIMUM_NOTE = 70
 
 
 def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log_y: bool = False) -> Path:
@@ -49,7 +53,6 @@ def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = Fals
     A run has one colour in all axes; a line's label is the column that it shows. Raises DataError if no run has
     recorded anything.
     """
-    from matplotlib import colormaps
     from matplotlib.figure import Figure
 
     with_epochs = any(run.metrics["epoch"].size for run in runs)
@@ -64,48 +67,62 @@ def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = Fals
         heights.append(height_of(runs[0].ledger))
         width += FRAME_WIDTH
 
-    # Inches: room for the key to the colours, which has two runs on a line.
-    legend_height = 0.3 + 0.2 * ((len(runs) + 1) // 2)
+    labels = _labels(runs)
+    num_columns = 2 if len(runs) > 1 and max(map(len, labels)) <= MAXIMUM_LABEL else 1
+    # Inches: room for the key to the colours.
+    legend_height = 0.3 + 0.2 * math.ceil(len(runs) / num_columns)
     figure = Figure(figsize=(width, legend_height + sum(heights)), layout="constrained")
     panels = iter(figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0])
-    colours = [colormaps["tab10" if len(runs) <= 10 else "tab20"](index % 20) for index in range(len(runs))]
+    looks_of_runs = looks(len(runs))
 
     if with_epochs:
         by_epoch = next(panels)
-        draw_losses(by_epoch, runs, colours, smoothing, log_y)
+        draw_losses(by_epoch, runs, looks_of_runs, smoothing, log_y)
         if with_accuracy:
             by_epoch.tick_params(labelbottom=False)
             accuracies = next(panels)
-            draw_accuracies(accuracies, runs, colours, smoothing)
+            draw_accuracies(accuracies, runs, looks_of_runs, smoothing)
             accuracies.sharex(by_epoch)
             by_epoch = accuracies
         by_epoch.set_xlabel(f"epoch  (smoothing {smoothing}, faint: without)" if smoothing else "epoch")
     if with_gradients:
         by_step = next(panels)
-        draw_gradient_errors(by_step, runs, colours)
+        draw_gradient_errors(by_step, runs, looks_of_runs)
         if with_heat_map:
             heat_map = next(panels)
             heat_map.sharex(by_step)
-            draw_heat_map(heat_map, runs[0].gradients["step"], runs[0].ledger)
-    _name_runs(figure, runs, colours)
+            draw_heat_map(heat_map, runs[0])
+    _name_runs(figure, labels, looks_of_runs, num_columns)
     return figure
 
 
-def _name_runs(figure: Figure, runs: Sequence[Run], colours: Sequence[Colour]) -> None:
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """The name of each run, and what is to be said of it."""
+    names = shorten([run.name for run in runs], MAXIMUM_NAME)
+    labels = []
+    for number, (run, name) in enumerate(zip(runs, names, strict=True), start=1):
+        notes = []
+        if run.stop is not None:
+            reason = " ".join(run.stop.reason.split())
+            notes.append(f"stopped at epoch {run.stop.epoch:,} of {run.stop.num_epochs:,}: {reason}")
+        if not run.metrics["epoch"].size:
+            notes.append("no epoch has ended")
+        elif not run.gradients["step"].size:
+            notes.append("gradients not checked")
+        (note,) = shorten(["; ".join(notes)], MAXIMUM_NOTE)
+        label = f"{number}: {name}" if names.count(name) > 1 else name
+        labels.append(f"{label} ({note})" if note else label)
+    return labels
+
+
+def _name_runs(figure: Figure, labels: Sequence[str], looks: Sequence[Look], num_columns: int) -> None:
     """The key to the colours, above all axes."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour, linewidth=3) for colour in colours]
+    handles = [Line2D([], [], color=look.colour, marker=look.mark, linewidth=3) for look in looks]
     legend = figure.legend(
-        handles, ["run"] * len(runs), loc="outside upper left", ncols=min(len(runs), 2), frameon=False
+        handles, ["run"] * len(labels), loc="outside upper left", ncols=num_columns, frameon=False
     )
-    names = [shorten(run.name, MAXIMUM_NAME) for run in runs]
-    for number, (run, name, text) in enumerate(zip(runs, names, legend.get_texts(), strict=True), start=1):
-        label = f"{number}: {name}" if names.count(name) > 1 else name
-        if not run.metrics["epoch"].size:
-            label += " (no epoch has ended)"
-        elif not run.gradients["step"].size:
-            label += " (gradients not checked)"
-        # Only here, because legend() leaves out labels with a leading underscore; and a $ begins no formula.
+    # Only here, because legend() leaves out labels with a leading underscore; and a $ begins no formula.
+    for label, text in zip(labels, legend.get_texts(), strict=True):
         text.set(text=label, parse_math=False)
-

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.plotting.axes import Style, finish, shorten
-from nn_manual.run_directory.ledger import Ledger
+from nn_manual.plotting.axes import EXCUSED, WRONG, Style, finish
+from nn_manual.plotting.names import shorten
+from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING, Ledger
+from nn_manual.run_directory.metrics import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 #: The most columns and rows that are drawn. A column is two pixels wide or more, so that none gets lost; a row has the
 #: height of its name, and with this many the map is as high as the figure is wide.
@@ -23,23 +26,33 @@ ROW_HEIGHT, FRAME_HEIGHT, FRAME_WIDTH = 0.13, 0.75, 1.0
 MAXIMUM_NAME = 24
 
 #: Percent of the tolerance. Correct float32 values lie near 1, float64 near 0.1 or 0.01; what is less gets the colour
-#: of the lowest. The ledger has three digits: of those that it has, 99.9 is the last that is surely within.
-LOWEST, HIGHEST = 1e-2, 99.9
+#: of the lowest.
+LOWEST, HIGHEST = 1e-2, 100
 TICKS = (0.01, 0.1, 1, 10, HIGHEST)
-#: Light, dark and red: readers who are colour-blind can tell them apart, too.
-EXACT, WITHIN, BEYOND = "0.9", "viridis_r", "red"
+#: From light to dark blue; what has no place on this scale has a colour of its own.
+SCALE = "Blues"
+EQUAL, NOT_COMPARED = "#e4e4e4", "#ffffff"
 
 
-def rows_to_draw(percent: Array) -> Array:
-    """Indices, ascending, of the tensors that get a row: of (steps, tensors), up to MAXIMUM_ROWS, the worst ones."""
-    worst = np.argsort(-percent.max(axis=0), kind="stable")
+def rows_to_draw(ledger: Ledger) -> Array:
+    """Indices, ascending, of the tensors that get a row: up to MAXIMUM_ROWS, those that are wrong, then the worst."""
+    largest = np.fmax.reduce(ledger.percent, axis=0)  # of NaN and a number, the number
+    worst = np.lexsort((-largest, ledger.verdict.max(axis=0) != MISMATCH))
     return np.sort(worst[:MAXIMUM_ROWS])
 
 
-def pool(percent: Array) -> tuple[Array, int]:
-    """The largest value of each stretch of steps, (columns, tensors), and how many steps make a stretch."""
-    stretch = math.ceil(len(percent) / MAXIMUM_COLUMNS)
-    return np.maximum.reduceat(percent, np.arange(0, len(percent), stretch), axis=0), stretch
+def pool(values: Array, num_steps: Array) -> tuple[Array, Array, int]:
+    """The largest value of each stretch of checked steps, (columns, tensors); in which line each begins, and how many
+    steps make a stretch. Line i of (lines, tensors) stands for the worst of num_steps[i]: one that reaches into two
+    stretches counts in both.
+    """
+    ends = np.cumsum(num_steps, dtype=np.float64)
+    stretch = math.ceil(ends[-1] / MAXIMUM_COLUMNS)
+    starts = np.arange(0, ends[-1], stretch)
+    first = np.searchsorted(ends, starts, side="right")
+    last = np.searchsorted(ends, np.minimum(starts + stretch, ends[-1]), side="left")
+    columns = [np.fmax.reduce(values[i : j + 1], axis=0) for i, j in zip(first, last, strict=True)]
+    return np.array(columns), first, stretch
 
 
 def height_of(ledger: Ledger) -> float:
@@ -47,37 +60,63 @@ def height_of(ledger: Ledger) -> float:
     return FRAME_HEIGHT + ROW_HEIGHT * min(len(ledger.tensors), MAXIMUM_ROWS)
 
 
-def draw_heat_map(axes: Axes, steps: Array, ledger: Ledger) -> None:
-    """Draw the ledger of the `steps` (steps,), which are evenly spaced and at least one."""
-    from matplotlib import colormaps
-    from matplotlib.colors import LogNorm
+def draw_heat_map(axes: Axes, run: Run) -> None:
+    """Draw the ledger of a run with at least one checked step and one tensor."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm, to_rgba
 
-    rows = rows_to_draw(ledger.percent)
-    pooled, stretch = pool(ledger.percent[:, rows])
-    half = np.ptp(steps[:2]) / 2 or 0.5  # of the distance between two steps
-    edges = np.append(steps[::stretch], steps[-1] + 2 * half) - half
-    mesh = axes.pcolormesh(
-        edges, np.arange(len(rows) + 1) - 0.5, np.ma.masked_equal(pooled.T, 0),
-        cmap=colormaps[WITHIN].with_extremes(bad=EXACT, over=BEYOND), norm=LogNorm(LOWEST, HIGHEST), rasterized=True,
-    )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [shorten(ledger.tensors[row], MAXIMUM_NAME) for row in rows], fontsize=6)
+    ledger, num_steps = run.ledger, run.gradients["num_steps"]
+    rows = rows_to_draw(ledger)
+    percent, first, stretch = pool(ledger.percent[:, rows], num_steps)
+    verdict, _, _ = pool(ledger.verdict[:, rows], num_steps)
+    scale = ScalarMappable(LogNorm(LOWEST, HIGHEST, clip=True), _colours())
+    cells = scale.to_rgba(np.where(percent > 0, percent, LOWEST))
+    for where, colour in (
+        (percent == 0, EQUAL), (np.isnan(percent), NOT_COMPARED), (verdict == ROUNDING, EXCUSED),
+        (verdict == MISMATCH, WRONG),
+    ):  # fmt: skip
+        cells[where] = to_rgba(colour)
+    edges = _edges(run, first, stretch)
+    axes.pcolormesh(edges, np.arange(len(rows) + 1) - 0.5, cells.swapaxes(0, 1), rasterized=True)
+    names = shorten(ledger.tensors, MAXIMUM_NAME)
+    axes.set_yticks(range(len(rows)), [names[row] for row in rows], fontsize=6)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
 
-    key = [(f"all elements equal: {(ledger.percent == 0).mean():.1%}", _square(EXACT))]
-    if num_beyond := np.count_nonzero(ledger.percent > HIGHEST):
-        key.append((f"beyond, by rounding: {num_beyond:,}", _square(BEYOND)))
+    key = [(f"all elements equal: {(ledger.percent == 0).mean():.1%}", _square(EQUAL))]
+    for meaning, words, colour in ((ROUNDING, "beyond, by rounding alone", EXCUSED), (MISMATCH, "wrong", WRONG)):
+        if count := np.count_nonzero(ledger.verdict == meaning):
+            key.append((f"{words}: {count:,}", _square(colour)))
     left_out = f"the worst {len(rows)} of {len(ledger.tensors)} tensors" if len(rows) < len(ledger.tensors) else ""
-    finish(axes, "Gradient error by tensor", left_out, [steps], key)
+    finish(axes, "Gradient error by tensor", left_out, [run.gradients["step"]], key)
     axes.grid(False)
     axes.set_xlim(right=max(axes.get_xlim()[1], edges[-1]))
-    axes.set_xlabel("step" if stretch == 1 else f"step  (each column the worst of {stretch})")
-    scale = axes.inset_axes((1.01, 0, 0.015, 1))
-    axes.figure.colorbar(mesh, cax=scale, ticks=TICKS, format="{x:.3g}", extend="min").minorticks_off()
-    scale.set_ylabel("% of the tolerance", fontsize="small")
-    scale.tick_params(labelsize="small")
+    axes.set_xlabel("step" if stretch == 1 else f"step  (each column the worst of {stretch:,})")
+    bar = axes.inset_axes((1.01, 0, 0.015, 1))
+    axes.figure.colorbar(scale, cax=bar, ticks=TICKS, format="{x:.3g}%", extend="min").minorticks_off()
+    bar.set_ylabel("of the tolerance", fontsize="small")
+    bar.tick_params(labelsize="small")
+
+
+def _edges(run: Run, first: Array, stretch: int) -> Array:
+    """The steps between which each column lies."""
+    first_step, last_step, num_steps = (run.gradients[key] for key in ("first_step", "last_step", "num_steps"))
+    within_first = (last_step[0] - first_step[0]) / max(num_steps[0] - 1, 1)
+    distance = within_first or np.ptp(first_step[:2]) or 1
+    before = np.cumsum(num_steps, dtype=np.float64) - num_steps
+    within_line = stretch * np.arange(len(first)) - before[first]
+    edges: Array = np.append(first_step[first] + distance * within_line, last_step[-1] + distance) - distance / 2
+    return edges
+
+
+def _colours() -> Colormap:
+    """Without the lightest blues, which would pass for white."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps[SCALE](np.linspace(0.18, 1, 256)))
 
 
 def _square(colour: str) -> Style:

@@ -14,34 +14,53 @@ from nn_manual.plotting.axes import (
     MAXIMUM_POINTS,
     NOT_POSITIVE,
     TOO_LARGE,
-    Colour,
+    WRONG,
     Curve,
     Key,
+    Look,
     Style,
     finish,
     mark,
+    widths,
 )
+from nn_manual.plotting.names import shorten
 from nn_manual.run_directory.metrics import COUNTS, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Curves with at most this many points show each of them: a single one would be no line at all.
+#: A curve with at most this many points shows each of them: a single one would be no line at all.
 MAXIMUM_MARKERS = 50
+#: So many marks tell a longer curve of several from the others.
+FEW_MARKERS = 8
 
-TRAINING: Style = {"linestyle": "-", "marker": "o", "markersize": 3}
-VALIDATION: Style = {"linestyle": "--", "marker": "o", "markersize": 4, "markerfacecolor": "white"}
+TRAINING: Style = {"linestyle": "-", "linewidth": 1.5, "markersize": 3}
+VALIDATION: Style = {"linestyle": "--", "linewidth": 1.5, "markersize": 4, "markerfacecolor": "white"}
+
+#: The line of what is allowed, and what lies beyond.
+ABOVE = "above 100%: a wrong formula, or rounding that float64 excuses"
+TOLERANCE: Style = {"linestyle": "-", "linewidth": 1.2, "color": "0.3"}
+BEYOND: Style = {"linestyle": "", "marker": "D", "markersize": 5, "markerfacecolor": "white"}
+MISMATCH: Style = {"linestyle": "", "marker": "X", "markersize": 9, "color": WRONG}
+
+#: Percent of the tolerance: the axis reaches up to here at least, as a mistake in a formula mostly lies above, and not
+#: higher than the latter.
+LEAST_TOP, MOST_TOP = 1e4, 1e12
+LEAST_BOTTOM = 1e-12
+
+#: Characters of a mismatch's name in the key.
+MAXIMUM_NAME = 26
 
 
-def draw_losses(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoothing: float, log_y: bool) -> None:
+def draw_losses(axes: Axes, runs: Sequence[Run], looks: Sequence[Look], smoothing: float, log_y: bool) -> None:
     """Training and validation loss over epochs; `log_y` makes the axis logarithmic.
 
     Losses that are sums over the examples are drawn per example: the two parts of the data differ in size.
     """
-    curves = _draw_epochs(axes, runs, colours, "train_loss", TRAINING, smoothing)
-    key: Key = [("training", TRAINING)]
-    if validated := _draw_epochs(axes, runs, colours, "validation_loss", VALIDATION, smoothing):
-        key.append(("validation", VALIDATION))
+    curves = _draw_epochs(axes, runs, looks, "train_loss", TRAINING, smoothing)
+    key: Key = [("training", _in_key(TRAINING))]
+    if validated := _draw_epochs(axes, runs, looks, "validation_loss", VALIDATION, smoothing):
+        key.append(("validation", _in_key(VALIDATION)))
     if log_y:
         axes.set_yscale("log", nonpositive="mask")
         key += mark(axes, curves + validated, NOT_POSITIVE, "0 or below")
@@ -50,30 +69,41 @@ def draw_losses(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoo
     finish(axes, "Loss by epoch", unit, [x for x, _, _ in curves], key)
 
 
-def draw_accuracies(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], smoothing: float) -> None:
+def draw_accuracies(axes: Axes, runs: Sequence[Run], looks: Sequence[Look], smoothing: float) -> None:
     """Validation accuracy over epochs."""
     from matplotlib.ticker import PercentFormatter
 
-    curves = _draw_epochs(axes, runs, colours, "validation_accuracy", VALIDATION, smoothing)
+    curves = _draw_epochs(axes, runs, looks, "validation_accuracy", VALIDATION, smoothing)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    finish(axes, "Accuracy by epoch", "accuracy", [x for x, _, _ in curves], [("validation", VALIDATION)])
+    finish(axes, "Accuracy by epoch", "accuracy", [x for x, _, _ in curves], [("validation", _in_key(VALIDATION))])
+
+
+def _in_key(style: Style) -> Style:
+    return {"marker": "o", **style}
 
 
 def _draw_epochs(
-    axes: Axes, runs: Sequence[Run], colours: Sequence[Colour], column: str, style: Style, smoothing: float
+    axes: Axes, runs: Sequence[Run], looks: Sequence[Look], column: str, style: Style, smoothing: float
 ) -> list[Curve]:
     """Draw one column of metrics.jsonl over epochs, smoothed, and return the raw curves that there are."""
-    curves = [
-        (run.metrics["epoch"], _drawable(_values(run, column)), colour)
-        for run, colour in zip(runs, colours, strict=True)
-        if column in run.metrics
-    ]
-    for epochs, values, colour in curves:
-        line = style | {"color": colour, "markevery": [] if epochs.size > MAXIMUM_MARKERS else None}
+    drawn = [(run, look) for run, look in zip(runs, looks, strict=True) if column in run.metrics]
+    curves = [(run.metrics["epoch"], _drawable(_values(run, column)), look.colour) for run, look in drawn]
+    for (epochs, values, colour), (run, look), wider in zip(curves, drawn, widths(curves), strict=True):
+        markers = _marked(epochs.size, runs.index(run), len(runs))
+        line = style | {"color": colour, "marker": look.mark, "markevery": markers}
+        line |= {"linewidth": style["linewidth"] + wider, "markersize": style["markersize"] + wider}
         if smoothing:
             axes.plot(epochs, values, label=f"{column}, raw", alpha=0.25, **line)
         axes.plot(epochs, smooth(values, smoothing), label=column, **line)
     return curves
+
+
+def _marked(num_points: int, index: int, num_runs: int) -> tuple[int, int] | list[int] | None:
+    """Which points of a curve show: each, none, or a few of several runs, which don't fall on those of the others."""
+    if num_points <= MAXIMUM_MARKERS:
+        return None
+    distance = num_points // FEW_MARKERS
+    return (index * distance // num_runs, distance) if num_runs > 1 else []
 
 
 def _values(run: Run, column: str) -> Array:
@@ -82,33 +112,93 @@ def _values(run: Run, column: str) -> Array:
     return values / run.metrics[count] if count in run.metrics else values
 
 
-def draw_gradient_errors(axes: Axes, runs: Sequence[Run], colours: Sequence[Colour]) -> None:
-    """The worst relative error of each checked step, and the tolerance that it had to keep."""
-    checked = [(run, colour) for run, colour in zip(runs, colours, strict=True) if run.gradients["step"].size]
-    curves = []
-    for index, (run, colour) in enumerate(checked):
-        steps = run.gradients["step"]
-        errors, tolerances = _drawable(run.gradients["relative"]), _drawable(run.gradients["tolerance"])
-        curves.append((steps, errors, colour))
-        shown = steps_to_draw(errors, tolerances)
-        # With dots, because a step between two errors of zero would be no line.
-        size = 2.5 if shown.size > MAXIMUM_MARKERS else 6
-        axes.plot(steps[shown], errors[shown], ".-", label="relative", color=colour, markersize=size, linewidth=0.6)
-        # Most runs have one tolerance: the dashes of each fall into the gaps of the others. Drawn from step 0, as
-        # that of a single step would be no line.
-        dashes = (4 * index, (4, 4 * max(len(checked) - 1, 1)))
-        axes.step(
-            np.append(0, steps[shown]), np.append(tolerances[0], tolerances[shown]),
-            label="tolerance", color=colour, linestyle=dashes, linewidth=1.2,
-        )  # fmt: skip
+def draw_gradient_errors(axes: Axes, runs: Sequence[Run], looks: Sequence[Look]) -> None:
+    """The worst error of each checked step, in percent of what the tolerance of that tensor allows, and one line at
+    100%. What lies beyond is marked: rounding, which is excused, and the mismatch that ended a run.
+    """
+    checked = [(run, look) for run, look in zip(runs, looks, strict=True) if run.gradients["step"].size]
+    curves = [(run.gradients["step"], percent_of_tolerance(run), look.colour) for run, look in checked]
+    mismatches = [run.gradients["mismatch"] for run, _ in checked]
     axes.set_yscale("log", nonpositive="mask")
-    key: Key = [("tolerance", {"linestyle": (0, (4, 4))})]
+    _set_percent_range(axes, curves)
+    axes.axhline(100, label="tolerance", **TOLERANCE)
+    key: Key = [("100%: all that is allowed", TOLERANCE)]
+    num_excused = 0
+    for (run, look), (steps, percent, colour), wider in zip(checked, curves, widths(curves), strict=True):
+        shown = steps_to_draw(percent, run.gradients["mismatch"] != "")
+        # With dots, because a step between two errors of zero would be no line.
+        size = (1.2 if shown.size > MAXIMUM_MARKERS else 4) + wider / 2
+        axes.plot(
+            steps[shown], percent[shown], label="percent", color=colour, marker=look.mark, markersize=size,
+            linewidth=0.6 + wider / 2, markeredgewidth=0,
+        )  # fmt: skip
+        excused = run.gradients["rounding"] > 0
+        num_excused += int(np.count_nonzero(excused))
+        shown = shown[excused[shown]]
+        if shown.size:
+            axes.plot(steps[shown], percent[shown], label="rounding", color=colour, **BEYOND)
+    if num_excused:
+        num_steps = sum(run.gradients["num_steps"].sum() for run, _ in checked)
+        key.append((f"beyond, by rounding alone: {num_excused:,} of {num_steps:,}", BEYOND))
+    key += _mark_mismatches(axes, curves, mismatches)
+    curves = [(x[m == ""], y[m == ""], colour) for (x, y, colour), m in zip(curves, mismatches, strict=True)]
     key += mark(axes, curves, NOT_POSITIVE, "exactly 0")
     key += mark(axes, curves, TOO_LARGE, "NaN or huge")
-    # RUF001: a minus sign, as on the axes' own numbers.
-    finish(axes, "Worst gradient error by step", "max|ours − torch|\n/ max|torch|", [x for x, _, _ in curves], key)  # noqa: RUF001
-    stretch = max(math.ceil(steps.size / MAXIMUM_POINTS) for steps, _, _ in curves)
-    axes.set_xlabel("step" if stretch == 1 else f"step  (each point the worst of {stretch})")
+    axes.text(0.01, 0.97, ABOVE, transform=axes.transAxes, fontsize="small", color="0.5", va="top", zorder=0)
+    finish(axes, "Worst gradient error by step", "of the tolerance", [run.gradients["step"] for run, _ in checked], key)
+    stretch = max(_steps_in_a_point(run) for run, _ in checked)
+    axes.set_xlabel("step" if stretch == 1 else f"step  (each point the worst of {stretch:,})")
+
+
+def percent_of_tolerance(run: Run) -> Array:
+    """The worst error of each line of gradients.jsonl in percent of what its tensor's tolerance allows; NaN for what no
+    axis has room for.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        percent = 100 * run.gradients["relative"] / run.gradients["tolerance"]
+    return np.where(percent <= MOST_TOP, percent, np.nan)
+
+
+def _mark_mismatches(axes: Axes, curves: Sequence[Curve], mismatches: Sequence[Array]) -> Key:
+    """A run has one at most, at its end."""
+    wrong = []
+    for (steps, percent, _), names in zip(curves, mismatches, strict=True):
+        for line in np.flatnonzero(names != ""):
+            # What can't be compared has no percent: it stands at the top.
+            known = np.isfinite(percent[line])
+            axes.plot(
+                steps[line], percent[line] if known else TOO_LARGE.height, label="mismatch",
+                transform=axes.transData if known else axes.get_xaxis_transform(), **MISMATCH,
+            )  # fmt: skip
+            wrong.append((steps[line], names[line]))
+    if len(wrong) > 1:
+        return [(f"wrong: the last step of {len(wrong)} runs", MISMATCH)]
+    return [(f"wrong at step {step:,}: {shorten([name], MAXIMUM_NAME)[0]}", MISMATCH) for step, name in wrong]
+
+
+def _steps_in_a_point(run: Run) -> int:
+    num_steps = run.gradients["num_steps"]
+    return math.ceil(int(num_steps.sum()) / min(num_steps.size, MAXIMUM_POINTS))
+
+
+def _set_percent_range(axes: Axes, curves: Sequence[Curve]) -> None:
+    """From the least to the largest error, and at least as high as mistakes lie; with room for the marks."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    values = np.concatenate([values for _, values, _ in curves])
+    drawn = np.clip(values[values > 0], LEAST_BOTTOM, MOST_TOP)
+    low = math.floor(math.log10(drawn.min(initial=1)))
+    high = math.ceil(math.log10(drawn.max(initial=LEAST_TOP)))
+    room = 0.1 * (high - low)
+    axes.set_ylim(10 ** (low - room), 10 ** (high + room))
+    axes.yaxis.set_major_locator(LogLocator(numticks=8))
+    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _percent(value: float, _: int) -> str:
+    exponent = round(math.log10(value))
+    return f"{value:,.6g}%" if -4 < exponent < 5 else f"$10^{{{exponent}}}$%"
 
 
 def smooth(values: Array, smoothing: float) -> Array:
@@ -128,15 +218,15 @@ def smooth(values: Array, smoothing: float) -> Array:
     return output
 
 
-def steps_to_draw(relative: Array, tolerance: Array) -> Array:
-    """Indices, ascending, of the steps that a curve of gradient errors is drawn through.
+def steps_to_draw(percent: Array, is_mismatch: Array) -> Array:
+    """Indices, ascending, of the lines that a curve of gradient errors is drawn through.
 
-    Up to MAXIMUM_POINTS steps: all. More: the worst of each of MAXIMUM_POINTS equal stretches, and every step whose
-    error is not within its tolerance, so that the curve never looks better than the run was.
+    Up to MAXIMUM_POINTS lines: all. More: the worst of each of MAXIMUM_POINTS equal stretches, and each mismatch, so
+    that the curve never looks better than the run was.
     """
-    edges = np.linspace(0, relative.size, min(relative.size, MAXIMUM_POINTS) + 1).astype(np.int64)
-    worst = [start + np.argmax(relative[start:stop]) for start, stop in pairwise(edges)]  # NaN counts as the maximum
-    return np.union1d(worst, np.flatnonzero(~(relative <= tolerance))).astype(np.int64)
+    edges = np.linspace(0, percent.size, min(percent.size, MAXIMUM_POINTS) + 1).astype(np.int64)
+    worst = [start + np.argmax(percent[start:stop]) for start, stop in pairwise(edges)]  # NaN counts as the maximum
+    return np.union1d(worst, np.flatnonzero(is_mismatch)).astype(np.int64)
 
 
 def _drawable(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""gradients.jsonl: one JSON object a line for each checked step, written and read here.
+"""gradients.jsonl, written: one JSON object a line for each checked step.
 
     {"step": 17, "tensors": 19, "worst": "2.grad_bias", "absolute": ..., "relative": ..., "tolerance": ..., "ulps": ...,
      "rounding": [names], "not_judged": [names], "errors": {tensor: [percent of the tolerance, ULPs], ...}}
@@ -6,163 +6,176 @@
 `rounding` names the tensors beyond their tolerance by rounding alone, `not_judged` those that differences are too
 coarse for; both are left out where they would be empty. The errors are the ledger: every tensor, in the order in which
 a mistake would spread.
+
+In a long run a line stands for the worst of several steps in a row, and says so in `first_step`, `last_step` and
+`num_steps`; `window` is the most steps of a line. A step with tensors beyond their tolerance has a line of its own. The
+step that ended a run by a mismatch has `mismatch`, what was wrong, first where it began, or `problem`, why it can't be
+compared. Of such a step some tensors may not have been compared.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import chain
+import math
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.errors import DataError
 from nn_manual.run_directory.files import JsonLines
-from nn_manual.run_directory.records import columns, read_records, shown
+from nn_manual.run_directory.step_line import (
+    ERRORS,
+    CheckedStep,
+    MismatchReport,
+    errors_of,
+    errors_of_mismatch,
+    line_of,
+    record_of,
+    record_of_mismatch,
+)
 
 GRADIENTS_FILE = "gradients.jsonl"
 
-#: The type of each column: how many tensors were compared, the name of the worst one, and of that one
-#: max|ours - torch|, the same divided by max|torch|, the most that this may be, and the error in ULPs.
-GRADIENTS_COLUMNS: dict[str, type] = {
-    "step": int,
-    "tensors": int,
-    "worst": str,
-    "absolute": float,
-    "relative": float,
-    "tolerance": float,
-    "ulps": float,
-}
-#: The key that holds the ledger.
-ERRORS = "errors"
+#: A run of up to so many checked steps has a line for each. A longer one has MOST_LINES lines, of as many steps each as
+#: that takes. A line of config/gpt.yaml, 333 tensors, has 11 KB: a million of its steps take 45 MB, and leave as much
+#: to steps that have lines of their own. A figure is 1000 pixels wide.
+MOST_STEPS, MOST_LINES = 100_000, 4_000
 
-#: What a ledger has for infinity, which JSON does not have, and for less than this, which could pass for 0.
-LARGEST, SMALLEST = 1e99, 1e-99
+#: So many steps of a window wait before they are added up: many in a row find their code in the processor's cache.
+GATHERED = 64
 
 
-class CheckedStep(Protocol):
-    """What the ledger needs of a checked step: of each tensor its name, its tolerance relative to max|torch|,
-    max|ours - torch|, this relative to max|torch|, the relative error by its tolerance, and the error in ULPs.
-    """
-
-    @property
-    def tensors(self) -> tuple[str, ...]: ...  # noqa: D102 - the docstring above
-    @property
-    def tolerances(self) -> Array: ...  # noqa: D102 - the docstring above
-    @property
-    def absolute(self) -> Array: ...  # noqa: D102 - the docstring above
-    @property
-    def relative(self) -> Array: ...  # noqa: D102 - the docstring above
-    @property
-    def severity(self) -> Array: ...  # noqa: D102 - the docstring above
-    @property
-    def ulps(self) -> Array: ...  # noqa: D102 - the docstring above
-    @property
-    def rounding(self) -> frozenset[str]: ...  # noqa: D102 - the docstring above
-    @property
-    def not_judged(self) -> frozenset[str]: ...  # noqa: D102 - the docstring above
+def window_size(num_steps: int) -> int:
+    """How many checked steps a line stands for in a run that plans `num_steps` of them."""
+    return 1 if num_steps <= MOST_STEPS else math.ceil(num_steps / MOST_LINES)
 
 
 class LedgerLines(JsonLines):
-    """gradients.jsonl of a run that is under way."""
+    """gradients.jsonl of a run that is under way, in which a line stands for up to `window` steps.
+
+    A window that is not full waits until there are enough steps, or one with a line of its own, or `close`: `flush`
+    doesn't write it. `state` has what waits so; with `load_state`, a file that is cut back to the `size` that it had
+    then goes on as if nothing had happened.
+    """
+
+    def __init__(self, path: Path, window: int = 1, size: int | None = None) -> None:
+        super().__init__(path, size)
+        self._window = Window(window)
 
     def append_step(self, step: int, check: CheckedStep) -> None:
-        """Add the line of a checked step. It is put together when it is written: many in a row find their code in the
+        """Add a checked step. Its line is put together when it is written: many in a row find their code in the
         processor's cache, and take a fraction of the time that each would take between two steps of a training.
         """
-        self.append_later(functools.partial(_line, step, check))
+        if self._window.size == 1 or check.rounding:
+            self._close_window()
+            self.append_later(functools.partial(_line_of_step, step, check))
+            return
+        self._window.add(step, check)
+        if self._window.num_steps >= self._window.size:
+            self._close_window()
+
+    def append_mismatch(self, step: int, report: MismatchReport) -> None:
+        """Add the step that a mismatch ended, of which some tensors may not have been compared."""
+        self._close_window()
+        tensors = tuple(tensor.name for tensor in report.comparisons)
+        record, errors = record_of_mismatch(step, report), errors_of_mismatch(report)
+        self.append_later(functools.partial(line_of, record, tensors, errors))
+
+    def _close_window(self) -> None:
+        if self._window.num_steps:
+            self.append_later(functools.partial(line_of, *self._window.take()))
+
+    def close(self) -> None:
+        """Write what waits, a window that is not full too, and let go of the file."""
+        self._close_window()
+        super().close()
+
+    def state(self) -> dict[str, Any]:
+        """What waits for more steps, of values that JSON knows; floats are exact."""
+        return self._window.state()
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` returned; `window` is what it was then."""
+        self._window.load_state(state)
 
 
-def record_of(step: int, check: CheckedStep) -> dict[str, Any]:
-    """A line without its errors: how many tensors, and the errors of the one nearest to its tolerance."""
-    worst = int(check.severity.argmax())
-    record: dict[str, Any] = {
-        "step": step,
-        "tensors": len(check.tensors),
-        "worst": check.tensors[worst],
-        "absolute": float(check.absolute[worst]),
-        "relative": float(check.relative[worst]),
-        "tolerance": float(check.tolerances[worst]),
-        "ulps": float(check.ulps[worst]),
-    }
-    names = {"rounding": sorted(check.rounding), "not_judged": sorted(check.not_judged)}
-    return record | {key: value for key, value in names.items() if value}
+class Window:
+    """The worst of up to `size` checked steps in a row, none of which has a tensor beyond its tolerance.
 
-
-def errors_of(check: CheckedStep) -> str:
-    """Every tensor's error as JSON: {tensor: [percent of the tolerance, ULPs]}.
-
-    [0, 0] says that all elements are equal. Others are rounded to three digits and lie between SMALLEST and LARGEST;
-    the latter is the percent of a tensor that is all zeros in torch and not in ours.
-    """
-    with np.errstate(over="ignore"):  # infinity, which LARGEST stands for
-        errors = np.array([100 * check.severity, check.ulps]).T
-    np.clip(errors, SMALLEST, LARGEST, out=errors)
-    errors[check.absolute == 0] = 0
-    return _template(check.tensors) % tuple(errors.ravel().tolist())
-
-
-@functools.lru_cache(maxsize=8)  # a run has one for each batch size
-def _template(tensors: tuple[str, ...]) -> str:
-    """The errors of a step but for their numbers. To fill them in takes half of json's time: a small net feels that."""
-    names = (json.dumps(name).replace("%", "%%") for name in tensors)
-    return f"{{{', '.join(f'{name}: [%.3g, %.3g]' for name in names)}}}"
-
-
-def _line(step: int, check: CheckedStep) -> str:
-    return f'{JsonLines.encode(record_of(step, check))[:-1]}, "{ERRORS}": {errors_of(check)}}}'
-
-
-@dataclass(frozen=True, eq=False)
-class Ledger:
-    """How far each tensor of each checked step was from torch's: two arrays (steps, tensors), float64.
-
-    A 0 says that all elements were equal, and nothing else is written as 0.
+    Of each tensor it keeps the largest percent and the largest ULPs, which may be those of two steps, and the record of
+    the step that came nearest to a tolerance, the first of several.
     """
 
-    tensors: tuple[str, ...]
-    #: max|ours - torch|, in percent of what the tolerance allows; above 100 only where it was rounding.
-    percent: Array
-    #: The same in units of the last place at the tensor's largest magnitude.
-    ulps: Array
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._clear()
+
+    def _clear(self) -> None:
+        self.num_steps = self._first = self._last = 0
+        self._record: dict[str, Any] = {}
+        self._not_judged: set[str] = set()
+        self._tensors: tuple[str, ...] = ()
+        self._errors = np.zeros((2, 0))
+        self._gathered: list[tuple[int, CheckedStep]] = []
+
+    def add(self, step: int, check: CheckedStep) -> None:
+        """Take in one step."""
+        if not self.num_steps:
+            self._first, self._tensors, self._errors = step, check.tensors, np.zeros((2, len(check.tensors)))
+        self.num_steps += 1
+        self._last = step
+        self._gathered.append((step, check))
+        if len(self._gathered) == GATHERED:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        if not self._gathered:
+            return
+        errors = np.array([errors_of(check) for _, check in self._gathered])  # (steps, 2, tensors)
+        worst_of_each = errors[:, 0].max(axis=1)
+        worst = int(worst_of_each.argmax())
+        if not self._record or worst_of_each[worst] > self._errors[0].max():
+            self._record = record_of(*self._gathered[worst])
+        self._errors = np.maximum(self._errors, errors.max(axis=0))
+        self._not_judged.update(*(check.not_judged for _, check in self._gathered))
+        self._gathered.clear()
+
+    def take(self) -> tuple[dict[str, Any], tuple[str, ...], Array]:
+        """The record of its line, the tensors, and their errors (2, tensors). The window is empty after it."""
+        self._add_up()
+        covered = {"first_step": self._first, "last_step": self._last, "num_steps": self.num_steps}
+        names = {"not_judged": sorted(self._not_judged)} if self._not_judged else {}
+        taken = self._record | covered | {"window": self.size} | names, self._tensors, self._errors
+        self._clear()
+        return taken
+
+    def state(self) -> dict[str, Any]:
+        """What it holds, of values that JSON knows."""
+        self._add_up()
+        if not self.num_steps:
+            return {"window": self.size}
+        return {
+            "window": self.size,
+            "num_steps": self.num_steps,
+            "first_step": self._first,
+            "last_step": self._last,
+            "record": json.loads(JsonLines.encode(self._record)),  # infinity is null there, as it will be in the line
+            "not_judged": sorted(self._not_judged),
+            ERRORS: dict(zip(self._tensors, self._errors.T.tolist(), strict=True)),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Hold what `state` says."""
+        self.size = state["window"]
+        self._clear()
+        if ERRORS in state:
+            self.num_steps, self._first, self._last = (state[key] for key in ("num_steps", "first_step", "last_step"))
+            self._record, self._not_judged = state["record"], set(state["not_judged"])
+            self._tensors = tuple(state[ERRORS])
+            self._errors = np.array(list(state[ERRORS].values()), np.float64).T
 
 
-def read_gradients(path: Path) -> tuple[dict[str, Array], Ledger]:
-    """The columns of the file `path`, and its ledger. Raises DataError with the file and the line."""
-    records: list[Mapping[str, Any]] = []
-    rows: list[Array] = []
-    tensors: tuple[str, ...] = ()
-    for number, record in enumerate(read_records(path), start=1):
-        if ERRORS not in record:
-            raise DataError(f'{path}:{number}: "{ERRORS}" is missing')
-        # Out of the record, and an array at once: a long run's ledger takes gigabytes as Python's lists of floats.
-        errors = record.pop(ERRORS)
-        row = _ledger_row(errors)
-        if row is None:
-            raise DataError(f'{path}:{number}: "{ERRORS}" is {shown(errors)}, expected {{tensor: [percent, ULPs]}}')
-        tensors = tensors if records else tuple(errors)
-        if tuple(errors) != tensors:
-            raise DataError(f'{path}:{number}: "{ERRORS}" has other tensors than the first line')
-        records.append(record)
-        rows.append(row)
-    percent, ulps = np.array(rows, np.float64).reshape(len(rows), len(tensors), 2).transpose(2, 0, 1)
-    return columns(path, records, GRADIENTS_COLUMNS), Ledger(tensors, percent, ulps)
-
-
-def _ledger_row(errors: object) -> Array | None:
-    """The values of {tensor: [percent, ULPs]} as an array (tensors, 2); None where `errors` is something else."""
-    # Each of these runs over all tensors without a line of Python: the file has one for each step.
-    if not isinstance(errors, dict) or not set(map(type, errors.values())) <= {list}:
-        return None
-    numbers = list(chain.from_iterable(errors.values()))
-    if not set(map(len, errors.values())) <= {2} or not set(map(type, numbers)) <= {float, int}:
-        return None
-    try:
-        return np.array(numbers, np.float64).reshape(-1, 2)
-    except OverflowError:  # an integer beyond 1.8e308
-        return None
+def _line_of_step(step: int, check: CheckedStep) -> str:
+    return line_of(record_of(step, check), check.tensors, errors_of(check))

@@ -5,6 +5,7 @@
     metrics.jsonl       one JSON object a line for each epoch
     gradients.jsonl     one JSON object a line for each checked step; empty where the check is off
     model.safetensors   the weights under torch's names
+    summary.json        how it ended
 
 A reader can meet these files while the run still writes them, or after it was killed: nn_manual.run_directory.files
 writes them so that this is safe. Reading executes and imports nothing that lies in a run.
@@ -15,12 +16,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import read_file
-from nn_manual.run_directory.ledger import GRADIENTS_FILE, Ledger, read_gradients
-from nn_manual.run_directory.records import columns, read_records
+from nn_manual.run_directory.ledger import GRADIENTS_FILE
+from nn_manual.run_directory.ledger_table import Ledger, read_gradients
+from nn_manual.run_directory.records import checked, columns, read_object, read_records
 
 CONFIG_FILE = "config.yaml"
 METRICS_FILE = "metrics.jsonl"
@@ -54,6 +57,14 @@ BITS = {"train_loss": "train_bits_per_character", "validation_loss": "validation
 OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy", *COUNTS.values(), *BITS.values()})
 
 
+class Stop(NamedTuple):
+    """Where a run ended before its end: in which epoch, of how many, and why."""
+
+    epoch: int
+    num_epochs: int
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """What a run directory says. A column is an array with one entry a line: int64, float64, or Python strings."""
@@ -64,10 +75,13 @@ class Run:
     config: str
     #: The columns of METRICS_COLUMNS, one entry an epoch; OPTIONAL_COLUMNS only where the run has them.
     metrics: dict[str, Array]
-    #: The columns of GRADIENTS_COLUMNS, one entry a checked step; length 0 where the check was off.
+    #: The columns of GRADIENTS_COLUMNS and VERDICT_COLUMNS, one entry a line of gradients.jsonl, which is one checked
+    #: step or the worst of several; length 0 where the check was off.
     gradients: dict[str, Array]
-    #: One row a checked step.
+    #: One row a line of gradients.jsonl.
     ledger: Ledger
+    #: None for a run that has come to its end, is under way or was killed.
+    stop: Stop | None = None
 
 
 def read_run(path: Path) -> Run:
@@ -83,6 +97,13 @@ def read_run(path: Path) -> Run:
         raise DataError(f"{path / CONFIG_FILE}: is not UTF-8 text: {error}") from error
     # A directory's name is bytes: those that are no UTF-8 would fail to print.
     name = os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace")
-    records = list(read_records(path / METRICS_FILE))
-    metrics = columns(path / METRICS_FILE, records, METRICS_COLUMNS, OPTIONAL_COLUMNS)
-    return Run(name, config, metrics, *read_gradients(path / GRADIENTS_FILE))
+    metrics = columns(path / METRICS_FILE, read_records(path / METRICS_FILE), METRICS_COLUMNS, OPTIONAL_COLUMNS)
+    return Run(name, config, metrics, *read_gradients(path / GRADIENTS_FILE), _read_stop(path / SUMMARY_FILE))
+
+
+def _read_stop(path: Path) -> Stop | None:
+    summary = read_object(path) if path.exists() else {}
+    if "stopped" not in summary:
+        return None
+    types = {"epoch": int, "epochs": int, "stopped": str}
+    return Stop(*(checked(str(path), key, summary.get(key), kind) for key, kind in types.items()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,8 +23,8 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a .jsonl file, one for each line."""
-    for number, line in enumerate(io.BytesIO(read_file(path)), start=1):
+    """The objects of a .jsonl file, one for each line, read as they are asked for. Raises DataError."""
+    for number, line in enumerate(_lines(path), start=1):
         try:
             record = _decoder.decode(line.decode())
         except (ValueError, RecursionError) as error:  # RecursionError: brackets nested a thousand deep
@@ -35,6 +34,14 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(record, dict):
             raise DataError(f"{path}:{number}: expected a JSON object, not {shown(record)}")
         yield record
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise DataError(f"{path}: can't be read: {error.strerror}") from error
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -59,25 +66,33 @@ _COLUMN_TYPES: dict[type, tuple[set[type], type, str]] = {
 
 def columns(
     path: Path,
-    records: Sequence[Mapping[str, Any]],
+    records: Iterable[Mapping[str, Any]],
     types: Mapping[str, type],
     optional: frozenset[str] = frozenset(),
 ) -> dict[str, Array]:
     """The columns of a .jsonl file's records. A column in `optional` is in every record or in none."""
-    columns: dict[str, Array] = {}
-    for key, kind in types.items():
-        if key in optional and not any(key in record for record in records):
-            continue
-        accepted, dtype, description = _COLUMN_TYPES[kind]
-        for number, record in enumerate(records, start=1):
-            if key not in record:
-                raise DataError(f'{path}:{number}: "{key}" is missing')
-            value = record[key]
-            # type() and not isinstance: true is an instance of int.
-            if type(value) not in accepted or (type(value) is int and abs(value) >= 2**63):
-                raise DataError(f'{path}:{number}: "{key}" is {shown(value)}, expected {description}')
-        columns[key] = np.array([record[key] for record in records], dtype)
-    return columns
+    values: dict[str, list[Any]] = {key: [] for key in types}
+    for number, record in enumerate(records, start=1):
+        for key, column in values.items():
+            num_before = len(column)
+            if num_before < number - 1 if key in record else column or key not in optional:
+                raise DataError(f'{path}:{num_before + 1}: "{key}" is missing')
+            if key in record:
+                column.append(checked(f"{path}:{number}", key, record[key], types[key]))
+    return {
+        key: np.array(column, _COLUMN_TYPES[types[key]][1])
+        for key, column in values.items()
+        if column or key not in optional
+    }
+
+
+def checked(place: str, key: str, value: Any, kind: type) -> Any:
+    """`value`, if it is of this type of column. Raises DataError, which names the place and the key."""
+    accepted, _, description = _COLUMN_TYPES[kind]
+    # type() and not isinstance: true is an instance of int.
+    if type(value) not in accepted or (type(value) is int and abs(value) >= 2**63):
+        raise DataError(f'{place}: "{key}" is {shown(value)}, expected {description}')
+    return value
 
 
 def shown(value: object) -> str:

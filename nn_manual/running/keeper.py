@@ -8,6 +8,7 @@ from typing import Any
 
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of, write_checkpoint
 from nn_manual.run_directory.files import JsonLines
+from nn_manual.run_directory.ledger import LedgerLines
 from nn_manual.running.training_run import TrainingRun
 
 #: Between checkpoints that epochs ask for: a quick run spends its time on training.
@@ -16,11 +17,20 @@ SECONDS_BETWEEN = 10.0
 
 class CheckpointKeeper:
     """Writes the checkpoints of a run into its directory. `origin` is what all of them say of the run: its config, data
-    and versions. `lines` are the files that grow with the run: a checkpoint has their sizes.
+    and versions. `epochs` and `gradients` are the files that grow with the run: a checkpoint has their sizes, and what
+    waits for the latter.
     """
 
-    def __init__(self, training: TrainingRun, directory: Path, origin: dict[str, Any], lines: list[JsonLines]) -> None:
-        self.training, self.directory, self.origin, self.lines = training, directory, origin, lines
+    def __init__(
+        self,
+        training: TrainingRun,
+        directory: Path,
+        origin: dict[str, Any],
+        epochs: JsonLines,
+        gradients: LedgerLines,
+    ) -> None:
+        self.training, self.directory, self.origin = training, directory, origin
+        self.epochs, self.gradients = epochs, gradients
         self.settings = training.config.checkpoint
         self._last = time.monotonic()
 
@@ -42,8 +52,8 @@ class CheckpointKeeper:
     def write(self) -> None:
         """Write a checkpoint, once what it refers to is on the disk. One that is there already is left alone."""
         step = self.training.trainer.num_steps
-        sizes = {lines.path.name: lines.sync() for lines in self.lines}
-        manifest = {**self.training.manifest(), "sizes": sizes, **self.origin}
+        sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
+        manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
         write_checkpoint(self.directory, step, self.training.tensors(), manifest, keep=self.settings.keep)
         self._last = time.monotonic()
 

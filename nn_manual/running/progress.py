@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
-from nn_manual.run_directory.ledger import CheckedStep, record_of
 from nn_manual.run_directory.metrics import BITS
+from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
@@ -76,7 +76,7 @@ class RunBar:
         self._bar.set_description_str(epoch_label(epoch + 1, self.num_epochs), refresh=False)
         for step in steps:
             yield step
-            worst = f", worst error {self.tally.worst['relative']:.0e}" if self.tally.worst else ""
+            worst = f", worst error {_of_tolerance(self.tally.worst)}" if self.tally.worst else ""
             self._bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
             self._bar.update()
         self._bar.clear()
@@ -129,10 +129,14 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
         return ["no gradient was checked"]
     lines = [
         f"{check['tensors']:,} tensors of {check['steps']:,} steps compared with torch's, 0 mismatches",
-        f"worst error {worst['relative']:.1e} of {worst['tolerance']:.0e} allowed: "
-        f"{worst['worst']} at step {worst['step']:,}",
+        f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
     ]
     lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     if check["rounding"]:
-        lines.append(f"{check['rounding']:,} beyond that by rounding alone: computed in float64, the formulas agree")
+        lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
     return lines
+
+
+def _of_tolerance(worst: dict[str, Any]) -> str:
+    """The error of a line of gradients.jsonl in percent of what its tolerance allows."""
+    return f"{100 * worst['relative'] / worst['tolerance']:.3g}%"

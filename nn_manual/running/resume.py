@@ -60,7 +60,7 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
             if training.ended and _has_finished(directory):
                 return directory, None
             _cut_back(directory, config, split, checkpoint)
-            return directory, train(training, directory, manifest.get("sizes", {}), origin)
+            return directory, train(training, directory, manifest, origin)
 
 
 def _has_finished(directory: Path) -> bool:

@@ -62,20 +62,29 @@ def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
     }
 
 
-def train(training: TrainingRun, directory: Path, sizes: dict[str, int], origin: dict[str, Any]) -> dict[str, Any]:
-    """Train to the end in a directory that is there, and return the summary. `sizes` are the bytes of the files to go
-    on with, by their names; those that it lacks are made. Raises what `run` does.
+def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
+    """Train to the end in a directory that is there, and return the summary. `manifest` is that of the checkpoint to go
+    on from, empty where the files of lines are to be made. Raises what `run` does.
     """
+    config, sizes = training.config, manifest.get("sizes", {})
+    num_checks = config.epochs * training.num_batches // max(config.gradient_check.every, 1)
+    window, size = ledger.window_size(num_checks), sizes.get(ledger.GRADIENTS_FILE)
     try:
         with (
             stop_request() as stop,
             files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE)) as epochs,
-            ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, sizes.get(ledger.GRADIENTS_FILE)) as gradients,
+            ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) as gradients,
             RunBar(training.config.epochs, training.num_batches, training.tally, training.trainer.num_steps) as bar,
         ):
-            keeper = CheckpointKeeper(training, directory, origin, [epochs, gradients])
-            while not training.ended:
-                _train_epoch(training, epochs, gradients, keeper, stop, bar)
+            if "ledger" in manifest:
+                gradients.load_state(manifest["ledger"])
+            keeper = CheckpointKeeper(training, directory, origin, epochs, gradients)
+            try:
+                while not training.ended:
+                    _train_epoch(training, epochs, gradients, keeper, stop, bar)
+            except GradientMismatch as mismatch:
+                gradients.append_mismatch(training.trainer.num_steps, mismatch.report)
+                raise
         return _finish(directory, training)
     except BaseException as end:
         _say_how_it_ended(training, directory, origin, end)

@@ -35,7 +35,7 @@ def test_the_parts_of_each_class() -> None:
 def test_names_are_cut_and_printable() -> None:
     axes = draw_confusion(CONFUSION, CLASSES).axes[0]
     for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
-        assert [label.get_text() for label in labels] == ["cat", "a name o… letters", r"'\n'"]
+        assert [label.get_text() for label in labels] == ["cat", "a name o…letters", r"'\n'"]
     assert [label.get_rotation() for label in axes.get_xticklabels()] == [90] * 3
     short = draw_confusion(CONFUSION, "abc").axes[0]
     assert [label.get_rotation() for label in short.get_xticklabels()] == [0] * 3

@@ -18,6 +18,7 @@ from drawing import (
     LEDGER,
     LOSS,
     key_of,
+    ledger_of,
     lines_of,
     make_run,
     names_of,
@@ -26,11 +27,13 @@ from drawing import (
     titles,
     write_run,
 )
+from matplotlib.lines import Line2D
 
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.figure import draw_runs, plot_runs
 from nn_manual.plotting.saving import FORMATS, SETTINGS
-from nn_manual.run_directory.ledger import Ledger
+from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING
+from nn_manual.run_directory.metrics import Stop
 
 # Axes and curves
 
@@ -57,7 +60,10 @@ def test_the_labels_say_what_is_measured() -> None:
     assert panel(figure, ACCURACY).get_xlabel() == "epoch"
     assert panel(figure, LOSS).get_ylabel() == "loss"
     assert panel(figure, GRADIENTS).get_xlabel() == "step"
-    assert panel(figure, GRADIENTS).get_ylabel() == "max|ours \N{MINUS SIGN} torch|\n/ max|torch|"
+    assert panel(figure, GRADIENTS).get_ylabel() == "of the tolerance"
+    assert [label.get_text() for label in panel(figure, GRADIENTS).get_yticklabels()][1:-1] == [
+        "0.1%", "1%", "10%", "100%", "1,000%", "10,000%"
+    ]  # fmt: skip
     assert "70.0%" in [label.get_text() for label in panel(figure, ACCURACY).get_yticklabels()]
 
 
@@ -73,7 +79,7 @@ def test_losses_that_are_sums_are_drawn_per_example() -> None:
 
 
 def test_the_heat_map_is_for_a_single_run() -> None:
-    run = make_run([2.0], [1e-7], ledger=Ledger(("loss",), *np.ones((2, 1, 1))))
+    run = make_run([2.0], [1e-7], ledger=ledger_of(np.ones((1, 1))))
     assert titles(draw_runs([run])) == [LOSS, GRADIENTS, LEDGER]
     assert titles(draw_runs([run, run])) == [LOSS, GRADIENTS]
 
@@ -94,13 +100,17 @@ def test_epochs_share_an_axis_and_steps_span_the_same_time() -> None:
     assert panel(figure, GRADIENTS).get_xlim() == pytest.approx((-0.02 * 230, 1.02 * 230))
 
 
-def test_each_run_has_a_colour_and_its_name() -> None:
+def looks_of(lines: list[Line2D]) -> list[tuple[str, str]]:
+    return [(str(line.get_color()), str(line.get_marker())) for line in lines]
+
+
+def test_each_run_has_a_look_and_its_name() -> None:
     runs = [make_run([1.0, 0.5], [1e-7, 1e-7], name=f"digits/{index}") for index in range(12)]
     figure = draw_runs(runs)
-    colours = [line.get_color() for line in lines_of(panel(figure, LOSS), "train_loss")]
-    assert len(set(map(str, colours))) == 12
-    assert [line.get_color() for line in lines_of(panel(figure, GRADIENTS), "relative")] == colours
-    assert [line.get_color() for line in figure.legends[0].get_lines()] == colours
+    looks = looks_of(lines_of(panel(figure, LOSS), "train_loss"))
+    assert len(set(looks)) == 12
+    assert looks_of(lines_of(panel(figure, GRADIENTS), "percent")) == looks
+    assert looks_of(figure.legends[0].get_lines()) == looks
     assert names_of(figure) == [run.name for run in runs]
 
 
@@ -125,8 +135,22 @@ def test_names_that_are_alike_are_numbered_and_long_ones_shortened() -> None:
     middle = "x" * 40
     names = [f"fashion_mnist_long/{middle}{end}" for end in ("T10", "T10", "T11")]
     figure = draw_runs([make_run([1.0], [1e-7], name=name) for name in names])
-    shortened = "fashion_mnist_long…xxxxxxxxxxxxxxx"
+    shortened = "fashion_mnist_long…xxxxxxxxxxxxxx"
     assert names_of(figure) == [f"1: {shortened}T10", f"2: {shortened}T10", f"{shortened}T11"]
+    assert {len(name.removeprefix("1: ").removeprefix("2: ")) for name in names_of(figure)} == {36}
+
+
+def test_a_run_that_stopped_says_where_and_why() -> None:
+    stop = Stop(10, 1000, "interrupted")
+    assert names_of(draw_runs([make_run([1.0], [1e-7], stop=stop)])) == [
+        "digits/now (stopped at epoch 10 of 1,000: interrupted)"
+    ]
+    runs = [make_run([1.0], [1e-7], stop=stop), make_run([], [1e-7], name="b", stop=Stop(1, 3, "a\nb" * 50))]
+    figure = draw_runs(runs)
+    assert names_of(figure)[1].startswith("b (stopped at epoch 1 of 3: a ba b")
+    assert names_of(figure)[1].endswith("b; no epoch has ended)")
+    assert len(names_of(figure)[1]) == 74
+    assert figure.legends[0]._ncols == 1  # type: ignore[attr-defined]  # two such labels are wider than the figure
 
 
 @pytest.mark.parametrize("name", [r"_runs/$\bad$", "$a$", "runs/実行"])
@@ -158,11 +182,14 @@ def test_a_run_says_what_it_lacks() -> None:
 @pytest.mark.parametrize("num_runs", [1, 3, 12])
 def test_no_key_covers_axes_and_nothing_leaves_the_figure(num_runs: int) -> None:
     tensors = tuple(f"{index}.a_tensor_of_a_very_long_name" for index in range(70))
-    ledger = Ledger(tensors, *np.full((2, 18_000, 70), 150.0))  # more than get a row, and all of them beyond
+    verdict = np.full((18_000, 70), ROUNDING, np.int8)  # more than get a row, and all of them beyond
+    verdict[-1, 0] = MISMATCH
+    ledger = ledger_of(np.full(verdict.shape, 150.0), tensors, verdict)
     runs = [
         make_run(
             [2.0, 0.0], [0.0, math.nan, 1e-7] * 6000, validation_loss=[2.5, math.nan], accuracy=[0.5, 0.6],
-            name=f"fashion_mnist/2026-01-01T10-11-{index}", ledger=ledger,
+            name=f"fashion_mnist/2026-01-01T10-11-{index}", ledger=ledger, excused=range(1, 18_000),
+            mismatch="0.a_tensor_of_a_very_long_name_of_which_the_key_has_a_part",
         )
         for index in range(num_runs)
     ]  # fmt: skip

@@ -195,6 +195,16 @@ def test_a_number_that_json_does_not_know_is_a_mistake_of_the_caller(tmp_path: P
     assert (tmp_path / "lines").read_bytes() == b""
 
 
+def test_lines_come_after_what_is_left_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text('{"step": 1}\n{"step": 3}\n')
+    with JsonLines(path, 12) as lines:
+        lines.append({"step": 2})
+    assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
+    with pytest.raises(DataError, match="lines: has 24 bytes, and had 25 when the checkpoint was written"):
+        JsonLines(path, 25)
+
+
 def test_a_file_that_exists_is_not_appended_to(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("kept")
     with pytest.raises(DataError, match="lines: can't be written: File exists"):

@@ -28,6 +28,7 @@ STEP = {
     "ulps": 2.5, "errors": {"0.output": [0, 0], "loss": [12.5, 0.5]},
 }  # fmt: skip
 COLUMNS = ["step", "tensors", "worst", "absolute", "relative", "tolerance", "ulps"]
+OF_THE_LINE = ["first_step", "last_step", "num_steps", "rounding", "mismatch"]
 
 
 def write_run(path: Path, epochs: list[dict[str, Any]], steps: list[dict[str, Any]]) -> Path:
@@ -61,7 +62,7 @@ def test_a_run_reads_back(tmp_path: Path) -> None:
     assert run.metrics["train_loss"].tolist() == [0.1 + 0.2, 1.0]
     assert run.metrics["seconds"][0] == 0.25
     assert np.isnan(run.metrics["seconds"][1])
-    assert list(run.gradients) == COLUMNS
+    assert list(run.gradients) == [*COLUMNS, *OF_THE_LINE]
     assert run.gradients["worst"].tolist() == ["2.grad_weight", "loss"]
     assert run.gradients["relative"].tolist() == [3e-7, 0.0]
 
@@ -70,7 +71,7 @@ def test_a_run_has_the_optional_columns_that_it_wrote(tmp_path: Path) -> None:
     regression = {key: value for key, value in EPOCH.items() if key != "validation_accuracy"}
     run = read_run(write_run(tmp_path / "run", [regression], []))
     assert list(run.metrics) == ["epoch", "step", "train_loss", "validation_loss", "lr", "seconds"]
-    assert {key: column.shape for key, column in run.gradients.items()} == dict.fromkeys(COLUMNS, (0,))
+    assert {key: column.shape for key, column in run.gradients.items()} == dict.fromkeys([*COLUMNS, *OF_THE_LINE], (0,))
 
 
 def test_the_ledger_is_a_table_of_tensors_by_steps(tmp_path: Path) -> None:
@@ -93,6 +94,33 @@ def test_a_run_that_has_just_begun_reads_as_empty(tmp_path: Path) -> None:
     assert {key: column.shape for key, column in run.metrics.items()} == dict.fromkeys(
         ["epoch", "step", "train_loss", "lr", "seconds"], (0,)
     )
+
+
+def test_a_run_says_where_it_stopped(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [EPOCH], [STEP])
+    assert read_run(path).stop is None  # under way, or killed
+    (path / "summary.json").write_text('{"epoch": 10, "epochs": 1000, "step": 1234, "stopped": "interrupted"}')
+    assert read_run(path).stop == (10, 1000, "interrupted")
+    (path / "summary.json").write_text('{"epoch": 20, "step": 460, "train_loss": 0.5}')
+    assert read_run(path).stop is None
+
+
+@pytest.mark.parametrize(
+    ("summary", "problem"),
+    [
+        ("[1]", "expected a JSON object, not [1]"),
+        ("{", "is not JSON: Expecting property name"),
+        ('{"stopped": "interrupted", "epochs": 3}', '"epoch" is null, expected a 64-bit integer'),
+        ('{"stopped": "interrupted", "epoch": 1, "epochs": "3"}', '"epochs" is "3", expected a 64-bit integer'),
+        ('{"stopped": true, "epoch": 1, "epochs": 3}', '"stopped" is true, expected a string'),
+    ],
+)
+def test_a_summary_that_is_none_is_named(tmp_path: Path, summary: str, problem: str) -> None:
+    path = write_run(tmp_path / "run", [EPOCH], [STEP])
+    (path / "summary.json").write_text(summary)
+    with pytest.raises(DataError) as caught:
+        read_run(path)
+    assert str(caught.value).startswith(f"{path / 'summary.json'}: {problem}")
 
 
 def test_a_directory_named_in_no_encoding_has_a_name_that_prints(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from nn_manual import check_gradients
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import batches
 from nn_manual.errors import NotFiniteError
+from nn_manual.run_directory import ledger
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.running import run as run_module
 from nn_manual.running.loading import check, load
+from nn_manual.running.resume import resume
 from nn_manual.running.run import default_run_directory, run
 
 RUN_FILES = [
@@ -171,6 +173,34 @@ def test_checking_changes_nothing(config_path: Path, tmp_path: Path) -> None:
     assert [record["step"] for record in lines(tmp_path / "4" / "gradients.jsonl")] == [4, 8]
     lrs = [record["lr"] for record in lines(tmp_path / "0" / "metrics.jsonl")]
     assert lrs == pytest.approx([0.5, 0.375, 0.125])
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_in_a_long_run_a_line_stands_for_several_steps(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "MOST_STEPS", 5)
+    monkeypatch.setattr(ledger, "MOST_LINES", 2)
+    for every, windows in ((1, [(1, 5), (6, 9)]), (2, [(2, 2), (4, 4), (6, 6), (8, 8)])):
+        summary = run(load_config(config_path, [f"gradient_check.every={every}"]), tmp_path / str(every))
+        gradients = read_run(tmp_path / str(every)).gradients
+        assert list(zip(gradients["first_step"], gradients["last_step"], strict=True)) == windows
+        worst = gradients["relative"] / gradients["tolerance"]
+        assert gradients["step"][worst.argmax()] == summary["gradient_check"]["worst"]["step"]
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_run_that_goes_on_within_a_line_writes_the_same_ledger(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "MOST_STEPS", 5)
+    monkeypatch.setattr(ledger, "MOST_LINES", 2)
+    directory = tmp_path / "run"
+    run(load_config(config_path, ["checkpoint={every: 1 steps, keep: 9}"]), directory)
+    whole = (directory / "gradients.jsonl").read_bytes()
+    for step in (7, 5, 3):
+        resume(directory / "checkpoints" / f"step-{step}")
+        assert (directory / "gradients.jsonl").read_bytes() == whole, step
 
 
 def test_losses_that_are_sums_have_their_counts(config_path: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from nn_manual.data import Spirals
 from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
 from nn_manual.layers import Tanh
 from nn_manual.model import Sequential
+from nn_manual.run_directory.ledger_table import MISMATCH
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.running.run import run
 
@@ -101,7 +102,12 @@ class TestEndsEarly:
         assert summary == {"epoch": 3, "epochs": 3, "step": 8, "stopped": "gradient mismatch"}
         recorded = read_run(tmp_path / "run")
         assert list(recorded.metrics["epoch"]) == [1, 2]
-        assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7]
+        assert list(recorded.gradients["step"]) == [1, 2, 3, 4, 5, 6, 7, 8]
+        assert list(recorded.gradients["mismatch"]) == [*[""] * 7, "1.grad_input"]
+        wrong = recorded.ledger.verdict[-1] == MISMATCH
+        assert [name for name, is_wrong in zip(recorded.ledger.tensors, wrong, strict=True) if is_wrong] == [
+            "1.grad_input", "0.grad_weight", "0.grad_bias"
+        ]  # fmt: skip
 
     @pytest.mark.parametrize(
         ("every", "message", "step"),

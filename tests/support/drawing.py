@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ from matplotlib.lines import Line2D
 
 from nn_manual.arrays import Array
 from nn_manual.run_directory.files import JsonLines, create_run_directory, write_atomically
-from nn_manual.run_directory.ledger import Ledger
-from nn_manual.run_directory.metrics import COUNTS, Run
+from nn_manual.run_directory.ledger_table import Ledger
+from nn_manual.run_directory.metrics import COUNTS, Run, Stop
 
 LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Worst gradient error by step"
 LEDGER = "Gradient error by tensor"
@@ -28,9 +29,12 @@ def make_run(
     name: str = "digits/now",
     ledger: Ledger | None = None,
     num_examples: tuple[int, int] | None = None,
+    excused: Sequence[int] = (),
+    mismatch: str = "",
+    stop: Stop | None = None,
 ) -> Run:
     """A run without a ledger, and so without a heat map, unless one is given. `num_examples`, to train and to validate:
-    its losses are sums over them.
+    its losses are sums over them. `excused` are steps with rounding, `mismatch` is what was wrong in the last one.
     """
     num_epochs, num_steps = len(train_loss), len(errors)
     values: dict[str, list[float] | None] = {
@@ -48,8 +52,19 @@ def make_run(
         "step": np.arange(1, num_steps + 1),
         "relative": np.array(errors, np.float64),
         "tolerance": np.full(num_steps, tolerance),
+        "first_step": np.arange(1, num_steps + 1),
+        "last_step": np.arange(1, num_steps + 1),
+        "num_steps": np.ones(num_steps, np.int64),
+        "rounding": np.isin(np.arange(1, num_steps + 1), excused).astype(np.int64),
+        "mismatch": np.array([""] * (num_steps - 1) + [mismatch][:num_steps], np.object_),
     }
-    return Run(name, "", metrics, gradients, ledger or Ledger((), *np.zeros((2, num_steps, 0))))
+    return Run(name, "", metrics, gradients, ledger or ledger_of(np.zeros((num_steps, 0))), stop)
+
+
+def ledger_of(percent: Array, names: tuple[str, ...] = (), verdict: Array | None = None) -> Ledger:
+    """A ledger of these errors (lines, tensors), all within the tolerance unless there is a verdict."""
+    names = names or tuple(f"{index}.output" for index in range(percent.shape[1]))
+    return Ledger(names, percent, percent, np.zeros(percent.shape, np.int8) if verdict is None else verdict)
 
 
 def write_run(path: Path, num_epochs: int = 3, num_steps: int = 6) -> Path:

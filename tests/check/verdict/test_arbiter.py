@@ -23,7 +23,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.run_directory.ledger import record_of
+from nn_manual.run_directory.step_line import record_of
 
 
 def cancelling(model: Sequential, num_examples: int = 64) -> tuple[Array, Array]:
