@@ -7,14 +7,21 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from nn_manual.messages import one_line
+
 #: What asks to stop: Ctrl-C, `kill`, and a terminal that is closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class NNManualError(Exception):
-    """Base of the errors whose text is written for the user. `exit_status` is the process's."""
+    """Base of the errors whose text is written for the user: each argument is one line, of which names and values can
+    be from anywhere. `exit_status` is the process's.
+    """
 
     exit_status = 1
+
+    def __str__(self) -> str:
+        return "\n".join(one_line(str(line)) for line in self.args)
 
 
 class ConfigError(NNManualError):
@@ -36,7 +43,7 @@ class GradientMismatch(NNManualError):  # noqa: N818 - the public name that user
     exit_status = 3
 
     def __init__(self, report: Any) -> None:
-        super().__init__(str(report))
+        super().__init__(*str(report).split("\n"))
         self.report = report
         self.batch: tuple[Any, Any] | None = None
 

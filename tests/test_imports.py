@@ -16,7 +16,7 @@ PACKAGE = Path(nn_manual.__file__).parent
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"errors", "arrays"}
+ARRAYS = {"messages", "errors", "arrays"}
 FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
 TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
@@ -25,8 +25,9 @@ CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
 RUNNING |= {"run_directory", "plotting"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "arrays": {"errors"},
+    "messages": set(),
+    "errors": {"messages"},
+    "arrays": {"messages", "errors"},
     "streams": set(),
     "layers": ARRAYS | {"streams"},
     "losses": ARRAYS,
@@ -56,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,
-    "cli": {"errors", "config", "running", "plotting", "check.catalogue"},
+    "cli": {"messages", "errors", "config", "running", "plotting", "check.catalogue"},
     "__main__": {"cli"},
 }
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 from nn_manual.cli.options import parse
 from nn_manual.cli.terminal import open_standard_streams
 from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError
+from nn_manual.messages import one_line
 
 #: What a shell reports for a program that the end of a pipe ended: 128 plus the signal's number.
 BROKEN_PIPE = 141
@@ -48,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _end(error: BaseException, message: str, status: int) -> int:
     """Say what ended the command, with the notes that were added on the way; returns `status`."""
-    print("\n".join([f"nn-manual: {message}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+    lines = [f"nn-manual: {message}", *map(one_line, getattr(error, "__notes__", []))]
+    print("\n".join(lines), file=sys.stderr)
     return status
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
+from nn_manual.messages import one_line
 
 
 def train(options: argparse.Namespace) -> int:
@@ -32,7 +31,7 @@ def train(options: argparse.Namespace) -> int:
 
             directory, summary = resume(options.resume, options.overrides)
         if summary is None:
-            print(f"{directory}: this run has finished; more epochs go on from its end: add epochs=N")
+            print(f"{one_line(str(directory))}: this run has finished; more epochs go on from its end: add epochs=N")
             return 0
         print(describe(summary, directory))
     return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
@@ -88,7 +87,8 @@ def plot(options: argparse.Namespace) -> int:
     """Draw runs. Returns the exit status."""
     from nn_manual.plotting import plot_runs
 
-    print(plot_runs(options.runs, options.output, smoothing=options.smoothing, log_y=options.log_y))
+    figure = plot_runs(options.runs, options.output, smoothing=options.smoothing, log_y=options.log_y)
+    print(one_line(str(figure)))
     return 0
 
 
@@ -158,8 +158,6 @@ def sample(options: argparse.Namespace) -> int:
         seed=options.seed,
         checkpoint=options.checkpoint,
     )
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a text may have characters that the terminal lacks
-        sys.stdout.reconfigure(errors="backslashreplace")
     first = next(texts)
     try:
         for text in itertools.chain([first], texts):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from nn_manual.cli import commands
+from nn_manual.messages import one_line
 
 #: The kinds of components, by the names of config.listing, which is loaded when it is needed.
 KINDS = ("layers", "losses", "optimizers", "schedules", "data", "initializers")
@@ -52,8 +53,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
+class _Parser(argparse.ArgumentParser):
+    """What is wrong on the command line, as one printable line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with status 2."""
+        super().error(one_line(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="nn-manual",
         description="Neural networks whose every gradient is derived by hand\nand proven against PyTorch.",
         epilog=EXIT_STATUSES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from typing import Any, TextIO
 
 def open_standard_streams() -> None:
     """Put the null device where a standard stream is closed (`>&-`): otherwise the next file that is opened, a log or
-    the weights, would take its number, and what a library prints would land there.
+    the weights, would take its number, and what a library prints would land there. Characters that the terminal lacks
+    are written as escapes.
     """
     for number in range(3):
         try:
@@ -22,6 +24,9 @@ def open_standard_streams() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Silenced:

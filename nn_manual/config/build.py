@@ -9,13 +9,14 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
-from nn_manual.config.names import named, nearest
-from nn_manual.config.stand_ins import default, nearest_node, stand_in, taken_out
-from nn_manual.config.tree import Errors, Node, Place
+from nn_manual.config.names import advice, beside, named, unknown
+from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
+from nn_manual.config.tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.contract import check_layers
 from nn_manual.errors import LayerError
 from nn_manual.layers import Layer
+from nn_manual.messages import quoted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups
@@ -48,7 +49,7 @@ class Builder:
         arguments = dict(given)
         for name, child in node.value.items():
             if name not in known:
-                self.errors.add(child.name_place, f"unknown key {name!r} in {label}{nearest(name, known)}")
+                self.errors.add(child.name_place, f"unknown key {quoted(name)} in {label}{advice(name, known)}")
                 continue
             child_path = f"{path}.{name}".lstrip(".")
             if issubclass(cls, Optimizer) and name == "groups":
@@ -78,7 +79,7 @@ class Builder:
         stand_ins = {field.name: stand_in(field, hints[field.name]) for field in fields(cls) if field.init}
         found = {name for name in node.value if name in stand_ins and name not in arguments}
         arguments = stand_ins | arguments
-        while MISSING not in arguments.values():
+        while MISSING not in arguments.values() and len(found) < MAX_ERRORS:
             try:
                 thing = cls(**arguments)
             except ValueError as error:
@@ -96,10 +97,12 @@ class Builder:
         return MISSING
 
     def composite(self, cls: Any, label: str, node: Node, path: str) -> Any:
-        """A class whose arguments are layers; their list where some of them have errors."""
+        """A class whose arguments are layers; Unfinished where some of them have errors."""
         layers = self.layers(label, node, path)
-        if layers is MISSING or _has_errors(layers):
-            return layers
+        if layers is MISSING:
+            return MISSING
+        if _has_errors(layers):
+            return Unfinished(label, layers)
         try:
             return cls.without_memory(*layers) if cls is Sequential else cls(*layers)
         except ValueError as error:
@@ -153,8 +156,8 @@ class Builder:
                 arguments = Node({}, place, place)
             if others:
                 other, child = others[0]
-                message = f"{label}: {other!r} stands beside {name!r}; keyword arguments are indented under the name"
-                self.errors.add(child.name_place, message)
+                by_override = not child.name_place.line
+                self.errors.add(child.name_place, beside(kind, name, other, path, by_override=by_override))
                 return MISSING
         else:
             message = f"{label} takes a name, or a name with keyword arguments, not {describe(node.value)}"
@@ -165,7 +168,7 @@ class Builder:
             return self.user_layer(name, place, arguments, f"{path}.{name}")
         known = named(kind)
         if name not in known:
-            self.errors.add(place, f"unknown {label} {name!r}{nearest(name, known)}")
+            self.errors.add(place, unknown(kind, name))
             return MISSING
         return self.construct(known[name], name, arguments, f"{path}.{name}", **given)
 
@@ -213,7 +216,7 @@ class Builder:
         values = {}
         for name, child in node.value.items():
             if name not in known:
-                self.errors.add(child.name_place, f"unknown key {name!r} in a group{nearest(name, known)}")
+                self.errors.add(child.name_place, f"unknown key {quoted(name)} in a group{advice(name, known)}")
                 continue
             values[name] = self.value(known[name], name, child, f"{path}.{name}")
         return {name: value for name, value in values.items() if value is not MISSING}

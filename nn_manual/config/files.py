@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from nn_manual.config.build import Builder
+from nn_manual.config.leaf import path_in, text_of
 from nn_manual.config.overrides import apply_overrides
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.sizes import find_misfits
@@ -53,7 +54,7 @@ def load_config(
 def _layer_folder(tree: Node, folder: Path) -> Path:
     """Where the user's own layers lie. It is read first, in any order of the keys; its type is checked with theirs."""
     node = tree.value.get("layer_folder") if isinstance(tree.value, dict) else None
-    return folder / node.value if node is not None and isinstance(node.value, str) else folder
+    return path_in(folder, node.value) if node is not None and isinstance(node.value, str) else folder
 
 
 def dump_config(config: RunConfig) -> str:
@@ -83,7 +84,7 @@ def _plain(thing: Any) -> Any:
             return arguments
         name = import_path(type(thing)) if isinstance(thing, Layer) else type(thing).__name__
         return {name: arguments} if arguments else name
-    return str(thing) if isinstance(thing, Path) else thing
+    return text_of(thing) if isinstance(thing, Path) else thing
 
 
 class _Dumper(yaml.SafeDumper):

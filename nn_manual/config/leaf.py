@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import MISSING
 from functools import cache, reduce
@@ -13,6 +14,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from nn_manual.config.tree import Errors, Node, Place, plain
+from nn_manual.errors import ConfigError
+from nn_manual.messages import quoted
 
 #: pydantic's kinds of errors in our words; its own where none are given.
 EXPECTED = {
@@ -26,6 +29,9 @@ EXPECTED = {
     "greater_than_equal": "at least {ge:g}",
 }
 _NUMBERS = {EXPECTED["int_type"], EXPECTED["float_type"]}
+
+#: Each integer of a config but a seed counts something; so many bytes are no machine's, so many steps nobody's.
+MAX_COUNT = 2**40
 
 #: Text that YAML, Python or a user's eye takes for a number.
 _ALMOST_A_NUMBER = re.compile(r"[-+]?\.?([0-9][0-9_:.eE+-]*|0[xo][0-9a-fA-F]+|inf|nan)", re.IGNORECASE)
@@ -42,9 +48,13 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         return _read_tuple(get_args(hint), name, node, folder, errors)
     value = plain(node)
     if Path in (hint, *get_args(hint)) and isinstance(value, str):
-        value = folder / value
+        value = path_in(folder, value)
     try:
-        return adapter(hint).validate_python(value)
+        result = adapter(hint).validate_python(value)
+        if name != "seed" and (largest := _largest_integer(result)) > MAX_COUNT:
+            errors.add(node.name_place, f"{name} must be at most {MAX_COUNT}, not {largest}")
+            return MISSING
+        return result
     except ValidationError as error:
         # Each member of a union has its errors. Those that got furthest into a list belong to the member that was
         # meant; at one place they are one error with several expectations.
@@ -62,6 +72,19 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
         return MISSING
 
 
+def path_in(folder: Path, text: str) -> Path:
+    """The path that a config writes as UTF-8 text, where the system's names are in another encoding, too."""
+    return folder / os.fsdecode(text.encode("utf-8", "surrogatepass"))
+
+
+def text_of(path: Path) -> str:
+    """What a config writes for a path. Raises ConfigError where its bytes are no UTF-8."""
+    try:
+        return os.fsencode(path).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: a config can't hold this path: it is not UTF-8") from None
+
+
 def _read_tuple(members: tuple[Any, ...], name: str, node: Node, folder: Path, errors: Errors) -> Any:
     """A list of as many values as a tuple has members, which are all of one type."""
     values = read_leaf(GenericAlias(list, members[:1]), name, node, folder, errors)
@@ -76,7 +99,7 @@ def _read_tuple(members: tuple[Any, ...], name: str, node: Node, folder: Path, e
 def describe(value: Any) -> str:
     """A value as errors cite it."""
     if isinstance(value, str):
-        return f"the text {value!r}" if len(value) <= 40 else f"the text {value[:40]!r}..."
+        return f"the text {quoted(value)}"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list | dict):
@@ -95,8 +118,17 @@ def _indices(fault: ErrorDetails) -> list[int]:
     return [step for step in fault["loc"] if isinstance(step, int)]
 
 
+def _largest_integer(value: Any) -> int:
+    """The largest magnitude of the integers in a value; 0 where it has none."""
+    if isinstance(value, list | tuple):
+        return max(map(_largest_integer, value), default=0)
+    return abs(value) if isinstance(value, int) else 0
+
+
 def _spelling_hint(found: Any, expectations: list[str]) -> str:
-    """What bools and numbers look like, where text was found that could be meant as one."""
+    """What bools and numbers look like, where something was found that could be meant as one."""
+    if isinstance(found, float) and abs(found) >= 2**63 and EXPECTED["int_type"] in expectations:
+        return "; integers have at most 64 bits"
     if not isinstance(found, str):
         return ""
     if EXPECTED["bool_type"] in expectations and _ALMOST_A_BOOL.fullmatch(found):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 from nn_manual.layers import Layer
+from nn_manual.messages import nearest, quoted
 from nn_manual.model import Sequential
-from nn_manual.registry import components
+from nn_manual.registry import KINDS, components
+
+#: What stands for copies of layers where a layer may stand.
+REPEAT = "Repeat"
 
 
 def named(kind: type) -> dict[str, type]:
@@ -15,10 +18,34 @@ def named(kind: type) -> dict[str, type]:
     return components(kind) | ({"Sequential": Sequential} if kind is Layer else {})
 
 
-def nearest(name: str, known: Collection[str]) -> str:
+def is_component(value: object) -> bool:
+    """Whether it is the name of a component of any kind."""
+    return isinstance(value, str) and any(value in named(kind) for kind in KINDS)
+
+
+def advice(name: str, known: Collection[str]) -> str:
     """The hint that ends an error about an unknown name: the nearest one, or all where none is near."""
-    by_lowercase = {candidate.lower(): candidate for candidate in known}
-    match = difflib.get_close_matches(name.lower(), by_lowercase, n=1)
-    if match:
-        return f"; did you mean {by_lowercase[match[0]]!r}?"
+    meant = nearest(name, known)
+    if meant is not None:
+        return f"; did you mean {meant!r}?"
     return f"; known: {', '.join(known)}" if known else "; it has none"
+
+
+def beside(kind: type, name: str, other: str, path: str, *, by_override: bool) -> str:
+    """The error about `other`, which stands in one mapping with the component `name`: a file has it in the wrong
+    column, and an override's path, which goes on from `path`, leads past the name.
+    """
+    label, known = KINDS[kind].label, named(kind)
+    if not by_override:
+        return f"{label}: {quoted(other)} stands beside {quoted(name)}; keyword arguments are indented under the name"
+    if other in known:
+        return f"the {label} is {name}: to replace it, write '{path}={{{other}: {{KEY: VALUE, ...}}}}'"
+    if other in getattr(known.get(name), "__dataclass_fields__", ()):
+        return f"{other} is a key of {name}: write {path}.{name}.{other}"
+    return unknown(kind, other)
+
+
+def unknown(kind: type, name: str) -> str:
+    """The error about a name that is no component's of this kind."""
+    known = [*named(kind), *([REPEAT] if kind is Layer else [])]
+    return f"unknown {KINDS[kind].label} {quoted(name)}{advice(name, known)}"

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from nn_manual.config.leaf import describe
+from nn_manual.config.names import is_component
 from nn_manual.config.repeat import expand_repeats
 from nn_manual.config.tree import Errors, Node, Place, read_tree
+from nn_manual.messages import quoted
 
 #: One name of a path. That of a user's own layer, `package.module:Class`, has dots in it; an index ends it on the left.
 NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")
@@ -17,7 +19,7 @@ def apply_overrides(root: Node, overrides: Sequence[str], errors: Errors) -> Non
     """Set the values of all overrides, and put copies of the layers in the place of each Repeat. An override that goes
     through a Repeat changes it before it is copied; all others see the copies.
     """
-    numbered = [(override, Place(f"override {override!r}", column=n)) for n, override in enumerate(overrides)]
+    numbered = [(override, Place(f"override {quoted(override)}", column=n)) for n, override in enumerate(overrides)]
     of_repeat = [override for override in overrides if "Repeat" in _names(override.partition("=")[0])]
     for override, place in numbered:
         if override in of_repeat:
@@ -68,8 +70,8 @@ def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> No
     """The node called `name` in `node`, which stands at `path`; made where a mapping doesn't have it yet."""
     if node.value is None:
         node.value = {}
-    elif node.value == name:  # a component's name alone
-        node.value = {name: Node({}, node.place, node.place)}
+    elif node.value == name or is_component(node.value):  # alone: without keyword arguments
+        node.value = {node.value: Node({}, node.place, node.place)}
     if isinstance(node.value, dict):
         child: Node = node.value.setdefault(name, Node({}, place, place))
         return child
@@ -79,5 +81,5 @@ def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> No
     found = describe(node.value)
     if isinstance(node.value, list) and node.value:
         found += f" of 0 to {len(node.value) - 1}"
-    errors.add(place, f"{path or 'the config'} is {found} and has no {name!r}")
+    errors.add(place, f"{path or 'the config'} is {found} and has no {quoted(name)}")
     return None

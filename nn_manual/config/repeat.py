@@ -5,50 +5,82 @@ from __future__ import annotations
 import copy
 
 from nn_manual.config.leaf import describe
-from nn_manual.config.names import nearest
+from nn_manual.config.names import REPEAT, advice
 from nn_manual.config.tree import Errors, Node
-
-REPEAT = "Repeat"
+from nn_manual.messages import quoted
 
 #: More layers than this are no config of a person's: a digit too many must not fill the memory.
 MAX_TIMES = 1_000
+#: Nor are more names, keys and values in all copies of a config, where Repeats lie in Repeats. They take 5 seconds.
+MAX_COPIED = 100_000
 
 
-def expand_repeats(node: Node, errors: Errors) -> None:
-    """Put the copies in the place of each Repeat below `node`. They are nodes of their own at the same places: an
+def expand_repeats(root: Node, errors: Errors) -> None:
+    """Put the copies in the place of each Repeat below `root`. They are nodes of their own at the same places: an
     override can change one of them, and an error in all of them is one error.
     """
-    if isinstance(node.value, dict):
-        for child in node.value.values():
-            expand_repeats(child, errors)
-    elif isinstance(node.value, list):
-        for child in node.value:
-            expand_repeats(child, errors)
-        node.value = [item for child in node.value for item in _repeated(child, errors)]
+    _Expansion(errors).expand(root)
 
 
-def _repeated(node: Node, errors: Errors) -> list[Node]:
-    if node.value == REPEAT:
-        arguments = node
-    elif isinstance(node.value, dict) and list(node.value) == [REPEAT]:
-        arguments = node.value[REPEAT]
-    else:
-        return [node]
-    num_errors = len(errors.found)
-    given = arguments.value if isinstance(arguments.value, dict) else {}
-    for name, child in given.items():
-        if name not in ("times", "layers"):
-            errors.add(child.name_place, f"unknown key {name!r} in {REPEAT}{nearest(name, ('times', 'layers'))}")
-    missing = [name for name in ("times", "layers") if name not in given]
-    if missing:
-        errors.add(arguments.name_place, f"{REPEAT} needs {' and '.join(missing)}")
-        return []
-    times, layers = given["times"], given["layers"]
-    if type(times.value) is not int or not 1 <= times.value <= MAX_TIMES:
-        found = times.value if type(times.value) is int else describe(times.value)
-        errors.add(times.name_place, f"times must be an integer from 1 to {MAX_TIMES}, not {found}")
-    if not isinstance(layers.value, list) or not layers.value:
-        errors.add(layers.name_place, f"{REPEAT} takes a list of layers, not {describe(layers.value)}")
-    if len(errors.found) > num_errors:
-        return []
-    return [copy.deepcopy(layer) for _ in range(times.value) for layer in layers.value]
+class _Expansion:
+    """What is copied in one config."""
+
+    def __init__(self, errors: Errors) -> None:
+        self.errors = errors
+        self.num_copied = 0
+
+    def expand(self, node: Node) -> None:
+        """Put the copies in the place of each Repeat below `node`, the innermost first."""
+        if isinstance(node.value, dict):
+            for child in node.value.values():
+                self.expand(child)
+        elif isinstance(node.value, list):
+            for child in node.value:
+                self.expand(child)
+            node.value = [item for child in node.value for item in self.repeated(child)]
+
+    def repeated(self, node: Node) -> list[Node]:
+        """The copies of a Repeat's layers; of anything else itself."""
+        if node.value == REPEAT:
+            arguments = node
+        elif isinstance(node.value, dict) and list(node.value) == [REPEAT]:
+            arguments = node.value[REPEAT]
+        else:
+            return [node]
+        checked = self.arguments(arguments)
+        if checked is None:
+            return []
+        times, layers = checked
+        self.num_copied += times.value * _num_nodes(layers)
+        if self.num_copied > MAX_COPIED:
+            message = f"the copies have more than {MAX_COPIED:,} names, keys and values: is there a digit too many?"
+            self.errors.add(times.name_place, message)
+            return []
+        return [copy.deepcopy(layer) for _ in range(times.value) for layer in layers.value]
+
+    def arguments(self, node: Node) -> tuple[Node, Node] | None:
+        """The nodes of times and layers, None where something is wrong with them."""
+        errors = self.errors
+        num_errors = len(errors.found)
+        given = node.value if isinstance(node.value, dict) else {}
+        for name, child in given.items():
+            if name not in ("times", "layers"):
+                hint = advice(name, ("times", "layers"))
+                errors.add(child.name_place, f"unknown key {quoted(name)} in {REPEAT}{hint}")
+        missing = [name for name in ("times", "layers") if name not in given]
+        if missing:
+            errors.add(node.name_place, f"{REPEAT} needs {' and '.join(missing)}")
+            return None
+        times, layers = given["times"], given["layers"]
+        if type(times.value) is not int or not 1 <= times.value <= MAX_TIMES:
+            found = times.value if type(times.value) is int else describe(times.value)
+            errors.add(times.name_place, f"times must be an integer from 1 to {MAX_TIMES}, not {found}")
+        if not isinstance(layers.value, list) or not layers.value:
+            errors.add(layers.name_place, f"{REPEAT} takes a list of layers, not {describe(layers.value)}")
+        return None if len(errors.found) > num_errors else (times, layers)
+
+
+def _num_nodes(node: Node) -> int:
+    """How many nodes it is made of, itself among them."""
+    inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
+    return 1 + sum(map(_num_nodes, inner))

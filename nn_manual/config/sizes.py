@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.arrays import Array, Shape, placeholder, size_of
+from nn_manual.config.leaf import MAX_COUNT
 from nn_manual.config.run_config import RunConfig
+from nn_manual.config.stand_ins import Unfinished
 from nn_manual.config.tree import Errors, Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
@@ -96,8 +98,8 @@ class _Fit:
 
     def layer(self, layer: Any, path: str, shape: Shape | None) -> Shape | None:
         """The shape after one layer. Those in a Sequential or a Residual are followed one by one."""
-        if isinstance(layer, list):  # of layers, some of which have errors of their own
-            return self.model(layer, f"{path}.Sequential", shape)
+        if isinstance(layer, Unfinished):
+            return self.model(layer, f"{path}.{layer.name}", shape)
         if not isinstance(layer, Layer):
             return None
         if takes_layers(type(layer)):
@@ -109,10 +111,14 @@ class _Fit:
         if isinstance(layer.domain, range) and not is_first:
             self.add(path, f"{type(layer).__name__} takes integers alone, and the layer before it makes none")
             return None
+        num_parameters = sum(map(size_of, layer.parameter_shapes().values()))
+        self.largeness(path, f"{type(layer).__name__} has {num_parameters:,} parameters", num_parameters)
         if shape is not None:
             try:
                 output_shape: Any = layer.output_shape(shape)
                 if isinstance(output_shape, tuple):
+                    size = size_of(output_shape[1:])
+                    self.largeness(path, f"{type(layer).__name__} puts out {size:,} values for each example", size)
                     return output_shape
                 self.add(path, f"output_shape returned {output_shape!r}, not a tuple")
                 return None
@@ -125,6 +131,11 @@ class _Fit:
         if in_features is None:
             return None
         return layer.output_shape((self.batch_size, in_features) if shape is None else (*shape[:-1], in_features))
+
+    def largeness(self, path: str, what: str, size: int) -> None:
+        """Refuse more numbers than any machine holds."""
+        if size > MAX_COUNT:
+            self.add(path, f"{what}, more than any machine holds")
 
     def ties(self, layers: Sequence[Any], pairs: Sequence[Any]) -> None:
         """Check that each pair of tied names is one of parameters of one shape."""

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import MISSING, Field
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from nn_manual.config.tree import Node
+
+
+class Unfinished(list[Any]):
+    """The layers of a composite, MISSING in the places of those that couldn't be made. `name` is the composite's."""
+
+    def __init__(self, name: str, layers: Iterable[Any]) -> None:
+        super().__init__(layers)
+        self.name = name
 
 
 def default(field: Field[Any]) -> Any:

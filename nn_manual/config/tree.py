@@ -5,7 +5,7 @@ read `1e-3` as text, `no` as false, `010` as 8 and `1:30` as 90. Here plain text
 
     true, false           a bool, in no other spelling
     null, ~ or nothing    None
-    10, -3                an int, up to 18 digits; with more it is a float
+    10, -3                an int, where 64 bits hold it; a float beyond that
     0.5, .5, 1e-3, 1e3    a float, where it is finite
     anything else         text, and so are 010, 1:30, 0x10, 1_000, .inf, yes, no, on, off and all that is quoted
 
@@ -24,13 +24,16 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from nn_manual.errors import ConfigError
+from nn_manual.messages import quoted
 
 #: A config of a thousand layers takes 50 kB and a fifth of a second; anything beyond this is not a config.
 MAX_BYTES = 256 * 1024
 #: A Sequential takes two levels; reading recurses once a level, and Python's own limit is 1,000 calls.
 MAX_DEPTH = 64
+#: Nobody reads more errors than these.
+MAX_ERRORS = 100
 
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,18})")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
@@ -53,18 +56,19 @@ class Errors:
     """The errors found so far: a config is looked at to its end before any is raised."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[Place, str]] = []
+        self.found: dict[tuple[Place, str], None] = {}  # a set in the order in which they were found
 
     def add(self, place: Place, message: str) -> None:
         """Record one error, once."""
-        if (place, message) not in self.found:
-            self.found.append((place, message))
+        self.found[place, message] = None
 
     def raise_if_any(self) -> None:
         """Raise ConfigError, one line an error: the file's from top to bottom, then the overrides' in their order."""
         if self.found:
             ordered = sorted(self.found, key=lambda error: (error[0].line == 0, *error[0][1:]))
-            raise ConfigError("\n".join(one_line(f"{place}: {message}") for place, message in ordered))
+            lines = [f"{place}: {message}" for place, message in ordered[:MAX_ERRORS]]
+            more = len(ordered) - len(lines)
+            raise ConfigError(*lines, *([f"and {more} more errors"] if more else []))
 
 
 @dataclass
@@ -127,16 +131,11 @@ def parse_scalar(text: str) -> Any:
         return None
     if text in ("true", "false"):
         return text == "true"
-    if _INTEGER.fullmatch(text):
+    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     return text
-
-
-def one_line(text: str) -> str:
-    """What can't be printed escaped: line ends, and what might move a terminal's cursor."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _end_of(text: str) -> tuple[int, int]:
@@ -201,7 +200,7 @@ class _Reader:
                 self.errors.add(place, "a key must be text")
             elif event.value in entries:
                 first = entries[event.value].name_place
-                self.errors.add(place, f"duplicate key {event.value!r}, already given at {first}")
+                self.errors.add(place, f"duplicate key {quoted(event.value)}, already given at {first}")
             else:
                 entries[event.value] = value
         self.loader.get_event()
@@ -220,6 +219,6 @@ class _Reader:
         elif event.anchor is not None:
             self.errors.add(self.place(event), f"anchor &{event.anchor} is not supported")
         if getattr(event, "tag", None) is not None:
-            self.errors.add(self.place(event), f"tag {event.tag!r} is not supported")
+            self.errors.add(self.place(event), f"tag {quoted(event.tag)} is not supported")
         if isinstance(event, yaml.ScalarEvent) and not event.value.isprintable():
-            self.errors.add(self.place(event), f"{event.value[:40]!r} is not one line of printable characters")
+            self.errors.add(self.place(event), f"{quoted(event.value)} is not one line of printable characters")

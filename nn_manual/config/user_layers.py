@@ -18,9 +18,10 @@ from pydantic.errors import PydanticUserError
 
 from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
-from nn_manual.config.names import named, nearest
+from nn_manual.config.names import advice, named
 from nn_manual.errors import ConfigError, NNManualError, last_line
 from nn_manual.layers import Layer
+from nn_manual.messages import quoted
 
 
 class CannotImport(Exception):  # noqa: N818 - says what happened; the builder adds the place and makes it an error
@@ -59,11 +60,11 @@ class Importer:
         """
         module_name, _, class_name = path.partition(":")
         if not all(part.isidentifier() for part in [*module_name.split("."), class_name]):
-            raise CannotImport(f"{path!r} is no import path: a layer of one's own is named module:Class")
+            raise CannotImport(f"{quoted(path)} is no import path: a layer of one's own is named module:Class")
         module = self._module(module_name)
         if not hasattr(module, class_name):
             known = [name for name, thing in vars(module).items() if _is_layer(thing)]
-            raise CannotImport(f"module {module_name!r} has no {class_name!r}{nearest(class_name, known)}")
+            raise CannotImport(f"module {quoted(module_name)} has no {quoted(class_name)}{advice(class_name, known)}")
         thing = getattr(module, class_name)
         if not _is_layer(thing):
             raise CannotImport(f"{path} is not a Layer: derive it from nn_manual.layers.Layer")
@@ -93,9 +94,9 @@ class Importer:
         except (Exception, SystemExit) as error:  # a module's code may raise anything
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
                 modules = sorted(path.stem for path in self.folder.glob("*.py") if path.is_file())
-                hint = nearest(name, modules) if modules else ""
+                hint = advice(name, modules) if modules else ""
                 raise CannotImport(
-                    f"no module {name!r} in {self.folder}, and none of that name is installed{hint}"
+                    f"no module {quoted(name)} in {self.folder}, and none of that name is installed{hint}"
                 ) from None
             raise CannotImport(_describe(error, self.folder)) from None
 
@@ -105,7 +106,7 @@ class Importer:
         installed = PathFinder.find_spec(top, elsewhere)
         # One without an origin is a mere folder of that name, which Python would take last.
         if top in sys.stdlib_module_names or (installed is not None and installed.origin is not None):
-            raise CannotImport(f"module {top!r} in {self.folder} bears the name of an installed one: rename it")
+            raise CannotImport(f"module {quoted(top)} in {self.folder} bears the name of an installed one: rename it")
 
 
 @contextmanager

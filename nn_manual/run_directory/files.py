@@ -23,6 +23,14 @@ from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 
 
+def check_run_exists(path: Path) -> None:
+    """Raise DataError, naming `path`, if there is no directory to read a run from."""
+    if not os.path.lexists(path):
+        raise DataError(f"{path}: no such run")
+    if not path.is_dir():
+        raise DataError(f"{path}: is no run directory")
+
+
 def check_run_directory(path: Path) -> None:
     """Raise DataError, naming `path`, if it holds anything already or is no directory. One that isn't there is fine."""
     try:

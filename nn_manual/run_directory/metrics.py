@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.files import read_file
+from nn_manual.messages import one_line
+from nn_manual.run_directory.files import check_run_exists, read_file
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.ledger_table import Ledger, read_gradients
 from nn_manual.run_directory.records import checked, columns, read_object, read_records
@@ -91,12 +92,13 @@ def read_run(path: Path) -> Run:
     JSON object, a key that is missing, a value of the wrong type, and a step whose tensors are not those of the first.
     null stands for a float that was not finite and is read as NaN. Keys without a meaning here are passed over.
     """
+    check_run_exists(path)
     try:
         config = read_file(path / CONFIG_FILE).decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path / CONFIG_FILE}: is not UTF-8 text: {error}") from error
-    # A directory's name is bytes: those that are no UTF-8 would fail to print.
-    name = os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace")
+    # A directory's name is bytes: those that are no UTF-8 would fail to print, and line ends would draw several lines.
+    name = one_line(os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace"))
     metrics = columns(path / METRICS_FILE, read_records(path / METRICS_FILE), METRICS_COLUMNS, OPTIONAL_COLUMNS)
     return Run(name, config, metrics, *read_gradients(path / GRADIENTS_FILE), _read_stop(path / SUMMARY_FILE))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
+from nn_manual.messages import LONGEST_VALUE, one_line
 from nn_manual.run_directory.files import read_file
 
 
@@ -97,5 +98,4 @@ def checked(place: str, key: str, value: Any, kind: type) -> Any:
 
 def shown(value: object) -> str:
     """`value` in a message: as JSON, and not more of it than a line holds."""
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    return one_line(json.dumps(value), LONGEST_VALUE)

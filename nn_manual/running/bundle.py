@@ -23,9 +23,10 @@ from pydantic import TypeAdapter, ValidationError
 from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.config.files import dump_yaml
-from nn_manual.config.tree import Errors, Place, one_line, plain, read_tree
+from nn_manual.config.tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.run_directory.files import read_file, write_atomically, write_weights
+from nn_manual.messages import one_line
+from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically, write_weights
 from nn_manual.running.environment import versions
 from nn_manual.running.trainer import Trainer
 
@@ -55,6 +56,18 @@ class Bundle:
     versions: dict[str, str]
     sources: dict[str, str]
     sha256: str
+
+
+def check_bundle_exists(directory: Path) -> None:
+    """Raise DataError where `directory` isn't there, or is no bundle: then with the bundles in it, as it may be a run.
+    """
+    check_run_exists(directory)
+    if any((directory / name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
+        return
+    bundles = [shlex.quote(str(file.parent)) for file in sorted(directory.glob(f"*/{BUNDLE_FILE}"))]
+    if bundles:
+        raise DataError(f"{directory}: is no bundle; did you mean --replay {' or '.join(bundles)}?")
+    raise DataError(f"{directory}: is no bundle, and holds none: no step of it differed from torch's")
 
 
 def read_bundle(path: Path) -> Bundle:

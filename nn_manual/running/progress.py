@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from tqdm import tqdm
 
+from nn_manual.messages import one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.trainer import Step
@@ -112,7 +113,7 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
             f"{', '.join(results)} after {summary['step']:,} steps",
             *_describe_bits(summary),
             *_describe_check(summary["gradient_check"]),
-            f"run directory {directory}",
+            f"run directory {one_line(str(directory))}",
         ]
     )
 

@@ -29,6 +29,7 @@ from nn_manual.running.bundle import (
     TARGET,
     TENSORS_FILE,
     Bundle,
+    check_bundle_exists,
     grad_outputs,
     read_bundle,
 )
@@ -101,6 +102,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     Raises DataError for a bundle that is missing, incomplete or corrupt, and ConfigError where its config can't be read
     or a layer of the user's own isn't found.
     """
+    check_bundle_exists(directory)
     bundle = read_bundle(directory / BUNDLE_FILE)
     tensors = read_weights(directory / TENSORS_FILE, bundle.sha256)
     config = _config(directory / CONFIG_FILE, overrides)

@@ -16,7 +16,7 @@ from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
 from nn_manual.run_directory.checkpoints import MANIFEST_FILE, checkpoints_of, read_checkpoint
-from nn_manual.run_directory.files import read_file, read_weights
+from nn_manual.run_directory.files import check_run_exists, read_file, read_weights
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
 from nn_manual.running.loading import quiet
@@ -125,6 +125,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
 
 def read_config(directory: Path) -> RunConfig:
     """The config of a run directory. Raises DataError where it is missing."""
+    check_run_exists(directory)
     read_file(directory / CONFIG_FILE)  # a run without it is missing data, and no wrong config
     return load_config(directory / CONFIG_FILE)
 

@@ -101,6 +101,6 @@ class TestBadInput:
 
     def test_no_run_to_plot(self, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plot", "nowhere"]) == 5
-        message = "nn-manual: nowhere/config.yaml: can't be read: No such file or directory\n"
+        message = "nn-manual: nowhere: no such run\n"
         assert capsys.readouterr() == ("", message)
         assert names(small) == ["small.yaml"]

@@ -76,7 +76,7 @@ class TestPredict:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["evaluate", "nowhere"], 5, "nowhere/config.yaml: can't be read: No such file or directory"),
+        (["evaluate", "nowhere"], 5, "nowhere: no such run"),
         (["evaluate", "run", "epochs=3"], 2, "override 'epochs=3': an evaluation takes other data, loss, seed alone"),
         (["evaluate", "run", "data.Arrays.file=no.csv"], 5, "{folder}/no.csv: No such file or directory"),
         (["evaluate", "run", "-o", "x.txt"], 2, "x.txt: the name of a figure must end in .png, .svg, .pdf"),

@@ -94,7 +94,7 @@ class TestUsage:
     [
         ("train.py", ["small.yaml", UNCHECKED, "--run-dir", "run"], 0, "run directory run\n"),
         ("check_gradients.py", ["nowhere.yaml"], 2, "nn-manual: nowhere.yaml: No such file or directory\n"),
-        ("plot_loss.py", ["nowhere"], 5, "nn-manual: nowhere/config.yaml: can't be read: No such file or directory\n"),
+        ("plot_loss.py", ["nowhere"], 5, "nn-manual: nowhere: no such run\n"),
     ],
 )
 @pytest.mark.usefixtures("small")

@@ -135,6 +135,13 @@ def test_repeat_stands_for_copies(load) -> None:  # type: ignore[no-untyped-def]
         ("Repeat: {times: 2}", ["8:5: Repeat needs layers"]),
         ("Repeat", ["8:5: Repeat needs times and layers"]),
         ("Repeat: [ReLU]", ["8:5: Repeat needs times and layers"]),
+        ("Repaet: {times: 3, layers: [ReLU]}", ["8:5: unknown layer 'Repaet'; did you mean 'Repeat'?"]),
+        ("Repeat: {times: 999, layers: [Repeat: {times: 999, layers: [ReLU]}]}",
+         ["8:14: the copies have more than 100,000 names, keys and values: is there a digit too many?"]),
+        ("Residual: [ReLU, Tahn, Embedding: {num_embeddings: 3, embedding_dim: 2}]", [
+            "8:22: unknown layer 'Tahn'; did you mean 'Tanh'?",
+            "8:28: Embedding takes integers alone, and the layer before it makes none",
+        ]),
         ("Repeat: {times: 3, layers: [RLU]}", ["8:33: unknown layer 'RLU'; did you mean 'ReLU'?"]),
         ("Repeat: {time: 3, layers: [ReLU]}", [
             "8:5: Repeat needs times", "8:14: unknown key 'time' in Repeat; did you mean 'times'?"

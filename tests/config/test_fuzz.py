@@ -1,28 +1,25 @@
-"""Whatever a file or an override holds, load_config returns a config or raises a ConfigError of printable lines."""
+"""Whatever a file or an override holds, load_config returns a config or raises a ConfigError of placed lines.
+
+`python scripts/benchmark.py reliability configs` draws more of the same.
+"""
+
+from __future__ import annotations
 
 import re
 from pathlib import Path
 
 import pytest
+from benchmarks.reliability import configs
+from benchmarks.reliability.configs import SOURCES, Tally, drawn, outcome
+from benchmarks.reliability.drawn_configs import FULL, MARKS, SCALARS, WORDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError
 
-from .conftest import VALID
-
-QUICK = settings(max_examples=250, deadline=None, derandomize=True)
-
-FULL = VALID.replace("  - ReLU\n", "  - Sequential: [ReLU, {Linear: {in_features: 32, out_features: 32}}]\n") + (
-    "initializer: {Constant: {value: 0.1}}\nlr_scheduler: {StepLR: {step_size: 3}}\nclip_grad_norm: 1\n"
-    "early_stopping: {patience: 4, min_delta: 1e-3}\n"
-)
-# Tokens, numbers and words of the config: what is put together of them comes close to being valid.
-PIECES = re.findall(r"\w+|\s+|[^\w\s]", FULL)
-MARKS = ["", "\t", "&a ", "*a", "!!int ", "!x ", "---\n", "...\n", "<<", "? ", "|\n", "%YAML 9", "]", "\x00"]
-SCALARS = ["-1", "0", "1e400", ".nan", "010", "9" * 18, "9" * 30, "~", "é", '"\\uD800"', '"\\UFFFFFFFF"']
-PIECE = st.sampled_from([*sorted(set(PIECES)), *MARKS, *SCALARS])
+#: Of each source; those of the slowest are fewer.
+NUM_CONFIGS = {"bytes changed": 1250, "grammar of YAML": 1350, "keys and types": 400}
 
 
 @pytest.fixture(scope="module")
@@ -30,46 +27,65 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzz") / "run.yaml"
 
 
-def check(path: Path, content: bytes, *overrides: str) -> None:
-    path.write_bytes(content)
+@pytest.mark.parametrize("source", SOURCES)
+def test_drawn_configs(source: str) -> None:
+    tally = drawn(source, 1000, NUM_CONFIGS[source])
+    assert tally.faults == {}
+    assert tally.num_loaded >= 5
+    assert tally.num_refused >= 250
+    assert tally.num_loaded + tally.num_refused >= NUM_CONFIGS[source]
+
+
+NAME = st.sampled_from([word for word in WORDS if word.isidentifier()]) | st.text(max_size=3)
+PIECE = st.sampled_from([*WORDS, *MARKS, *SCALARS])
+
+
+@settings(max_examples=250, deadline=None, derandomize=True, database=None)
+@given(overrides=st.lists(st.tuples(st.lists(NAME, min_size=1, max_size=4), st.lists(PIECE, max_size=4)), max_size=3))
+def test_overrides(path: Path, overrides: list[tuple[list[str], list[str]]]) -> None:
+    path.write_text(FULL)
     try:
-        load_config(path, overrides)
+        load_config(path, [".".join(names) + "=" + "".join(pieces) for names, pieces in overrides])
     except ConfigError as error:
         for line in str(error).split("\n"):
             assert re.match(re.escape(str(path)) + r":(\d+:\d+:)? |override '|override \"", line), line
             assert line.isprintable(), line
 
 
-@QUICK
-@given(content=st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
-def test_arbitrary_files(path: Path, content: bytes) -> None:
-    check(path, content)
+def test_the_file_with_every_key_is_valid(path: Path) -> None:
+    assert outcome(path, FULL.encode()).num_loaded == 1
 
 
-@QUICK
-@given(pieces=st.lists(PIECE))
-def test_files_of_the_words_of_a_config(path: Path, pieces: list[str]) -> None:
-    check(path, "".join(pieces).encode())
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 250_000,
+        "a: 1\n" * 20_000,
+        "model:\n" + "  - Linear: {a: 1}\n" * 5_000,
+        FULL.replace("times: 2", "times: 1000").replace("[Tanh,", "[" + "Tanh," * 10_000),
+        FULL.replace("{times: 2, layers: [Tanh,", "{times: 999, layers: [" + "Repeat: {times: 999, layers: [" * 3)
+        .replace("p: 0.1}]}", "p: 0.1}]}" + "]}" * 3),
+        FULL.replace("momentum: 0.9", "groups: [" + "{parameters: x, lr: -1}, " * 5_000 + "]"),
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]\n",
+    ],
+    ids=["deep", "the same key", "the same error", "many copies", "copies of copies", "groups", "aliases"],
+)  # fmt: skip - one case a line
+def test_bombs(path: Path, content: str) -> None:
+    tally = outcome(path, content.encode())
+    assert (tally.num_refused, tally.faults) == (1, {})
+    assert tally.slowest < 20
 
 
-@QUICK
-@given(changes=st.lists(st.tuples(st.integers(0, len(PIECES) - 1), PIECE), min_size=1, max_size=4))
-def test_valid_configs_with_a_few_words_changed(path: Path, changes: list[tuple[int, str]]) -> None:
-    pieces = list(PIECES)
-    for index, piece in changes:
-        pieces[index] = piece
-    check(path, "".join(pieces).encode())
+def test_what_is_wrong_with_a_config_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(path: Path) -> None:
+        raise {b"a": KeyError("x"), b"b": ConfigError("no place"), b"c": ConfigError(f"{path}:1:1: right")}[
+            path.read_bytes()
+        ]
 
-
-NAME = st.sampled_from(sorted(set(re.findall(r"\w+", FULL)))) | st.text(max_size=3)
-
-
-@QUICK
-@given(overrides=st.lists(st.tuples(st.lists(NAME, min_size=1, max_size=4), st.lists(PIECE, max_size=4)), max_size=3))
-def test_overrides(path: Path, overrides: list[tuple[list[str], list[str]]]) -> None:
-    check(path, FULL.encode(), *(".".join(names) + "=" + "".join(pieces) for names, pieces in overrides))
-
-
-def test_what_the_changes_start_from_is_valid(path: Path) -> None:
-    path.write_text("".join(PIECES))
-    load_config(path)
+    monkeypatch.setattr(configs, "load_config", load)
+    (fault,) = outcome(path, b"a").faults
+    assert re.fullmatch(r"KeyError at .*test_fuzz\.py:\d+: 'x'", fault)
+    assert outcome(path, b"b").faults == {"without a place: 'no place'": b"b"}
+    assert outcome(path, b"c").faults == {}
+    both = Tally(1, 2, 0.5, {"x": b"short"}) + Tally(3, 4, 0.1, {"x": b"longer", "y": b""})
+    assert both == Tally(4, 6, 0.5, {"x": b"short", "y": b""})

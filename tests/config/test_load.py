@@ -184,6 +184,12 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         (11, "optimizer: {SGD: {nesterov: true}}",
          "11:19: nesterov needs a momentum above 0 and a dampening of 0"),
         (12, "clip_grad_norm: 0", "12:1: clip_grad_norm must be above 0, not 0"),
+        (1, "seed: 99999999999999999999",
+         "1:1: seed must be an integer, not 1e+20; integers have at most 64 bits"),
+        (5, "epochs: 1099511627777", "5:1: epochs must be at most 1099511627776, not 1099511627777"),
+        (5, "epochs: 9223372036854775807", "5:1: epochs must be at most 1099511627776, not 9223372036854775807"),
+        (8, "  - Unflatten: {dim: 1, unflattened_size: [1, 2199023255552]}",
+         "8:25: unflattened_size must be at most 1099511627776, not 2199023255552"),
         (12, "early_stopping: {patience: 0}", "12:18: patience must be at least 1, not 0"),
         (12, "gradient_check: {every: -1}", "12:18: every must be at least 0, not -1"),
         (12, "lr_scheduler: {StepLR: {step_size: 0}}", "12:25: step_size must be at least 1, not 0"),
@@ -240,3 +246,16 @@ def test_missing_keys_are_named_together(errors_of: ErrorsOf) -> None:
     assert errors_of("seed: 1\n") == [
         "run.yaml:1:1: the config needs data and batch_size and epochs and model and loss and optimizer"
     ]
+
+
+def test_a_seed_counts_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(valid_but(1, "seed: 9223372036854775807"))
+    assert load_config(path).seed == 2**63 - 1
+
+
+def test_more_errors_than_anybody_reads(errors_of: ErrorsOf) -> None:
+    lines = errors_of(VALID + "".join(f"key_{index}: 1\n" for index in range(300)))
+    assert len(lines) == 101
+    assert lines[99].startswith("run.yaml:112:1: unknown key 'key_99'")
+    assert lines[100] == "and 200 more errors"

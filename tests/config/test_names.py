@@ -1,4 +1,4 @@
-from nn_manual.config.names import named, nearest
+from nn_manual.config.names import advice, named
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -10,8 +10,7 @@ def test_a_config_can_name_every_component_and_sequential() -> None:
     assert named(Layer) == {**components(Layer), "Sequential": Sequential}
 
 
-def test_nearest() -> None:
-    assert nearest("relu", ["Linear", "ReLU"]) == "; did you mean 'ReLU'?"
-    assert nearest("out_feature", ["in_features", "out_features"]) == "; did you mean 'out_features'?"
-    assert nearest("xyz", ["lr", "momentum"]) == "; known: lr, momentum"
-    assert nearest("xyz", []) == "; it has none"
+def test_advice() -> None:
+    assert advice("relu", ["Linear", "ReLU"]) == "; did you mean 'ReLU'?"
+    assert advice("xyz", ["lr", "momentum"]) == "; known: lr, momentum"
+    assert advice("xyz", []) == "; it has none"

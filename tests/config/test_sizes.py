@@ -216,3 +216,16 @@ def test_a_config_made_in_python_names_the_path() -> None:
         check_sizes(config, split(4, np.arange(10), 10))
     with pytest.raises(ConfigError, match=r"^loss: MSELoss doesn't fit"):
         check_sizes(replace(config, loss=MSELoss()), split(3, np.arange(10), 10))
+
+
+def test_sizes_that_no_machine_has(errors_of: ErrorsOf) -> None:
+    million = 10**6
+    text = valid_but(7, f"  - Linear: {{in_features: 64, out_features: {million * million}}}")
+    assert errors_of(text)[0] == (
+        "run.yaml:7:5: Linear has 65,000,000,000,000 parameters, more than any machine holds"
+    )
+    images = "  - Unflatten: {dim: 1, unflattened_size: [1, 8, 8]}\n  - AdaptiveAvgPool2d: {output_size: 1048577}"
+    assert errors_of(valid_but(7, images))[0] == (
+        "run.yaml:8:5: AdaptiveAvgPool2d puts out 1,099,513,724,929 values for each example, more than any machine "
+        "holds"
+    )

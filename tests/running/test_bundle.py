@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from nn_manual.optim import StepLR
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running import bundle
 from nn_manual.running.bundle import read_bundle
+from nn_manual.running.replay import replay
 from nn_manual.running.sources import sources_of
 
 
@@ -72,3 +74,34 @@ def test_a_full_disk_hides_no_mismatch(tmp_path: Path, monkeypatch: pytest.Monke
     note = "it can't be replayed: tensors.safetensors: can't be written: No space left on device"
     assert found.__notes__[-2] == note
     assert names(tmp_path / "run") == [*GROWING, "summary.json"]
+
+
+def test_a_run_in_the_place_of_its_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "my run"
+    wrong_from_step(monkeypatch, 5, Tanh, "backward", wrong_tanh)
+    mismatch(directory)
+    with pytest.raises(DataError) as caught:
+        replay(directory)
+    assert str(caught.value) == (
+        f"{directory}: is no bundle; did you mean --replay '{directory}/mismatch-step-5'?"
+    )
+    (directory / "mismatch-step-5").rename(directory / "mismatch-step-17")
+    shutil.copytree(directory / "mismatch-step-17", directory / "again")
+    with pytest.raises(DataError, match=r"did you mean --replay '\S+ run/again' or '\S+ run/mismatch-step-17'\?$"):
+        replay(directory)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("nowhere", "no such run"),
+        ("file", "is no run directory"),
+        ("empty", "is no bundle, and holds none: no step of it differed from torch's"),
+    ],
+)
+def test_no_bundle(tmp_path: Path, name: str, problem: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError) as caught:
+        replay(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: {problem}"

@@ -1,0 +1,63 @@
+import pytest
+
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.messages import LONGEST_LINE, nearest, one_line, quoted
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain é 漢 😀 שלום", "plain é 漢 😀 שלום"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("\x1b[31mred\x07\x9b", "\\x1b[31mred\\x07\\x9b"),
+        ("\u202egpj.exe\u2066\u200b\ufeff", "\\u202egpj.exe\\u2066\\u200b\\ufeff"),
+        ("\u2028\u2029\x85", "\\u2028\\u2029\\x85"),
+        ("\udcff\ue000\U000e0041", "\\udcff\\ue000\\U000e0041"),
+    ],
+)
+def test_what_cannot_be_printed_is_escaped(text: str, line: str) -> None:
+    assert one_line(text) == line
+    assert one_line(line) == line
+
+
+def test_a_long_line_loses_its_middle() -> None:
+    assert one_line("0123456789", 10) == "0123456789"
+    assert one_line("0123456789a", 10) == "01234...6789a"
+    assert one_line("\x00" * 5, 10) == "\\x00\\...\\x00"[:5] + "..." + "\\x00\\x00"[-5:]
+
+
+def test_quoted_names() -> None:
+    assert quoted("a'b") == '"a\'b"'
+    assert quoted("\x1b") == "'\\x1b'"
+    assert quoted("x" * 100) == "'" + "x" * 29 + "..." + "x" * 29 + "'"
+
+
+def test_every_error_is_made_of_printable_lines() -> None:
+    error = ConfigError("a\nb", "c\x1b", "d" * 5000)
+    assert str(error) == "a\\nb\nc\\x1b\n" + "d" * 500 + "..." + "d" * 500
+    assert LONGEST_LINE == 1000
+    assert str(DataError("\u202e.csv: holds no rows")) == "\\u202e.csv: holds no rows"
+    assert str(DataError()) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("relu", ["Linear", "ReLU"], "ReLU"),
+        ("out_feature", ["in_features", "out_features"], "out_features"),
+        ("xyz", ["lr", "momentum"], None),
+        ("xyz", [], None),
+        ("", ["lr"], None),
+        ("MSE", ["CrossEntropyLoss", "MSELoss"], "MSELoss"),
+        # One slip in a short name is too much for a likeness alone.
+        *((slip, ["momentum", "lr", "groups"], "lr") for slip in ("l", "r", "lt", "kr", "rl", "llr", "lrr", "LR")),
+        # A slip of one name comes before likeness to another.
+        ("SGDs", ["SGDstep", "SGD"], "SGD"),
+    ],
+)
+def test_nearest(name: str, known: list[str], meant: str | None) -> None:
+    assert nearest(name, known) == meant
+
+
+def test_nearest_of_a_giant_name_is_quick() -> None:
+    assert nearest("x" * 250_000, ["optimizer", "x" * 30]) is None
