@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.losses import *  # noqa: F403 - as above
     from nn_manual.model import Sequential as Sequential
     from nn_manual.optim import *  # noqa: F403 - as above
+    from nn_manual.running.trained import TrainedRun as TrainedRun
+    from nn_manual.running.trained import load_run as load_run
     from nn_manual.running.trainer import Trainer as Trainer
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms
@@ -51,7 +53,9 @@ _HOMES = {
     "GradientMismatch": "errors",
     "NotFiniteError": "errors",
     "Sequential": "model",
+    "TrainedRun": "running.trained",
     "Trainer": "running.trainer",
+    "load_run": "running.trained",
 }
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import os
 import re
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -32,3 +36,20 @@ def test_the_operation_that_it_quotes_is_the_one_in_the_code() -> None:
     source = re.sub(r": Tensor| -> Differentiated", "", inspect.getsource(ops.exp.rule))
     quoted = inspect.cleandoc(WALKTHROUGH[WALKTHROUGH.index("    @operation") : WALKTHROUGH.index("## 3.")])
     assert quoted == source.strip()
+
+
+def test_using_a_model_works_as_it_stands(tmp_path: Path) -> None:
+    page = (DOCS / "using_a_model.md").read_text(encoding="utf-8")
+    (tmp_path / "page.sh").write_text("\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)))
+    (tmp_path / "page.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)))
+    path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
+    for command in (["bash", "-e", "page.sh"], [sys.executable, "page.py"]):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        if command[0] == "bash":
+            (table,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+            assert done.stdout.startswith(table)
+    assert done.stdout == "('0', '1', '2') [[1. 0. 0.]]\n"
+    assert (tmp_path / "predictions.csv").read_text().startswith("predicted_class,0,1,2\n0,0.9")

@@ -22,7 +22,7 @@ TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
-RUNNING = COMPARING | {"streams", "check.checker", "check.verdict", "registry", "data", "config"}
+RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
 RUNNING |= {"run_directory", "plotting"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),

@@ -1,4 +1,4 @@
-"""The command line: nn-manual train | check | plot | sample. Every heavy import waits until a command needs it."""
+"""The command line: nn-manual. Every heavy import waits until a command needs it."""
 
 from __future__ import annotations
 

@@ -92,6 +92,59 @@ def plot(options: argparse.Namespace) -> int:
     return 0
 
 
+def evaluate(options: argparse.Namespace) -> int:
+    """Say how good a run's model is. Returns the exit status."""
+    from nn_manual.config import reported
+    from nn_manual.plotting import check_ending, plot_confusion
+    from nn_manual.running.evaluate import evaluate as evaluate_run
+    from nn_manual.running.trained import read_trained
+
+    output = options.output or options.run / "confusion.png"
+    check_ending(output)
+    run = read_trained(options.run, options.checkpoint)
+    with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
+        evaluated = evaluate_run(run, options.run, options.overrides)
+    print(evaluated)
+    if evaluated.confusion is not None:
+        print(f"confusion matrix {plot_confusion(evaluated.confusion, evaluated.classes, output, evaluated.title)}")
+    elif options.output is not None:
+        raise ConfigError(f"--output {output}: a regression has no confusion matrix")
+    return 0
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Write what a run's model says of the examples in a file. Returns the exit status."""
+    from nn_manual.config import reported
+    from nn_manual.running.predict import predict as predict_file
+    from nn_manual.running.trained import read_trained
+
+    run = read_trained(options.run, options.checkpoint)
+    with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
+        num_examples = predict_file(run, options.input, options.output)
+    counted = "1 prediction" if num_examples == 1 else f"{num_examples:,} predictions"
+    print(f"{counted}, by the {run.checkpoint} weights, in {options.output}")
+    return 0
+
+
+def summary(options: argparse.Namespace) -> int:
+    """Print a config's model as a table. Returns the exit status."""
+    from nn_manual.config import load_config, reported
+    from nn_manual.running.summary import summary as summary_of
+
+    config = load_config(options.config, options.overrides)
+    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+        print(summary_of(config))
+    return 0
+
+
+def list_components(options: argparse.Namespace) -> int:
+    """Print what a config can name. Returns the exit status."""
+    from nn_manual.config.listing import KIND_NAMES, listing
+
+    print("\n\n".join(map(listing, [options.kind] if options.kind else KIND_NAMES)))
+    return 0
+
+
 def sample(options: argparse.Namespace) -> int:
     """Let a run's model write. Returns the exit status."""
     from nn_manual.running.sample import sample as sample_texts
@@ -103,6 +156,7 @@ def sample(options: argparse.Namespace) -> int:
         temperature=options.temperature,
         top_k=options.top_k,
         seed=options.seed,
+        checkpoint=options.checkpoint,
     )
     first = next(texts)
     try:

@@ -10,6 +10,36 @@ from typing import NoReturn
 from nn_manual.cli import commands
 from nn_manual.messages import one_line
 
+#: The kinds of components, by the names of config.listing, which is loaded when it is needed.
+KINDS = ("layers", "losses", "optimizers", "schedules", "data", "initializers")
+
+EXIT_STATUSES = """\
+exit status:
+  0    done
+  2    usage, or a config that is wrong
+  3    a gradient mismatch, or a tensor that was zero wherever it was compared
+  4    a value that is not finite
+  5    data, a run or a checkpoint that is missing, unreadable or corrupt
+  6    a replay that doesn't reproduce the recorded step
+  129  hung up: the terminal was closed (SIGHUP)
+  130  interrupted, by Ctrl-C (SIGINT)
+  141  the reader of a pipe has gone
+  143  terminated (SIGTERM)
+"""
+
+
+class _Version(argparse.Action):
+    """Prints the version of the installed package, which it takes a moment to find."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"nn-manual {version('nn_manual')}")
+        except PackageNotFoundError:
+            print("nn-manual, not installed: run from its folder")
+        parser.exit()
+
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options; `command` is what runs them. Raises SystemExit(2) for bad usage, as argparse does."""
@@ -34,9 +64,12 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="nn-manual",
-        description="Neural networks whose every gradient is derived by hand and proven against PyTorch.",
+        description="Neural networks whose every gradient is derived by hand\nand proven against PyTorch.",
+        epilog=EXIT_STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = parser.add_subparsers(title="commands", required=True, metavar="train | check | plot | sample")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    names = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
     _add_config(train, nargs="?")
     train.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run, or from RUN/checkpoints/step-N")
@@ -56,12 +89,38 @@ def _parser() -> argparse.ArgumentParser:
     )
     plot.add_argument("--log-y", action="store_true", help="logarithmic losses")
     plot.set_defaults(command=commands.plot)
+    evaluate = names.add_parser("evaluate", help="loss, accuracy and confusion matrix of a trained model")
+    _add_run(evaluate)
+    _add_overrides(evaluate, "other data or loss, as in data.Arrays.file=other.csv")
+    evaluate.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the confusion matrix: PNG, SVG or PDF (RUN/confusion.png)"
+    )
+    evaluate.set_defaults(command=commands.evaluate)
+    predict = names.add_parser("predict", help="what a trained model says of the examples in a file")
+    _add_run(predict)
+    predict.add_argument(
+        "--input",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=".csv, .csv.gz or .npz, or - for a CSV on standard input",
+    )
+    predict.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help=".csv or .npz; a file of that name is replaced"
+    )
+    predict.set_defaults(command=commands.predict)
+    summary = names.add_parser("summary", help="a config's layers, shapes, parameters and multiplications")
+    _add_config(summary)
+    summary.set_defaults(command=commands.summary)
+    listing = names.add_parser("list", help="what a config can name, each with its keys, types and defaults")
+    listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (all)")
+    listing.set_defaults(command=commands.list_components)
     _add_sample(names.add_parser("sample", help="let the model of a run on Text write"))
     return parser
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    _add_run(parser)
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="what the text begins with")
     parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (500)")
     parser.add_argument(
@@ -74,10 +133,16 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
 
 def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help="a YAML file, as in config/")
-    parser.add_argument(  # without a default, argparse calls it required
-        "overrides",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="instead of the config's, as in optimizer.SGD.lr=0.05",
+    _add_overrides(parser, "instead of the config's, as in optimizer.SGD.lr=0.05")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument(
+        "--checkpoint", choices=["best", "last"], help="the weights: best on validation, or last (best where there are)"
     )
+
+
+def _add_overrides(parser: argparse.ArgumentParser, help: str) -> None:
+    # Without a default, argparse calls it required.
+    parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help=help)

@@ -24,18 +24,20 @@ from nn_manual.layers import Layer
 from nn_manual.registry import KINDS, takes_layers
 
 
-def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), *, folder: Path | None = None
+) -> RunConfig:
     """The run that a YAML file describes, with `overrides` such as "optimizer.SGD.lr=0.05" put in before validation.
 
-    Relative paths in it, those of overrides too, count from the file's folder. Raises ConfigError with every error
-    that there is, one a line, each with its `file:line:column` or override: a key where the error is about a key or
-    its value, a name where it is about the name.
+    Relative paths in it, those of overrides too, count from `folder`, by default the file's. Raises ConfigError with
+    every error that there is, one a line, each with its `file:line:column` or override: a key where the error is about
+    a key or its value, a name where it is about the name.
     """
     errors = Errors()
     tree = read_tree(read_file(path), partial(Place, os.fspath(path)), errors)
     if tree is not None:
         apply_overrides(tree, overrides, errors)
-        folder = Path(os.path.abspath(path)).parent
+        folder = folder or Path(os.path.abspath(path)).parent
         importer = Importer(_layer_folder(tree, folder))
         builder = Builder(folder, importer, errors)
         arguments = builder.arguments(RunConfig, "the config", tree)

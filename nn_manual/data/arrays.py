@@ -8,22 +8,23 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from nn_manual.arrays import Array
 from nn_manual.data.base import Dataset, Examples, Split
+from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
+from nn_manual.data.npz_files import read_npz
+from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.split import check_validation_fraction, split_examples
-from nn_manual.data.tables import Table, read_csv, read_npz
+from nn_manual.data.tables import Kind, Part
+from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
 
 Task = Literal["classification", "regression"]
 
-#: A table is read in float64, which holds every integer up to here.
-LARGEST_INTEGER = 2**53
-
 
 @dataclass
 class Arrays(Dataset):
-    """The user's own data, from a .csv whose first line names the columns or from an .npz.
+    """The user's own data, from a .csv or .csv.gz whose first line names the columns or from an .npz.
 
+    The file "-" is a CSV on standard input, which can be read once: whoever runs the config again pipes it again.
     `target` and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is
     every column that isn't a target. Target of a classification: classes 0, 1, ..., num_classes - 1, each of which
     occurs. Target of a regression: any numbers, one output for each column.
@@ -43,8 +44,10 @@ class Arrays(Dataset):
 
     def __post_init__(self) -> None:
         self.file = Path(self.file)  # a str is welcome from Python
-        if self.file.suffix not in (".csv", ".npz"):
-            raise ValueError(f"file must end in .csv or .npz, not {self.file.name}")
+        if self.file.name == STANDARD_INPUT.name:  # a config puts its own folder before each path
+            self.file = STANDARD_INPUT
+        elif not self.file.name.endswith((".csv", ".csv.gz", ".npz")):
+            raise ValueError(f"file must be - or end in .csv, .csv.gz or .npz, not {self.file.name}")
         if self.task not in get_args(Task):
             raise ValueError(f"task must be {' or '.join(get_args(Task))}, not {self.task}")
         is_npz = self.file.suffix == ".npz"
@@ -62,26 +65,38 @@ class Arrays(Dataset):
             raise ValueError("standardize must be false where the inputs are integers and the targets classes")
         check_validation_fraction(self.validation_fraction)
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read the file, check every number in it and split it by `seed`. Raises DataError naming the place."""
-        read = read_csv if self.file.suffix == ".csv" else read_npz
-        table = read(self.file, _names(self.input), _names(self.target))
-        target, num_classes = (table.target, None) if self.task == "regression" else _classes(self.file, table)
-        input = _integers(table) if self.integer_input else table.input
+        # What is standardised stays in float64 until then. All else is kept as the run has it, which takes less memory.
+        kept = np.dtype(np.float64) if self.standardize or transform is not None else dtype
+        of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
+        of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
+        read, input_names = read_npz, _names(self.input)
+        known = Names() if transform is None else transform.names
+        if self.file.suffix != ".npz":
+            read, input_names = read_csv, list(known.input or input_names)
+        input, target, names = read(
+            self.file, Part(input_names, of_input, kept), Part(_names(self.target), of_target, kept)
+        )
+        classes = None if self.task == "regression" else _classes(target, known.classes)
         try:
             with np.errstate(over="raise"):
                 return split_examples(
-                    Examples(input, target),
-                    num_classes,
+                    Examples(input.array, target.array),
+                    None if classes is None else len(classes),
                     self.validation_fraction,
                     seed,
                     dtype,
                     standardize=self.standardize,
-                    names=table.names,
+                    names=names._replace(classes=classes),
+                    transform=transform,
+                    use_up=True,
                 )
         except FloatingPointError as error:
-            largest = max(np.abs(table.input).max(), np.abs(table.target).max())
-            raise DataError(f"{self.file}: holds numbers up to {largest:g}, too large for {dtype}") from error
+            part = max(input, target, key=lambda part: part.largest)
+            raise DataError(
+                f"{part.largest_place} holds {part.largest:g}, too large to be standardised in {dtype}"
+            ) from error
 
 
 def _names(names: str | list[str] | None) -> list[str]:
@@ -90,30 +105,29 @@ def _names(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _integers(table: Table) -> Array:
-    """The inputs as int64."""
-    wrong = np.argwhere((table.input != np.floor(table.input)) | (np.abs(table.input) > LARGEST_INTEGER))
-    if wrong.size:
-        index = tuple(wrong[0].tolist())
-        place, value = table.input_place(*index), table.input[index]
-        raise DataError(f"{place} holds {value}, not an integer up to 2**53")
-    return table.input.astype(np.int64)
+def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The names of the classes: the `known` ones of a training, or the numbers of those that occur."""
+    if known is None:
+        return tuple(map(str, range(_num_classes(target))))
+    if target.largest >= len(known):
+        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {len(known)} classes")
+    return known
 
 
-def _classes(file: Path, table: Table) -> tuple[Array, int]:
-    """The targets as int64 class indices (examples,), and the number of classes."""
-    if table.target.shape[1:] != (1,):
-        raise DataError(f"{file}: the classes have shape {table.target.shape}, not (examples,)")
-    labels = table.target[:, 0]
-    wrong = np.flatnonzero((labels < 0) | (labels != np.floor(labels)))
-    if wrong.size:
-        raise DataError(f"{table.target_place(wrong[0])} holds {labels[wrong[0]]}, not a class 0, 1, 2, ...")
-    classes = np.unique(labels)
-    # A gap is far more often a label that is wrong, or classes counted from 1, than a class nobody has seen.
-    missing = np.flatnonzero(classes != np.arange(len(classes)))
-    if missing.size:
+def _num_classes(target: Part) -> int:
+    """The number of classes. Raises DataError where one below the largest is nowhere.
+
+    A gap is far more often a label that is wrong, or classes counted from 1, than a class nobody has seen.
+    """
+    labels = target.array
+    is_there = np.zeros(len(labels) + 1, dtype=bool)  # as many classes as labels at most, so one of these is missing
+    for start in range(0, len(labels), SLICE_SIZE):
+        part = labels[start : start + SLICE_SIZE]
+        is_there[part[part < len(is_there)]] = True
+    missing = int(is_there.argmin())
+    if missing < target.largest:
         raise DataError(
-            f"{table.target_place(int(labels.argmax()))} holds class {labels.max():.0f}, but class {missing[0]} is "
-            "nowhere: classes are counted from 0 without gaps"
+            f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} is nowhere: "
+            "classes are counted from 0 without gaps"
         )
-    return labels.astype(np.int64), len(classes)
+    return missing

@@ -51,8 +51,12 @@ class Dataset(ABC):
         return None
 
     @abstractmethod
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Read or generate the examples and split them, both determined by `seed`.
+
+        What is done to the numbers is found in the training part, unless `transform` is given: that of the data which a
+        model was trained on. Then its means, stds and classes are taken, and its columns are the ones to read. Raises
+        ValueError for examples that it doesn't fit.
 
         Inputs, and the targets of a regression, are C-contiguous arrays of `dtype`; classes, and inputs that are
         indices, are int64, and may be views that overlap. Raises DataError.

@@ -10,7 +10,7 @@ import numpy as np
 
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.split import check_validation_fraction, split_examples
-from nn_manual.data.transform import Names
+from nn_manual.data.transform import Names, Transform
 
 # scikit-learn is imported where it is used: that takes longer than `nn-manual --help` may take.
 
@@ -28,7 +28,7 @@ class _Bundled(Dataset):
     def bunch(self) -> Any:
         """The set as scikit-learn has it: `data` and `target`, float64 or int64 classes, and their names."""
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Split by `seed`; the inputs, and the targets of a regression, standardised by the training part."""
         bunch = self.bunch()
         target, names = bunch.target, Names(input=tuple(bunch.feature_names))
@@ -44,6 +44,7 @@ class _Bundled(Dataset):
             dtype,
             standardize=True,
             names=names,
+            transform=transform,
         )
 
 

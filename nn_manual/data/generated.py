@@ -11,6 +11,7 @@ import numpy as np
 from nn_manual.arrays import Shape
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.split import check_validation_fraction, split_examples
+from nn_manual.data.transform import Transform
 from nn_manual.streams import Stream, generator
 
 #: The arms of the spirals begin at this radius: they meet at 0, where no model could tell them apart.
@@ -45,7 +46,7 @@ class Spirals(Dataset):
         _check_finite_and_at_least_0(turns=self.turns, noise=self.noise)
         check_validation_fraction(self.validation_fraction)
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Draw the points with `seed` and split them."""
         random = generator(seed, Stream.GENERATE)
         target = np.arange(self.num_examples) % self.num_classes
@@ -54,7 +55,9 @@ class Spirals(Dataset):
         arms = radius * np.array([np.cos(angle), np.sin(angle)])
         input = arms.T + self.noise * random.standard_normal((self.num_examples, 2))
         examples = Examples(input, target)
-        return split_examples(examples, self.num_classes, self.validation_fraction, seed, dtype, standardize=False)
+        return split_examples(
+            examples, self.num_classes, self.validation_fraction, seed, dtype, standardize=False, transform=transform
+        )
 
 
 @dataclass
@@ -85,7 +88,7 @@ class LinearTeacher(Dataset):
         """(in_features,)."""
         return (self.in_features,)
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:
+    def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
         """Draw the teacher, then the inputs and the noise, with `seed`, and split."""
         random = generator(seed, Stream.GENERATE)
         weight = random.standard_normal((self.out_features, self.in_features))
@@ -93,7 +96,9 @@ class LinearTeacher(Dataset):
         input = random.standard_normal((self.num_examples, self.in_features))
         noise = self.noise * random.standard_normal((self.num_examples, self.out_features))
         examples = Examples(input, input @ weight.T + bias + noise)
-        return split_examples(examples, None, self.validation_fraction, seed, dtype, standardize=False)
+        return split_examples(
+            examples, None, self.validation_fraction, seed, dtype, standardize=False, transform=transform
+        )
 
 
 def _check_at_least(smallest: int, **fields: int) -> None:

@@ -11,18 +11,20 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.reading import reading
+from nn_manual.data.reading import MOST_A_BYTE, SLICE_SIZE, check_memory, reading
 from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.errors import DataError
 
 IMAGE_SHAPE = (28, 28)
+PIXEL = np.dtype(np.uint8)
 
 
 @dataclass
@@ -35,26 +37,36 @@ class _Images(Dataset):
     num_classes = 10
     class_names: ClassVar[tuple[str, ...]]
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the files are the split
+    def load(
+        self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None  # noqa: ARG002 - the files are the split
+    ) -> Split:
         """Read the four files, the pixels standardised by the mean and std of all training pixels together."""
-        train, validation = self._read("train"), self._read("t10k")
-        # A pixel is one of 256 values: these are standardised, and then looked up in one pass over the images.
+        train, validation = self._read("train", dtype), self._read("t10k", dtype)
+        # A pixel is one of 256 values: these are counted, standardised, and then looked up in one pass over the images.
         # The usual division by 255 comes first and cancels: (pixel/255 - mean/255) / (std/255).
-        std = train.input.std() or 1.0  # blank images stay blank
-        standardization = Standardization(np.array(train.input.mean()), np.array(std))
-        standardized_pixel = standardization.apply(np.arange(256)).astype(dtype)
+        pixel = np.arange(256)
+        if transform is None:
+            counts = _counts(train.input)
+            mean = np.average(pixel, weights=counts)
+            std = np.sqrt(np.average(np.square(pixel - mean), weights=counts)) or 1.0  # blank images stay blank
+            standardization = Standardization(np.array(mean), np.array(std))
+        else:
+            standardization = transform.input or Standardization(np.array(0.0), np.array(1.0))
+        standardized_pixel = standardization.apply(pixel).astype(dtype)
         return Split(
-            Examples(standardized_pixel[train.input], train.target),
-            Examples(standardized_pixel[validation.input], validation.target),
+            Examples(_looked_up(standardized_pixel, train.input), train.target),
+            Examples(_looked_up(standardized_pixel, validation.input), validation.target),
             self.num_classes,
             Transform(input=standardization, names=Names(classes=self.class_names)),
         )
 
-    def _read(self, part: str) -> Examples:
-        """uint8 images (examples, 784) and int64 labels (examples,) of the part "train" or "t10k"."""
+    def _read(self, part: str, dtype: np.dtype[Any]) -> Examples:
+        """uint8 images (examples, 784), to become `dtype`, and int64 labels (examples,) of the part "train" or
+        "t10k".
+        """
         images_file = _find(Path(self.folder), f"{part}-images-idx3-ubyte")
         labels_file = _find(Path(self.folder), f"{part}-labels-idx1-ubyte")
-        images, labels = read_idx(images_file, 3), read_idx(labels_file, 1)
+        images, labels = read_idx(images_file, 3, dtype), read_idx(labels_file, 1, np.dtype(np.int64))
         if images.shape[1:] != IMAGE_SHAPE:
             raise DataError(f"{images_file}: the images have {images.shape[1]} x {images.shape[2]} pixels, not 28 x 28")
         if len(images) != len(labels):
@@ -68,6 +80,22 @@ class _Images(Dataset):
                 f"0 to {self.num_classes - 1}"
             )
         return Examples(images.reshape(len(images), -1), labels.astype(np.int64))
+
+
+def _counts(pixels: Array) -> Array:
+    """How often each of the values 0 to 255 occurs."""
+    flat = pixels.reshape(-1)  # in slices, here and below: numpy makes int64 of what it counts, or takes as indices
+    slices = (flat[start : start + SLICE_SIZE] for start in range(0, len(flat), SLICE_SIZE))
+    return sum((np.bincount(part, minlength=256) for part in slices), np.zeros(256, np.int64))
+
+
+def _looked_up(values: Array, indices: Array) -> Array:
+    """values[indices]"""
+    result = np.empty(indices.shape, values.dtype)
+    to, of = result.reshape(-1), indices.reshape(-1)
+    for start in range(0, len(of), SLICE_SIZE):
+        to[start : start + SLICE_SIZE] = values[of[start : start + SLICE_SIZE]]
+    return result
 
 
 @dataclass
@@ -100,29 +128,46 @@ class MNIST(_Images):
     class_names = tuple("0123456789")
 
 
-def read_idx(file: Path, num_dimensions: int) -> Array:
+def read_idx(file: Path, num_dimensions: int, dtype: np.dtype[Any] = PIXEL) -> Array:
     """The uint8 array of `num_dimensions` dimensions in an IDX file, gunzipped where its name ends in .gz.
 
-    Raises DataError where the file can't be read, begins otherwise, or is shorter or longer than it says.
+    Not a byte more is read than its header declares, and nothing if that can't be in the file, or in the memory once
+    it is of `dtype`. Raises DataError where the file can't be read, begins otherwise, or is shorter or longer than it
+    says.
     """
-    with reading(file, EOFError, zlib.error), gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-        content = stream.read()
-    magic = bytes([0, 0, 8, num_dimensions])
-    if content[:4] != magic:
+    is_gzipped = file.suffix == ".gz"
+    with reading(file, EOFError, zlib.error), gzip.open(file) if is_gzipped else file.open("rb") as stream:
+        shape, offset = _header(file, stream, num_dimensions)
+        size, file_size = math.prod(shape), file.stat().st_size
+        declared = f"the header says {' x '.join(map(str, shape))} = {size} bytes from offset {offset}"
+        if is_gzipped and offset + size > MOST_A_BYTE * file_size:
+            raise DataError(f"{file}: {declared}, which {file_size} bytes of gzip can't hold")
+        if not is_gzipped and offset + size != file_size:
+            raise DataError(f"{file}: {declared}, the file has {file_size - offset}")
+        check_memory(file, size * dtype.itemsize)
+        pixels = np.empty(size, PIXEL)
+        num_read = 0
+        while count := stream.readinto(pixels[num_read : num_read + SLICE_SIZE].data):
+            num_read += count
+        if num_read < size:
+            raise DataError(f"{file}: {declared}, the file has {num_read}")
+        if stream.read(1):
+            raise DataError(f"{file}: {declared}, the file has more")
+    return pixels.reshape(shape)
+
+
+def _header(file: Path, stream: BufferedIOBase, num_dimensions: int) -> tuple[Shape, int]:
+    """The shape that an IDX file declares, and where its numbers begin."""
+    offset = 4 + 4 * num_dimensions
+    header, magic = stream.read(offset), bytes([0, 0, 8, num_dimensions])
+    if header[:4] != magic:
         raise DataError(
-            f"{file}: begins with the bytes [{content[:4].hex(' ')}], an IDX file of unsigned bytes with "
+            f"{file}: begins with the bytes [{header[:4].hex(' ')}], an IDX file of unsigned bytes with "
             f"{num_dimensions} dimension(s) with [{magic.hex(' ')}]"
         )
-    offset = 4 + 4 * num_dimensions
-    if len(content) < offset:
-        raise DataError(f"{file}: ends after {len(content)} bytes, within the header of {offset} bytes")
-    shape = struct.unpack(f">{num_dimensions}I", content[4:offset])
-    if len(content) != offset + math.prod(shape):
-        raise DataError(
-            f"{file}: the header says {' x '.join(map(str, shape))} = {math.prod(shape)} bytes from offset {offset}, "
-            f"the file has {len(content) - offset}"
-        )
-    return np.frombuffer(content, dtype=np.uint8, offset=offset).reshape(shape)
+    if len(header) < offset:
+        raise DataError(f"{file}: ends after {len(header)} bytes, within the header of {offset} bytes")
+    return struct.unpack(f">{num_dimensions}I", header[4:]), offset
 
 
 def _find(folder: Path, name: str) -> Path:

@@ -1,8 +1,9 @@
-"""What the readers of data files share: errors that name the file, and the nearest name."""
+"""What the readers of data files share: errors that name the file, the nearest name, and the machine's memory."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,23 +14,58 @@ from nn_manual.errors import DataError
 #: A message lists names up to this many characters: a table can have hundreds of columns.
 LISTED_NAMES = 200
 
+#: A message cites a name or a value up to this many characters: a cell can have a hundred thousand.
+CITED = 60
+
+#: Files are read, and numbers converted, in slices of this many: 1 MiB of float64.
+SLICE_SIZE = 1 << 17
+
+#: A byte of deflate, which gzip and zip use, holds at most this many: 258 of them in 2 bits.
+MOST_A_BYTE = 1032
+
 
 @contextmanager
-def reading(file: Path, *corrupt: type[Exception]) -> Iterator[None]:
-    """Raise DataError, naming `file`, for what the operating system refuses and for the types in `corrupt`."""
+def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
+    """Raise DataError, naming `place`, for what the operating system refuses, for a lack of memory, and for the types
+    in `corrupt`.
+    """
     try:
         yield
     except OSError as error:
-        raise DataError(f"{file}: {error.strerror or error}") from error
+        raise DataError(f"{place}: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise DataError(f"{place}: doesn't fit into memory") from error
     except corrupt as error:
-        raise DataError(f"{file}: {error}") from error
+        raise DataError(f"{place}: {shorten(str(error), LISTED_NAMES) or 'ends too early'}") from error
 
 
-def check_name(file: Path, kind: str, name: str, names: Sequence[str]) -> None:
+def machine_memory() -> int:
+    """The bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(place: Path | str, num_bytes: int) -> None:
+    """Raise DataError where the numbers at `place` take more memory than the machine has.
+
+    Left to the system, so much may be granted, and the process killed when it fills what it was given.
+    """
+    if num_bytes > machine_memory():
+        raise DataError(
+            f"{place}: its numbers take {num_bytes / 2**30:,.0f} GiB, and this machine has "
+            f"{machine_memory() / 2**30:,.0f}"
+        )
+
+
+def quoted(text: str) -> str:
+    """A name or a value from a file, as a message cites it: control characters escaped, and the rest cut off."""
+    return repr(text) if len(text) <= CITED else f"{text[:CITED]!r}..."
+
+
+def check_name(place: Path | str, kind: str, name: str, names: Sequence[str]) -> None:
     """Raise DataError, with the nearest of `names` or else the first of them, unless `name` is among them."""
     if name in names:
         return
     nearest = difflib.get_close_matches(name, names, n=1)
-    listed = shorten(", ".join(map(repr, names)), LISTED_NAMES)
-    advice = f"did you mean {nearest[0]!r}?" if nearest else f"it has {listed}"
-    raise DataError(f"{file}: has no {kind} {name!r}; {advice}")
+    listed = shorten(", ".join(map(quoted, names)), LISTED_NAMES)
+    advice = f"did you mean {quoted(nearest[0])}?" if nearest else f"it has {listed or 'none'}"
+    raise DataError(f"{place}: has no {kind} {quoted(name)}; {advice}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, size_of
 from nn_manual.data.base import Examples, Split
+from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.streams import Stream, generator
 
@@ -27,31 +30,108 @@ def split_examples(
     *,
     standardize: bool,
     names: Names = Names(),  # noqa: B008 - a tuple, which nobody can change
+    transform: Transform | None = None,
+    use_up: bool = False,
 ) -> Split:
     """Hold out round(validation_fraction * examples) examples, chosen by `seed`, but never all of them.
 
     Both parts keep the order of the source: shuffling is the business of `batches`. `standardize` applies to the inputs
     and, where `num_classes` is None, to the targets. It is computed in float64, before the cast. Inputs that are
-    integers stay as they are, in int64.
+    integers stay as they are, in int64. Where `transform` is given, it is applied instead; raises ValueError where it
+    has other columns.
+
+    With `use_up` the arrays of `examples`, which own their memory and of which no view exists, give it back row by row,
+    and are empty at the end: the two parts then need no memory beside them but that of a wider dtype.
     """
-    num_examples = len(examples.input)
-    num_validation = min(round(validation_fraction * num_examples), num_examples - 1)
-    is_validation = np.zeros(num_examples, dtype=bool)
-    is_validation[generator(seed, Stream.SPLIT).permutation(num_examples)[:num_validation]] = True
+    if transform is not None:
+        _check_columns(names.input, transform.names.input)
+    is_validation = _held_out(len(examples.input), validation_fraction, seed)
 
-    def parts(array: Array, *, are_indices: bool) -> tuple[Array, Array, Standardization | None]:
-        train, validation = array[~is_validation], array[is_validation]
-        standardization = Standardization.of(train) if standardize and not are_indices else None
-        if standardization is not None:
-            train, validation = standardization.apply(train), standardization.apply(validation)
+    def parts(
+        array: Array, given: Standardization | None, *, are_indices: bool
+    ) -> tuple[Array, Array, Standardization | None]:
+        standardization = None if are_indices else given
+        if transform is None and standardize and not are_indices:
+            standardization = Standardization.of(_TrainingPart(array, is_validation))
         part_dtype = np.dtype(np.int64) if are_indices else dtype
-        return np.ascontiguousarray(train, part_dtype), np.ascontiguousarray(validation, part_dtype), standardization
+        return *_moved(array, is_validation, standardization, part_dtype, use_up=use_up), standardization
 
-    train_input, validation_input, of_input = parts(examples.input, are_indices=examples.input.dtype.kind == "i")
-    train_target, validation_target, of_target = parts(examples.target, are_indices=num_classes is not None)
+    given_input, given_target, _ = transform or Transform()
+    input_kind = examples.input.dtype.kind
+    train_input, validation_input, of_input = parts(examples.input, given_input, are_indices=input_kind == "i")
+    train_target, validation_target, of_target = parts(
+        examples.target, given_target, are_indices=num_classes is not None
+    )
     return Split(
         Examples(train_input, train_target),
         Examples(validation_input, validation_target),
         num_classes,
         Transform(of_input, of_target, names),
     )
+
+
+def _check_columns(names: tuple[str, ...] | None, of_training: tuple[str, ...] | None) -> None:
+    """Raise ValueError where both are known and differ."""
+    if names is None or of_training is None or names == of_training:
+        return
+    if len(names) != len(of_training):
+        raise ValueError(f"has {len(names)} columns, training had {len(of_training)}")
+    index = [name == other for name, other in zip(names, of_training, strict=True)].index(False)
+    raise ValueError(f"column {index}, counted from 0, is {names[index]!r}, in training it was {of_training[index]!r}")
+
+
+def _held_out(num_examples: int, validation_fraction: float, seed: int) -> Array:
+    """Which examples are the validation part's, as bools."""
+    num_validation = min(round(validation_fraction * num_examples), num_examples - 1)
+    # permutation(n) shuffles the same numbers the same way, in int64: beside a narrow table that is much memory.
+    order = np.arange(num_examples, dtype=np.min_scalar_type(num_examples))
+    generator(seed, Stream.SPLIT).shuffle(order)
+    is_validation = np.zeros(num_examples, dtype=bool)
+    is_validation[order[:num_validation]] = True
+    return is_validation
+
+
+def _starts(array: Array) -> range:
+    """Where slices of rows begin that have SLICE_SIZE numbers, or one row."""
+    return range(0, len(array), max(1, SLICE_SIZE // max(1, size_of(array.shape[1:]))))
+
+
+@dataclass(frozen=True, eq=False)
+class _TrainingPart:
+    """The rows of `array` that aren't held out, in slices."""
+
+    array: Array
+    is_validation: Array
+
+    def __iter__(self) -> Iterator[Array]:
+        starts = _starts(self.array)
+        for rows in (slice(start, start + starts.step) for start in starts):
+            yield self.array[rows][~self.is_validation[rows]]
+
+
+def _moved(
+    array: Array,
+    is_validation: Array,
+    standardization: Standardization | None,
+    dtype: np.dtype[Any],
+    *,
+    use_up: bool,
+) -> tuple[Array, Array]:
+    """The training and the validation part, filled from the end: there an array that is used up can shrink."""
+    num_validation = int(np.count_nonzero(is_validation))
+    ends = {False: len(array) - num_validation, True: num_validation}
+    parts = {held_out: np.empty((end, *array.shape[1:]), dtype) for held_out, end in ends.items()}
+    starts = _starts(array)
+    for start in reversed(starts):
+        held_out = is_validation[start : start + starts.step]
+        rows = array[start : start + starts.step]
+        if standardization is not None:
+            rows = standardization.apply(rows)
+        for key, part in parts.items():
+            chosen = rows[held_out == key]
+            part[ends[key] - len(chosen) : ends[key]] = chosen
+            ends[key] -= len(chosen)
+        del rows
+        if use_up:
+            array.resize((start, *array.shape[1:]), refcheck=False)
+    return parts[False], parts[True]

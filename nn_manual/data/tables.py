@@ -1,148 +1,87 @@
-"""Numbers from the user's own files, .csv and .npz, checked so that an error names the place."""
+"""Numbers from the user's own files: checked as they are read, so that an error names the place."""
 
 from __future__ import annotations
 
-import csv
-import math
-import zipfile
-import zlib
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array
-from nn_manual.data.reading import check_name, reading
+from nn_manual.arrays import Array, Shape
+from nn_manual.data.reading import check_memory
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
 
-#: What numpy and zipfile raise for an archive that is cut off, flipped, encrypted, of pickles, or beyond the memory.
-CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+#: A file is read in float64, which holds every integer up to here.
+LARGEST_INTEGER = 2**53
+
+
+class Kind(Enum):
+    """What numbers may be."""
+
+    NUMBERS = "finite numbers"
+    INTEGERS = "integers up to 2**53"
+    CLASSES = "0, 1, 2, ..."
+
+
+class Part:
+    """The inputs or the targets of a table: `names` of columns or arrays, what their numbers may be, and the dtype
+    that they are kept in, int64 for all but NUMBERS. A reader fills `array`, (rows, ...), which owns its memory.
+
+    `largest` is the largest magnitude so far, and `largest_place` says where it stands first.
+    """
+
+    def __init__(self, names: Sequence[str], kind: Kind, dtype: np.dtype[Any]) -> None:
+        self.names, self.kind = names, kind
+        self.dtype = dtype if kind is Kind.NUMBERS else np.dtype(np.int64)
+        self.array: Array = np.empty(0, self.dtype)
+        self.largest, self.largest_place = -1.0, ""
+
+    def checked(self, values: Array, place: Callable[[int], str]) -> Array:
+        """float64 `values` in the part's dtype. `place(index)` says where one of them stands in the file.
+
+        Raises DataError with the first one that is none of the kind, or too large for the dtype.
+        """
+        self._refuse(values, ~np.isfinite(values), "not a finite number", place)
+        magnitudes = np.abs(values)
+        if self.kind is Kind.NUMBERS:
+            self._refuse(values, magnitudes > np.finfo(self.dtype.type).max, f"too large for {self.dtype}", place)
+        else:
+            wrong = (values != np.floor(values)) | (magnitudes > LARGEST_INTEGER)
+            if self.kind is Kind.CLASSES:
+                self._refuse(values, wrong | (values < 0), "not a class 0, 1, 2, ...", place)
+            self._refuse(values, wrong, "not an integer up to 2**53", place)
+        if values.size and (largest := magnitudes.max()) > self.largest:
+            self.largest, self.largest_place = float(largest), place(int(magnitudes.argmax()))
+        return values.astype(self.dtype)
+
+    @staticmethod
+    def _refuse(values: Array, wrong: Array, why: str, place: Callable[[int], str]) -> None:
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise DataError(f"{place(index)} holds {values.flat[index]}, {why}")
+
+    def row_shape(self, shape: Shape) -> Shape:
+        """The shape of a row of `array` for one of the file's: classes are single, all others have a dimension."""
+        if self.kind is Kind.CLASSES:
+            return ()
+        return shape or (1,)
+
+    def append(self, rows: Array, place: Callable[[int], str], file: str) -> None:
+        """Add rows of columns, float64, after `checked`."""
+        shape, num_before = self.row_shape(rows.shape[1:]), len(self.array)
+        checked = self.checked(rows, place).reshape(len(rows), *shape)
+        check_memory(file, self.array.nbytes + checked.nbytes)
+        # The array grows where it is: whoever collects pieces and joins them needs twice the memory. No view of it
+        # exists that could be left behind, which is what numpy would check by counting references.
+        self.array.resize((num_before + len(rows), *shape), refcheck=False)
+        self.array[num_before:] = checked
 
 
 class Table(NamedTuple):
-    """float64 inputs (rows, ...) and targets (rows, outputs), all finite, at least one row.
+    """The inputs and the targets, as many rows of each, at least one. `names` are those of a CSV's columns."""
 
-    For an error message, `target_place(row)` says where the target of that row stands, and `input_place(row, ...)`
-    where a number of the inputs does. `names` are those of a CSV's columns.
-    """
-
-    input: Array
-    target: Array
-    input_place: Callable[..., str]
-    target_place: Callable[[int], str]
+    input: Part
+    target: Part
     names: Names
-
-
-def read_csv(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
-    """The named columns of a CSV file whose first line names the columns; no `input`: all but the targets.
-
-    UTF-8 with commas, quotes and blank lines as the csv module reads them. Columns that are not named may hold
-    anything. Raises DataError with the line and column.
-    """
-    records = _records(file)
-    line, header = next(records, (1, []))
-    if not header:
-        raise DataError(f"{file}: is empty; the first line of a CSV file names the columns")
-    for name in header:
-        if header.count(name) > 1:
-            raise DataError(f"{file}:{line}: column {name!r} is there {header.count(name)} times")
-    input = input or [name for name in header if name not in target]
-    names = [*input, *target]
-    for name in names:
-        check_name(file, "column", name, header)
-    if not input:
-        raise DataError(f"{file}: every column is a target, none is left for the input")
-
-    columns = [header.index(name) for name in names]
-    lines: list[int] = []
-    values = array("d")  # 8 bytes a number, where a list would take 32
-    for line, cells in records:
-        if len(cells) != len(header):
-            raise DataError(f"{file}:{line}: the header names {len(header)} columns, this row has {len(cells)}")
-        lines.append(line)
-        for name, column in zip(names, columns, strict=True):
-            try:
-                values.append(_number(cells[column]))
-            except ValueError as error:
-                raise DataError(f"{file}:{line}: column {name!r} {error}") from None
-    if not lines:
-        raise DataError(f"{file}: has a header and no rows")
-    table = np.array(values).reshape(len(lines), len(names))
-    num_inputs = len(input)
-    return Table(
-        table[:, :num_inputs],
-        table[:, num_inputs:],
-        lambda row, column: f"{file}:{lines[row]}: column {input[column]!r}",
-        lambda row: f"{file}:{lines[row]}: column {target[0]!r}",
-        Names(input=tuple(input), target=tuple(target)),
-    )
-
-
-def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each record that isn't blank; a record's line is the one that it ends on."""
-    with reading(file, UnicodeDecodeError), file.open(newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, strict=True)
-        try:
-            for cells in reader:
-                if cells:
-                    yield reader.line_num, [cell.strip() for cell in cells]
-        except csv.Error as error:
-            raise DataError(f"{file}:{reader.line_num}: {error}") from error
-
-
-def _number(cell: str) -> float:
-    try:
-        number = float(cell)
-    except ValueError:
-        raise ValueError(f"holds {cell!r}, not a number") from None
-    if not math.isfinite(number):
-        raise ValueError(f"holds {cell!r}, not a finite number")
-    return number
-
-
-def read_npz(file: Path, input: Sequence[str], target: Sequence[str]) -> Table:
-    """The named arrays, one for each, of an .npz file; a target (rows,) is taken as (rows, 1).
-
-    Nothing in the file is executed: pickled objects are refused. Raises DataError with the array and index.
-    """
-    with reading(file, *CORRUPT_ARCHIVE), file.open("rb") as stream:
-        if not zipfile.is_zipfile(stream):
-            raise DataError(f"{file}: is not an .npz archive")
-        with np.load(stream, allow_pickle=False) as archive:
-            inputs, targets = (_read_array(file, archive, name) for name in (*input, *target))
-    if inputs.ndim < 2:
-        raise DataError(f"{file}: array {input[0]!r} has shape {inputs.shape}, not (examples, features)")
-    if targets.shape[:1] != inputs.shape[:1]:
-        raise DataError(
-            f"{file}: array {input[0]!r} has {len(inputs)} examples, but {target[0]!r} has shape {targets.shape}"
-        )
-    if inputs.size == 0:
-        raise DataError(f"{file}: array {input[0]!r} of shape {inputs.shape} is empty")
-    if targets.ndim == 1:
-        targets = targets.reshape(-1, 1)
-    return Table(
-        inputs,
-        targets,
-        lambda *index: f"{file}: array {input[0]!r}[{', '.join(map(str, index))}]",
-        lambda row: f"{file}: array {target[0]!r}[{row}]",
-        Names(),
-    )
-
-
-def _read_array(file: Path, archive: np.lib.npyio.NpzFile, name: str) -> Array:
-    check_name(file, "array", name, archive.files)
-    try:
-        values = archive[name]
-    except CORRUPT_ARCHIVE as error:
-        raise DataError(f"{file}: array {name!r}: {error}") from error
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"{file}: array {name!r} has dtype {values.dtype}, not real numbers")
-    values = values.astype(np.float64)
-    faults = np.argwhere(~np.isfinite(values))
-    if len(faults):
-        index = tuple(map(int, faults[0]))
-        raise DataError(f"{file}: array {name!r}[{', '.join(map(str, index))}] is {values[index]}, not a finite number")
-    return values

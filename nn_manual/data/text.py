@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.data.base import Dataset, Examples, Split
-from nn_manual.data.reading import reading
+from nn_manual.data.reading import SLICE_SIZE, check_memory, reading
 from nn_manual.data.split import check_validation_fraction
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
@@ -59,7 +60,9 @@ class Text(Dataset):
         """(context,)."""
         return (self.context,)
 
-    def load(self, seed: int, dtype: np.dtype[Any]) -> Split:  # noqa: ARG002 - the text is the split, in integers
+    def load(
+        self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None  # noqa: ARG002 - the text is the split
+    ) -> Split:
         """Read the text and cut it into windows, which are views of one array of indices.
 
         Raises DataError for a file that can't be read or isn't UTF-8, for a part that has no whole window, and for
@@ -74,16 +77,23 @@ class Text(Dataset):
                     f"{source}: the {part} part has {length:,} characters, and one window of context={self.context} "
                     f"takes {self.context + 1:,}, the last target among them"
                 )
-        code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        vocabulary = np.unique(code_points[:num_train])
-        index_of = np.full(NUM_CODE_POINTS, -1)
+        if transform is None:
+            part, is_known = f"validation part, from character {num_train:,} on,", np.zeros(NUM_CODE_POINTS, dtype=bool)
+            for code_points in _code_points(text, num_train):
+                is_known[code_points] = True
+            vocabulary = np.flatnonzero(is_known)
+        else:
+            part, vocabulary = "text", _vocabulary(transform.names.classes)
+        index_of = np.full(NUM_CODE_POINTS, -1, np.int32)
         index_of[vocabulary] = np.arange(len(vocabulary))
-        indices = index_of[code_points]
+        check_memory(source, len(text) * np.dtype(np.int64).itemsize)
+        indices = np.empty(len(text), np.int64)
+        for number, code_points in enumerate(_code_points(text, len(text))):
+            indices[number * SLICE_SIZE : (number + 1) * SLICE_SIZE] = index_of[code_points]
         unknown = np.flatnonzero(indices < 0)
         if unknown.size:
             raise DataError(
-                f"{source}: the validation part, from character {num_train:,} on, has what the training part never "
-                f"had: {_listed(text, unknown)}"
+                f"{source}: the {part} has what the training part never had: {_listed(text, unknown)}"
             )
         return Split(
             self._windows(indices[:num_train]),
@@ -110,6 +120,7 @@ def read_text(file: Path) -> str:
     Raises DataError where the file can't be read, and with the offset of the first byte that is no UTF-8.
     """
     with reading(file, ValueError):  # of a path with a NUL in it
+        check_memory(file, file.stat().st_size)
         content = file.read_bytes()
     try:
         text = content.decode()
@@ -119,11 +130,24 @@ def read_text(file: Path) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _code_points(text: str, stop: int) -> Iterator[Array]:
+    """The code points of text[:stop], in slices."""
+    for start in range(0, stop, SLICE_SIZE):
+        yield np.frombuffer(text[start : min(start + SLICE_SIZE, stop)].encode("utf-32-le"), np.uint32)
+
+
 def python_manual() -> str:
     """Python's own manual."""
     from pydoc_data.topics import topics  # half a megabyte, which only this data set needs
 
     return "\n".join(topics[name] for name in sorted(topics))
+
+
+def _vocabulary(characters: tuple[str, ...] | None) -> Array:
+    """The code points of a training's characters. Raises ValueError where its classes are none."""
+    if characters is None or any(len(character) != 1 for character in characters):
+        raise ValueError("is a text, and the classes of training are no characters")
+    return np.array([ord(character) for character in characters])
 
 
 def _listed(text: str, unknown: Array) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +17,31 @@ class Standardization(NamedTuple):
     std: Array
 
     @classmethod
-    def of(cls, train: Array) -> Standardization:
-        """By the mean and the std of `train`, column by column.
+    def of(cls, train: Iterable[Array]) -> Standardization:
+        """By the mean and the std of some examples, column by column; `train` has them in slices, each time it is
+        iterated.
 
         std is the population's, divided by n. A column that is constant is divided by 1.
         """
+        num_examples = sum(len(part) for part in train)
+        first = next(part[0] for part in train if len(part)).copy()
+        mean = sum(part.sum(axis=0) for part in train) / num_examples
+        std = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in train) / num_examples)
         # Compared by values: the std of a constant column is often not 0 but a rounding error of the mean.
-        return cls(train.mean(axis=0), np.where((train == train[0]).all(axis=0), 1.0, train.std(axis=0)))
+        is_constant = np.logical_and.reduce([(part == first).all(axis=0) for part in train])
+        return cls(mean, np.where(is_constant, 1.0, std))
 
     def apply(self, array: Array) -> Array:
-        """(array - mean) / std, in float64."""
+        """(array - mean) / std, in float64. Raises ValueError for examples of another shape than those of training."""
+        if self.mean.shape not in ((), array.shape[1:]):
+            raise ValueError(f"an example has shape {array.shape[1:]}, one of training had {self.mean.shape}")
         standardized: Array = (array - self.mean) / self.std
         return standardized
+
+    def undo(self, array: Array) -> Array:
+        """array * std + mean, in float64: what `apply` made `array` of."""
+        original: Array = array * self.std + self.mean
+        return original
 
 
 class Names(NamedTuple):
@@ -57,6 +71,58 @@ class Transform(NamedTuple):
         """
         return {"input": _plain(self.input), "target": _plain(self.target), "names": self.names._asdict()}
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Transform:
+        """What `as_json` wrote. Raises ValueError, which names the key at fault."""
+        names = _entry(content, "names")
+        if not isinstance(names, Mapping):
+            raise ValueError('"names" must be an object')
+        return cls(
+            _read_standardization("input", _entry(content, "input")),
+            _read_standardization("target", _entry(content, "target")),
+            Names(*(_read_names(f"names.{field}", _entry(names, field, "names.")) for field in Names._fields)),
+        )
+
 
 def _plain(part: Standardization | None) -> dict[str, Any] | None:
     return None if part is None else {"mean": part.mean.tolist(), "std": part.std.tolist()}
+
+
+def _entry(content: Mapping[str, Any], key: str, parent: str = "") -> Any:
+    if key not in content:
+        raise ValueError(f'"{parent}{key}" is missing')
+    return content[key]
+
+
+def _read_standardization(key: str, content: Any) -> Standardization | None:
+    if content is None:
+        return None
+    if not isinstance(content, Mapping):
+        raise ValueError(f'"{key}" must be an object or null')
+    mean, std = (_read_numbers(f"{key}.{part}", _entry(content, part, f"{key}.")) for part in ("mean", "std"))
+    if mean.shape != std.shape:
+        raise ValueError(f'"{key}.mean" has shape {mean.shape}, "{key}.std" {std.shape}')
+    if not (std > 0).all():
+        raise ValueError(f'"{key}.std" must be above 0, not {std.min()}')
+    return Standardization(mean, std)
+
+
+def _read_numbers(key: str, content: Any) -> Array:
+    """A number, or lists of numbers as deep as an example has dimensions."""
+    try:
+        numbers = np.array(content)
+    except ValueError:  # lists of different lengths
+        numbers = np.array(None)
+    if numbers.dtype.kind not in "if" or not numbers.size or not np.isfinite(numbers).all():
+        raise ValueError(f'"{key}" must be a finite number, or lists of them of one length')
+    return numbers.astype(np.float64)
+
+
+def _read_names(key: str, content: Any) -> tuple[str, ...] | None:
+    if content is None:
+        return None
+    if not isinstance(content, list) or not content or not all(isinstance(name, str) for name in content):
+        raise ValueError(f'"{key}" must be a list of strings or null')
+    if len(set(content)) < len(content):
+        raise ValueError(f'"{key}" has a name twice')
+    return tuple(content)

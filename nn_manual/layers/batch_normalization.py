@@ -85,6 +85,10 @@ class BatchNorm(Layer):
             self.buffer.running_mean[...], self.buffer.running_var[...] = 0, 1
             self.buffer.num_batches_tracked[...] = 0
 
+    def num_products(self, input_shape: Shape) -> int:
+        """One for each element, by 1 / std, and with `affine` one more, by weight."""
+        return size_of(input_shape) * (1 + self.affine)
+
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's, that of a training step."""
         self._check(input_shape)

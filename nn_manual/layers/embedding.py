@@ -150,6 +150,10 @@ class LearnedPositions(Layer):
         """Over the batch."""
         return input_shape[0]
 
+    def num_products(self, input_shape: Shape) -> int:  # noqa: ARG002 - none, whatever the shape
+        """None: forward adds."""
+        return 0
+
     def forward(self, input: Array) -> tuple[Array, Shape]:
         """Saves the input's shape."""
         self.output_shape(input.shape)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, rows, sum_rows, with_leading
+from nn_manual.arrays import Array, Shape, rows, size_of, sum_rows, with_leading
 from nn_manual.layers.base import Layer
 
 
@@ -74,6 +74,10 @@ class Linear(Layer):
                 f"Linear takes in_features={self.in_features} in the last dimension, the input has shape {input_shape}"
             )
         return (*input_shape[:-1], self.out_features)
+
+    def num_products(self, input_shape: Shape) -> int:
+        """Each weight once for each row."""
+        return size_of(input_shape[:-1]) * self.in_features * self.out_features
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """input (..., in_features) to output (..., out_features); saves the input."""

@@ -6,31 +6,22 @@ so for one finished run they cover the same time. pyplot isn't used: it would ke
 
 from __future__ import annotations
 
-import io
 import math
-import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.axes import Look, looks
 from nn_manual.plotting.heat_map import FRAME_WIDTH, draw_heat_map, height_of
 from nn_manual.plotting.names import shorten
 from nn_manual.plotting.panels import draw_accuracies, draw_gradient_errors, draw_losses
-from nn_manual.run_directory.files import write_atomically
+from nn_manual.plotting.saving import check_ending, save
 from nn_manual.run_directory.metrics import Run, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-#: The endings of a figure's file, and what to leave out of each: the time of drawing, so that the same runs give
-#: the same bytes.
-FORMATS: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-
-#: matplotlib's settings: the size of text in points, and what the ids in an SVG are made from, random otherwise.
-#: Any, as for matplotlib's type checker each key is a type of its own.
-SETTINGS: Any = {"font.size": 9, "svg.hashsalt": "nn_manual"}
 
 #: Characters of a run's name in the legend, and of a label, of which two columns fit the figure.
 MAXIMUM_NAME, MAXIMUM_LABEL = 36, 62
@@ -47,28 +38,13 @@ def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log
     Raises ConfigError for another ending, a `smoothing` out of range and no runs; DataError for a run that can't be
     read, runs that have recorded nothing, and an `output` that can't be written. The file is written atomically.
     """
-    ending = output.suffix.lower()
-    if ending not in FORMATS:
-        raise ConfigError(f"{output}: the name of a figure must end in {', '.join(FORMATS)}")
+    check_ending(output)
     if not 0 <= smoothing < 1:
         raise ConfigError(f"smoothing must be at least 0 and below 1, not {smoothing}")
     if not runs:
         raise ConfigError("no run directory to plot")
     recorded = [read_run(path) for path in runs]
-
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        # A run's name may have letters that the font lacks: the figure shows boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        # All losses are 0: their marks say so.
-        warnings.filterwarnings("ignore", "Data has no positive values")
-        with matplotlib.rc_context(SETTINGS):
-            figure = draw_runs(recorded, smoothing=smoothing, log_y=log_y)
-            figure.savefig(buffer, format=ending[1:], metadata=FORMATS[ending], dpi=150)
-    write_atomically(output, buffer.getvalue())
-    return output
+    return save(partial(draw_runs, recorded, smoothing=smoothing, log_y=log_y), output)
 
 
 def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from nn_manual.arrays import DTYPES
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
+from nn_manual.data.reading import machine_memory
 from nn_manual.dry_run import first_misfit
 from nn_manual.errors import ConfigError, NotFiniteError
 from nn_manual.model import Sequential
@@ -63,7 +63,7 @@ def _check_memory(config: RunConfig) -> None:
     """
     layers = {path: layer for path, layer in config.named_layers().items() if not layer.children()}
     needed = 2 * sum(layer.num_parameters for layer in layers.values()) * DTYPES[config.dtype].itemsize
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = machine_memory()
     if needed > memory:
         path, largest = max(layers.items(), key=lambda item: item[1].num_parameters)
         raise ConfigError(
@@ -77,9 +77,9 @@ def check(config: RunConfig) -> GradientReport:
     """Compare every tensor of the run's first batch with torch's, the first whose loss is a number. Raises the errors
     of `load`, and NotFiniteError where a right formula gives no number: that is the data's or the initializer's fault.
     """
-    from nn_manual.check.checker import check_gradients
-
     split, model = load(config)
+    from nn_manual.check.checker import check_gradients  # torch, for which a mistake in the data needn't wait
+
     in_order = batches(split.train, config.batch_size, config.seed, epoch=0)
     input, target = next(batch for batch in in_order if config.loss.has_value(config.loss.denominator(batch[1])))
     report = check_gradients(model, config.loss, input, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tqdm import tqdm
 
@@ -15,7 +15,7 @@ from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.trainer import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
-BAR = "{desc} {percentage:3.0f}%|{bar}| {rate_fmt}{postfix}"
+BAR = "{desc} {percentage:3.0f}%|{bar}| {remaining} left{postfix}"
 
 
 @dataclass
@@ -47,14 +47,40 @@ class GradientTally:
         vars(self).update(state)
 
 
-def with_bar(steps: Iterator[Step], num_steps: int, epoch: str, tally: GradientTally) -> Iterator[Step]:
-    """The steps, with a bar on standard error while they run; none where that is a file."""
-    with tqdm(total=num_steps, desc=epoch, unit=" steps", leave=False, disable=None, bar_format=BAR) as bar:
+class RunBar:
+    """A bar on standard error for a whole run, with the time that is left; none where that is a file.
+
+        with RunBar(num_epochs, num_steps, tally) as bar:
+            for epoch in range(num_epochs):
+                for step in bar.over(steps, epoch): ...
+
+    `num_steps` are those of one epoch; `first_step` of the run have been done before.
+    """
+
+    def __init__(self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0) -> None:
+        self.num_epochs, self.tally = num_epochs, tally
+        # The time that is left comes from the mean speed, which evaluations between the epochs are a part of.
+        self._bar = tqdm(
+            total=num_epochs * num_steps, initial=first_step, smoothing=0, leave=False, disable=None, bar_format=BAR
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.close()
+
+    def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
+        """The steps of an epoch, counted from 0. Behind the last the bar is gone until the next step: what is printed
+        then has the line for itself.
+        """
+        self._bar.set_description_str(epoch_label(epoch + 1, self.num_epochs), refresh=False)
         for step in steps:
             yield step
-            worst = f", worst error {_of_tolerance(tally.worst)}" if tally.worst else ""
-            bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
-            bar.update()
+            worst = f", worst error {_of_tolerance(self.tally.worst)}" if self.tally.worst else ""
+            self._bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
+            self._bar.update()
+        self._bar.clear()
 
 
 def epoch_label(epoch: int, num_epochs: int) -> str:

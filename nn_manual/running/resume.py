@@ -122,7 +122,7 @@ def _check_config(config: RunConfig, directory: Path, manifest: dict[str, Any]) 
         if key.partition(".")[0] not in MAY_CHANGE
     ]
     if lines:
-        raise ConfigError("\n".join([*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone"]))
+        raise ConfigError(*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone")
     if config.epochs <= manifest.get("epoch", 0) and config.epochs != was["epochs"]:
         raise ConfigError(f"epochs must be above {manifest['epoch']}, which the run has done, not {config.epochs}")
 

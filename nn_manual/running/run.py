@@ -19,7 +19,7 @@ from nn_manual.running.bundle import keep
 from nn_manual.running.environment import blas, sha256_of, versions
 from nn_manual.running.keeper import CheckpointKeeper
 from nn_manual.running.loading import load, quiet
-from nn_manual.running.progress import epoch_label, epoch_line, with_bar
+from nn_manual.running.progress import RunBar, epoch_line
 from nn_manual.running.sources import sources_of
 from nn_manual.running.stop_request import StopRequest, stop_request
 from nn_manual.running.training_run import BEST_FILE, TrainingRun
@@ -74,13 +74,14 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
             stop_request() as stop,
             files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE)) as epochs,
             ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) as gradients,
+            RunBar(training.config.epochs, training.num_batches, training.tally, training.trainer.num_steps) as bar,
         ):
             if "ledger" in manifest:
                 gradients.load_state(manifest["ledger"])
             keeper = CheckpointKeeper(training, directory, origin, epochs, gradients)
             try:
                 while not training.ended:
-                    _train_epoch(training, epochs, gradients, keeper, stop)
+                    _train_epoch(training, epochs, gradients, keeper, stop, bar)
             except GradientMismatch as mismatch:
                 gradients.append_mismatch(training.trainer.num_steps, mismatch.report)
                 raise
@@ -96,12 +97,12 @@ def _train_epoch(
     gradients: ledger.LedgerLines,
     keeper: CheckpointKeeper,
     stop: StopRequest,
+    bar: RunBar,
 ) -> None:
     """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
     checkpoint, where a signal has asked to stop.
     """
-    label = epoch_label(training.epoch + 1, training.config.epochs)
-    for step in with_bar(training.steps(), training.num_batches, label, training.tally):
+    for step in bar.over(training.steps(), training.epoch):
         if step.check is not None:
             gradients.append_step(step.number, step.check)
         if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place

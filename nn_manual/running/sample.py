@@ -10,35 +10,42 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.config import reported
-from nn_manual.data import Text
+from nn_manual.data import Text, Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.model import Sequential
 from nn_manual.run_directory.metrics import DATA_FILE
-from nn_manual.run_directory.records import read_object, shown
 from nn_manual.running.loading import quiet
-from nn_manual.running.trained import read_trained
+from nn_manual.running.trained import Checkpoint, read_trained
 from nn_manual.streams import Stream, generator
 
 
 def sample(
-    directory: Path, prompt: str, length: int, *, temperature: float = 1.0, top_k: int | None = None, seed: int = 0
+    directory: Path,
+    prompt: str,
+    length: int,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int = 0,
+    checkpoint: Checkpoint | None = None,
 ) -> Iterator[str]:
     """The prompt, and then each of `length` characters that the model of a run on Text writes behind it.
 
         p = softmax(prediction / temperature), over the top_k largest predictions
 
     The model sees the last characters, as many as the `context` of its training. `seed` alone decides what is drawn: a
-    longer text begins as a shorter one.
+    longer text begins as a shorter one. `checkpoint` says which weights, as for `load_run`.
 
     Raises, before the prompt, ConfigError for settings out of range, a run on other data, and a character of the prompt
     that the training text never had, and DataError for a run that can't be read. Raises NotFiniteError where the model
     puts out a value that is not finite.
     """
     _check_settings(prompt, length, temperature, top_k, seed)
-    config, model = read_trained(directory)
+    run = read_trained(directory, checkpoint)
+    config, model = run.config, run.model
     if not isinstance(config.data, Text):
         raise ConfigError(f"{directory}: is a run on {type(config.data).__name__}; only one on Text writes text")
-    vocabulary = _read_vocabulary(directory / DATA_FILE)
+    vocabulary = _vocabulary(run.transform, directory / DATA_FILE)
     indices = _indices(prompt, vocabulary)
     context, random = config.data.context, generator(seed, Stream.SAMPLE)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):  # training has checked it
@@ -80,16 +87,15 @@ def _check_settings(prompt: str, length: int, temperature: float, top_k: int | N
             raise ConfigError(f"--{name} must be at least {smallest}, not {value}")
 
 
-def _read_vocabulary(path: Path) -> list[str]:
-    """The characters of the training text, by their indices."""
-    names = read_object(path).get("names")
-    classes = names.get("classes") if isinstance(names, dict) else None
-    if not isinstance(classes, list) or not all(isinstance(name, str) and len(name) == 1 for name in classes):
-        raise DataError(f'{path}: "names.classes" is {shown(classes)}, expected a list of characters')
+def _vocabulary(transform: Transform, path: Path) -> tuple[str, ...]:
+    """The characters of the training text, by their indices. Raises DataError, naming the file, where it has none."""
+    classes = transform.names.classes
+    if classes is None or any(len(name) != 1 for name in classes):
+        raise DataError(f'{path}: "names.classes" must be a list of characters')
     return classes
 
 
-def _indices(prompt: str, vocabulary: list[str]) -> list[int]:
+def _indices(prompt: str, vocabulary: tuple[str, ...]) -> list[int]:
     index_of = {character: index for index, character in enumerate(vocabulary)}
     for offset, character in enumerate(prompt):
         if character not in index_of:

@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from nn_manual.arrays import Array, placeholder
 from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
@@ -185,8 +187,9 @@ class Trainer:
         if checker is not None and checker.update is not None:
             checker.update.compare_schedule(count)
 
-    def evaluate(self, examples: Examples) -> Evaluation:
-        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy.
+    def evaluate(self, examples: Examples, confusion: Array | None = None) -> Evaluation:
+        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. For targets of class
+        indices, `confusion`, int64 (classes, classes), gains the count of targets by class and predicted class.
 
         Raises GradientMismatch where steps are checked and a layer's `infer` differs from torch's in evaluation, which
         is compared once, and ValueError where the model doesn't make as many predictions of each example, or where no
@@ -210,10 +213,12 @@ class Trainer:
             if denominator:  # a mean over nothing is not a number
                 losses.append((float(self.loss.forward(prediction, target)[0]), denominator))
             if classification:
-                counted = self.loss.counted(target)
-                is_right = prediction.argmax(axis=1).ravel() == target.ravel()
-                num_right += int((is_right & counted.ravel()).sum())
-                num_counted += int(counted.sum())
+                counted = self.loss.counted(target).ravel()
+                actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
+                num_right += int((predicted == actual).sum())
+                num_counted += len(actual)
+                if confusion is not None:
+                    np.add.at(confusion, (actual, predicted), 1)
         loss = self.mean_loss("the validation loss", losses)
         return Evaluation(loss, num_right / num_counted if num_counted else None)
 

@@ -57,7 +57,7 @@ class TestTrain:
         assert finish(process)[0] == 0
         states = re.split(r"[\r\n]+", shown)
         assert max(map(len, states)) <= 80
-        moving = [state for state in states if re.search(r"epoch 1/1 +\d+%\|.* steps/s, loss [\d.e-]+", state)]
+        moving = [state for state in states if re.search(r"epoch 1/1 +\d+%\|.*\| \d\d:\d\d left, loss [\d.e-]+", state)]
         assert moving
         assert all(re.search(r", worst error [\d.]+%$", state) for state in moving)
         assert [state for state in states if state.strip()][-1] == "run directory run"

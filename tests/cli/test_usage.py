@@ -16,6 +16,8 @@ from nn_manual.cli import main
 
 from .conftest import UNCHECKED, finish, start
 
+COMMANDS = ["train", "check", "plot", "evaluate", "predict", "summary", "list", "sample"]
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,7 +30,7 @@ class TestHelp:
             seconds.append(time.perf_counter() - began)
         assert statistics.median(seconds) < 0.3
 
-    @pytest.mark.parametrize("arguments", [[], ["train"], ["check"], ["plot"], ["sample"]])
+    @pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)])
     def test_imports_nothing_heavy(self, arguments: list[str]) -> None:
         program = (
             "import sys, nn_manual.cli\n"
@@ -49,7 +51,7 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "the following arguments are required: train | check | plot | sample"),
+            ([], "the following arguments are required: COMMAND"),
             (["trian", "small.yaml"], "invalid choice: 'trian'"),
             (["train", "small.yaml", "--epochs", "3"], "unrecognized arguments: --epochs 3"),
             (["train", "small.yaml", "--run-dir"], "argument --run-dir: expected one argument"),

@@ -2,13 +2,14 @@
 
 import gzip
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nn_manual.data import MNIST, FashionMNIST
+from nn_manual.data import MNIST, FashionMNIST, reading
 from nn_manual.data.idx import read_idx
 from nn_manual.errors import DataError
 
@@ -167,6 +168,37 @@ def test_flipped_bit_in_gzip(folder: Path) -> None:
     file.with_suffix(".gz").write_bytes(content)
     file.unlink()
     assert_message(folder, file.with_suffix(".gz"))
+
+
+def test_gzip_that_goes_on_is_not_read_on(folder: Path) -> None:
+    file = folder / "train-labels-idx1-ubyte"
+    content = file.read_bytes()
+    gzipped = file.with_suffix(".gz")
+    gzipped.write_bytes(gzip.compress(content + bytes(2**26)))
+    file.unlink()
+    tracemalloc.start()
+    assert_message(folder, f"{gzipped}: the header says 5 = 5 bytes from offset 8, the file has more")
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+    gzipped.write_bytes(gzip.compress(content[:-1]))
+    assert_message(folder, f"{gzipped}: the header says 5 = 5 bytes from offset 8, the file has 4")
+
+
+def test_more_than_gzip_can_hold(folder: Path) -> None:
+    file = folder / "train-images-idx3-ubyte"
+    content = gzip.compress(bytes([0, 0, 8, 3]) + struct.pack(">3I", 2**31, 28, 28))
+    file.with_suffix(".gz").write_bytes(content)
+    file.unlink()
+    assert_message(
+        folder,
+        f"{file}.gz: the header says 2147483648 x 28 x 28 = 1683627180032 bytes from offset 16, "
+        f"which {len(content)} bytes of gzip can't hold",
+    )
+
+
+def test_more_images_than_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "machine_memory", lambda: 8 * 5 * 28 * 28 - 1)
+    assert_message(folder, f"{folder / 'train-images-idx3-ubyte'}: its numbers take 0 GiB, and this machine has 0")
 
 
 def test_number_of_images_and_labels_differ(folder: Path, images: np.ndarray) -> None:

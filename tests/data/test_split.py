@@ -1,13 +1,17 @@
 """The split and standardising."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nn_manual.data import Examples, Split
+from nn_manual.data import split as split_module
 from nn_manual.data.split import split_examples
-from nn_manual.data.transform import Names
+from nn_manual.data.transform import Names, Standardization, Transform
+from nn_manual.streams import Stream, generator
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -104,3 +108,71 @@ def test_arrays_are_contiguous() -> None:
     rotated = np.arange(60.0).reshape(10, 3, 2).transpose(0, 2, 1)  # numpy keeps this layout where it selects rows
     train, validation, *_ = split_examples(Examples(rotated, rotated), None, 0.3, 0, FLOAT64, standardize=False)
     assert all(part.flags.c_contiguous for part in (*train, *validation))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_slices_and_what_is_used_up(monkeypatch: pytest.MonkeyPatch, dtype: str, standardize: bool) -> None:
+    random = np.random.default_rng(0)
+    input, target = random.normal(5, 3, (50, 2, 3)), random.integers(4, size=50)
+
+    def load(examples: Examples, *, use_up: bool) -> Split:
+        return split_examples(examples, 4, 0.3, 0, np.dtype(dtype), standardize=standardize, use_up=use_up)
+
+    whole = load(Examples(input, target), use_up=False)
+    monkeypatch.setattr(split_module, "SLICE_SIZE", 20)  # three rows
+    sliced = load(Examples(input, target), use_up=False)
+    assert input.shape == (50, 2, 3)
+    own = Examples(input.copy(), target.copy())
+    used = load(own, use_up=True)
+    assert (own.input.shape, own.target.shape) == ((0, 2, 3), (0,))
+    for split in (sliced, used):
+        for part, whole_part in ((split.train, whole.train), (split.validation, whole.validation)):
+            # The mean and the std are sums in another order: of 35 numbers up to 14, divided by some 3.
+            np.testing.assert_allclose(part.input, whole_part.input, rtol=0, atol=8 * float(np.finfo(dtype).eps))
+            assert np.array_equal(part.target, whole_part.target)
+            assert part.input.dtype == np.dtype(dtype)
+
+
+def test_a_seed_holds_out_the_same_examples_as_ever() -> None:
+    for num_examples in (2, 200, 300, 70_000):
+        order = generator(3, Stream.SPLIT).permutation(num_examples)
+        expected = np.sort(order[: round(0.2 * num_examples)])
+        assert np.array_equal(numbered(num_examples, 0.2, seed=3).validation.input[:, 0], expected)
+
+
+class TestOfAnotherTraining:
+    """A transform that is given is applied, whatever this data would have made of itself."""
+
+    NAMES = Names(input=("a",))
+
+    @staticmethod
+    def split(transform: Transform, names: Names = NAMES) -> Split:
+        number = np.arange(4.0).reshape(-1, 1)
+        examples = Examples(number, number)
+        return split_examples(
+            examples, None, 0.5, 0, FLOAT64, standardize=True, names=names, transform=transform
+        )
+
+    def test_is_applied_to_both_parts(self) -> None:
+        of_input = Standardization(np.array([1.0]), np.array([2.0]))
+        given = Transform(of_input, Standardization(np.array([0.0]), np.array([4.0])))
+        split, plain = self.split(given), self.split(Transform())
+        for part, as_it_is in zip(split[:2], plain[:2], strict=True):
+            assert np.array_equal(part.input, (as_it_is.input - 1) / 2)
+            assert np.array_equal(part.target, as_it_is.target / 4)
+        assert sorted(plain.train.input.ravel().tolist() + plain.validation.input.ravel().tolist()) == [0, 1, 2, 3]
+        assert split.transform == given._replace(names=self.NAMES)
+        assert plain.transform == Transform(names=self.NAMES)
+
+    @pytest.mark.parametrize(
+        ("of_training", "message"),
+        [
+            (("a", "b"), "has 1 columns, training had 2"),
+            (("b",), "column 0, counted from 0, is 'a', in training it was 'b'"),
+        ],
+    )
+    def test_other_columns(self, of_training: tuple[str, ...], message: str) -> None:
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            self.split(Transform(names=Names(input=of_training)))
+        assert self.split(Transform(names=Names(input=of_training)), Names()).train.input.shape == (2, 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nn_manual.data import Text, batches
+from nn_manual.data import Text, batches, reading
 from nn_manual.data.text import read_text
 from nn_manual.errors import DataError
 
@@ -151,6 +151,24 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(DataError) as raised:
             Text(file).load(0, FLOAT32)
         assert str(raised.value) == f"{file}: {problem}"
+
+
+def test_a_file_larger_than_the_memory(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    with file.open("wb") as stream:
+        stream.truncate(2**43)
+    memory = reading.machine_memory() / 2**30
+    with pytest.raises(DataError) as caught:
+        Text(file).load(0, FLOAT32)
+    assert str(caught.value) == f"{file}: its numbers take 8,192 GiB, and this machine has {memory:,.0f}"
+
+
+def test_more_characters_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path, "a" * 101)
+    monkeypatch.setattr(reading, "machine_memory", lambda: 800)  # an index takes 8 bytes
+    with pytest.raises(DataError) as caught:
+        Text(file, context=4).load(0, FLOAT32)
+    assert str(caught.value) == f"{file}: its numbers take 0 GiB, and this machine has 0"
 
 
 def test_the_manual_without_a_training_part() -> None:

@@ -30,7 +30,8 @@ from drawing import (
 from matplotlib.lines import Line2D
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.plotting.figure import FORMATS, SETTINGS, draw_runs, plot_runs
+from nn_manual.plotting.figure import draw_runs, plot_runs
+from nn_manual.plotting.saving import FORMATS, SETTINGS
 from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING
 from nn_manual.run_directory.metrics import Stop
 

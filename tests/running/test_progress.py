@@ -13,7 +13,7 @@ from nn_manual import Linear, MSELoss, Sequential
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import StepCheck
-from nn_manual.running.progress import GradientTally, describe, epoch_label, epoch_line, with_bar
+from nn_manual.running.progress import GradientTally, RunBar, describe, epoch_label, epoch_line
 from nn_manual.running.trainer import Step
 
 
@@ -113,5 +113,6 @@ def test_the_summary(results: dict[str, Any], check: dict[str, Any], described: 
 
 def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
     steps = [Step(number, 0.5, 16, 16.0, None) for number in (1, 2, 3)]
-    assert list(with_bar(iter(steps), 3, "epoch 1/1", GradientTally())) == steps
+    with RunBar(1, 3, GradientTally()) as bar:
+        assert list(bar.over(iter(steps), 0)) == steps
     assert capfd.readouterr() == ("", "")

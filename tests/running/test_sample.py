@@ -12,6 +12,7 @@ from text_runs import CONFIG, write_run
 
 from nn_manual.arrays import Array
 from nn_manual.config import load_config
+from nn_manual.data import Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.model import Sequential
 from nn_manual.run_directory.files import write_weights
@@ -142,7 +143,9 @@ def classes(*names: object) -> Callable[[Path], None]:
     """A data.json with these."""
 
     def write(run: Path) -> None:
-        (run / "data.json").write_text(json.dumps({"names": {"classes": list(names)}}))
+        content = Transform().as_json()
+        content["names"]["classes"] = list(names) or None
+        (run / "data.json").write_text(json.dumps(content))
 
     return write
 
@@ -157,9 +160,10 @@ def classes(*names: object) -> Callable[[Path], None]:
         (lambda run: (run / "summary.json").write_text("{}"), '"model_sha256" is null, expected a string'),
         (lambda run: (run / "model.safetensors").write_bytes(b"x"), "model.safetensors: is corrupt: its SHA-256"),
         (lambda run: (run / "data.json").unlink(), "data.json: can't be read: No such file or directory"),
-        (lambda run: (run / "data.json").write_text("{}"), '"names.classes" is null, expected a list of characters'),
-        (classes("a", "b", "cd"), '"names.classes" is ["a", "b", "cd"], expected a list of characters'),
-        (classes("a", "b", 3), '"names.classes" is ["a", "b", 3], expected a list of characters'),
+        (lambda run: (run / "data.json").write_text("{}"), 'data.json: "names" is missing'),
+        (classes(), 'data.json: "names.classes" must be a list of characters'),
+        (classes("a", "b", "cd"), 'data.json: "names.classes" must be a list of characters'),
+        (classes("a", "b", 3), 'data.json: "names.classes" must be a list of strings or null'),
         (classes("a", "b", "c", "d"), "data.json: has 4 characters, and the model predicts 3"),
     ],
 )

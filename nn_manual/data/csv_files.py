@@ -1,0 +1,180 @@
+"""CSV: the columns of the user's own tables, from a file, gzipped or not, or from standard input."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import sys
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+import numpy as np
+
+from nn_manual.data.reading import SLICE_SIZE, check_name, quoted, reading
+from nn_manual.data.tables import Part, Table
+from nn_manual.data.transform import Names
+from nn_manual.errors import DataError
+
+#: The file name that stands for standard input.
+STANDARD_INPUT = Path("-")
+
+#: How a file is read as text: line ends as they are, as the csv module asks for.
+AS_TEXT: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+
+#: A row has at most this many characters: a million columns. What is longer is no table, and could fill the memory.
+LONGEST_ROW = 1 << 24
+
+
+def read_csv(file: Path, input: Part, target: Part) -> Table:
+    """The columns that the parts name, of a CSV file whose first line names the columns; where `input` names none, all
+    but the targets.
+
+    UTF-8 with commas, quotes and blank lines as the csv module reads them, gunzipped where the name ends in .gz. The
+    file "-" is standard input. Columns that are not named may hold anything. Raises DataError with the line and column.
+    """
+    source = "standard input" if file == STANDARD_INPUT else str(file)
+    with reading(source, EOFError, zlib.error), _opened(file) as stream:
+        records = _records(source, stream)
+        line, header = next(records, (1, []))
+        header = [name.strip() for name in header]
+        _choose(source, line, header, input, target)
+        num_rows = _read_rows(source, records, header, input, target)
+    if not num_rows:
+        raise DataError(f"{source}: has a header and no rows")
+    return Table(input, target, Names(input=tuple(input.names), target=tuple(target.names)))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[TextIO]:
+    """The text of a file; bytes that are no UTF-8 become surrogates, so that their line can be named."""
+    if file == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise DataError("standard input: is closed")
+        stream = io.TextIOWrapper(sys.stdin.buffer, **AS_TEXT)
+        try:
+            yield stream
+        finally:
+            stream.detach()  # or it would close standard input with itself
+        return
+    with gzip.open(file, "rt", **AS_TEXT) if file.suffix == ".gz" else file.open(**AS_TEXT) as stream:
+        yield stream
+
+
+def _choose(source: str, line: int, header: list[str], input: Part, target: Part) -> None:
+    """Complete the input's names. Raises DataError for a header that hasn't the columns, or has one of them twice."""
+    if not header:
+        raise DataError(f"{source}: is empty; the first line of a CSV file names the columns")
+    counts = Counter(header)
+    name, count = counts.most_common(1)[0]
+    if count > 1:
+        raise DataError(f"{source}:{line}: column {quoted(name)} is there {count} times")
+    for name in (*input.names, *target.names):
+        if name not in counts:
+            check_name(source, "column", name, header)
+    input.names = input.names or [name for name in header if name not in target.names]
+    if not input.names:
+        raise DataError(f"{source}: every column is a target, none is left for the input")
+
+
+def _read_rows(
+    source: str, records: Iterator[tuple[int, list[str]]], header: list[str], input: Part, target: Part
+) -> int:
+    """Fill both parts, a slice of rows at a time; how many rows there are."""
+    names, num_inputs, num_rows = [*input.names, *target.names], len(input.names), 0
+    column_of = {name: column for column, name in enumerate(header)}
+    columns = [column_of[name] for name in names]
+    numbers, lines = array("d"), list[int]()
+
+    def keep() -> None:
+        rows = np.array(numbers).reshape(len(lines), len(names))
+        input.append(rows[:, :num_inputs], _place(source, lines, input.names), source)
+        target.append(rows[:, num_inputs:], _place(source, lines, target.names), source)
+
+    for line, cells in records:
+        if len(cells) != len(header):
+            raise DataError(f"{source}:{line}: the header names {len(header)} columns, this row has {len(cells)}")
+        chosen = [cells[column] for column in columns]
+        if not _add_numbers(numbers, chosen):
+            _refuse(f"{source}:{line}", names, chosen)
+        lines.append(line)
+        if len(numbers) >= SLICE_SIZE:
+            keep()
+            num_rows += len(lines)
+            numbers, lines = array("d"), []
+    keep()
+    return num_rows + len(lines)
+
+
+def _place(source: str, lines: list[int], names: Sequence[str]) -> Callable[[int], str]:
+    """What says where a number of some rows stands in the file."""
+    return lambda index: f"{source}:{lines[index // len(names)]}: column {quoted(names[index % len(names)])}"
+
+
+def _records(source: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each record that isn't blank; a record's line is the one that it ends on."""
+    lines = _Lines(source, stream)
+    reader = csv.reader(lines, strict=True)
+    try:
+        for cells in reader:
+            lines.num_characters = 0
+            if cells:
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(f"{source}:{reader.line_num}: {error}") from error
+
+
+class _Lines:
+    """The lines that the csv module asks for. Raises DataError where a row is too long, or isn't UTF-8."""
+
+    def __init__(self, source: str, stream: TextIO) -> None:
+        self.source, self.stream = source, stream
+        self.num_lines = 0
+        self.num_characters = 0  # of the row so far: a quoted cell can go over many lines
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self.stream.readline(LONGEST_ROW + 1)
+        if not line:
+            raise StopIteration
+        self.num_lines += 1
+        self.num_characters += len(line)
+        if self.num_characters > LONGEST_ROW:
+            raise DataError(f"{self.source}:{self.num_lines}: a row has more than {LONGEST_ROW:,} characters")
+        if not line.isascii():
+            try:
+                line.encode()
+            except UnicodeEncodeError as error:
+                byte = ord(line[error.start]) - 0xDC00  # where "surrogateescape" put it
+                raise DataError(f"{self.source}:{self.num_lines}: is not UTF-8: byte 0x{byte:02x}") from error
+        return line
+
+
+def _add_numbers(numbers: array[float], cells: list[str]) -> bool:
+    """Append the numbers of a row; False where a cell may be none."""
+    text = "".join(cells)
+    if not text.isascii() or "_" in text:  # which Python would take for digits, and for a separator
+        return False
+    try:
+        row = array("d", map(float, cells))
+    except ValueError:
+        return False
+    numbers.extend(row)
+    return all(map(math.isfinite, row))
+
+
+def _refuse(place: str, names: list[str], cells: list[str]) -> NoReturn:
+    """Raise DataError for the first cell that is no finite number."""
+    for name, cell in zip(names, cells, strict=True):
+        if not _add_numbers(found := array("d"), [cell]):
+            kind = "a finite number" if found else "a number"
+            raise DataError(f"{place}: column {quoted(name)} holds {quoted(cell.strip())}, not {kind}")
+    raise AssertionError(f"{place}: each cell is a number, and the row isn't")

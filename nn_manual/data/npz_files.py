@@ -1,0 +1,151 @@
+"""NPZ: the arrays of the user's own archives, read a slice at a time and never by more than they declare."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+from textwrap import shorten
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Shape
+from nn_manual.data.reading import LISTED_NAMES, MOST_A_BYTE, SLICE_SIZE, check_memory, check_name, quoted, reading
+from nn_manual.data.tables import Kind, Part, Table
+from nn_manual.data.transform import Names
+from nn_manual.errors import DataError
+
+#: What zipfile raises for an archive that is cut off, flipped or encrypted.
+CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error)
+
+#: numpy's most dimensions.
+MAX_DIMENSIONS = 64
+
+
+class Member(NamedTuple):
+    """An array of an archive, of which only the header has been read. `offset` is where its numbers begin."""
+
+    place: str
+    info: zipfile.ZipInfo
+    shape: Shape
+    is_fortran: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+
+def read_npz(file: Path, input: Part, target: Part) -> Table:
+    """The arrays that the parts name, one for each, of an .npz file; a target (rows,) is taken as (rows, 1). A target
+    without a name is left out.
+
+    What they declare is compared with the archive's directory, with each other and with the machine's memory before a
+    number is read. Nothing in the file is executed: pickled objects are refused. Raises DataError with the array and
+    index.
+    """
+    with reading(file, *CORRUPT_ARCHIVE), file.open("rb") as stream:
+        if not zipfile.is_zipfile(stream):
+            raise DataError(f"{file}: is not an .npz archive")
+        with zipfile.ZipFile(stream) as archive:
+            parts = [part for part in (input, target) if part.names]
+            members = [_member(file, archive, part.names[0]) for part in parts]
+            _check_shapes(file, members, parts)
+            for member, part in zip(members, parts, strict=True):
+                _read_array(archive, member, part)
+    return Table(input, target, Names())
+
+
+def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
+    """The array of this name: its header read, and what it declares compared with the archive's directory."""
+    infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    check_name(file, "array", name, list(infos))
+    place, info = f"{file}: array {quoted(name)}", infos[name]
+    if info.flag_bits & 1:
+        raise DataError(f"{place}: is encrypted")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataError(f"{place}: is compressed by method {info.compress_type}; numpy's are stored or deflated")
+    with reading(place, *CORRUPT_ARCHIVE), archive.open(info) as stream:
+        shape, is_fortran, dtype = _header(place, stream)
+        offset = stream.tell()
+    declared, num_bytes = math.prod(shape) * dtype.itemsize, info.file_size - offset
+    if declared != num_bytes:
+        raise DataError(
+            f"{place}: the header says {shape} of {dtype}, {declared:,} bytes, the archive has {num_bytes:,}"
+        )
+    assert archive.fp is not None  # the archive is open
+    compressed = min(info.compress_size, os.fstat(archive.fp.fileno()).st_size)
+    if info.file_size > compressed * (1 if info.compress_type == zipfile.ZIP_STORED else MOST_A_BYTE):
+        raise DataError(f"{place}: {compressed:,} bytes of the archive can't hold its {info.file_size:,}")
+    return Member(place, info, shape, is_fortran, dtype, offset)
+
+
+def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
+    """Shape, whether the first index is the fastest, and dtype of an array of real numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            version = np.lib.format.read_magic(stream)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(f"version {version[0]}.{version[1]}, numbers have 1.0 or 2.0")
+            is_1 = version == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if is_1 else np.lib.format.read_array_header_2_0
+            shape, is_fortran, dtype = read(stream)
+        except (zipfile.BadZipFile, zlib.error):  # damage around it, which the caller names
+            raise
+        # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
+        # what is warned of, has no end.
+        except Exception as error:
+            text = shorten(str(error), LISTED_NAMES)
+            raise DataError(f"{place}: its header can't be read: {text or type(error).__name__}") from error
+    if dtype.kind not in "biuf":
+        raise DataError(f"{place} has dtype {shorten(str(dtype), LISTED_NAMES)}, not real numbers")
+    if len(shape) > MAX_DIMENSIONS or any(type(size) is not int or size < 0 for size in shape):
+        raise DataError(f"{place} has shape {shorten(str(shape), LISTED_NAMES)}, which no array has")
+    return shape, is_fortran, dtype
+
+
+def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
+    """Raise DataError unless the arrays are there for the same examples, at least one, and fit into memory: the inputs,
+    and the targets, if there are some.
+    """
+    inputs, targets = members[0], members[-1]
+    if len(inputs.shape) < 2:
+        raise DataError(f"{inputs.place} has shape {inputs.shape}, not (examples, features)")
+    if targets.shape[:1] != inputs.shape[:1]:
+        raise DataError(
+            f"{inputs.place} has {inputs.shape[0]} examples, but {quoted(parts[-1].names[0])} has shape {targets.shape}"
+        )
+    for member in members:
+        if 0 in member.shape:
+            raise DataError(f"{member.place} of shape {member.shape} is empty")
+    if parts[-1].kind is Kind.CLASSES and targets.shape[1:] not in ((), (1,)):
+        raise DataError(f"{file}: the classes have shape {targets.shape}, not (examples,)")
+    kept = zip(members, parts, strict=True)
+    check_memory(file, sum(math.prod(member.shape) * part.dtype.itemsize for member, part in kept))
+
+
+def _read_array(archive: zipfile.ZipFile, member: Member, part: Part) -> None:
+    """Fill the part's array with the member's numbers."""
+    place, info, shape, is_fortran, dtype, offset = member
+    array = np.empty((shape[0], *part.row_shape(shape[1:])), part.dtype)
+    numbers: Any = array.T.flat if is_fortran else array.reshape(-1)  # in the order of the file
+    size = array.size
+    with reading(place, *CORRUPT_ARCHIVE), archive.open(info) as stream:
+        stream.read(offset)
+        for start in range(0, size, SLICE_SIZE):
+            num_bytes = min(SLICE_SIZE, size - start) * dtype.itemsize
+            content = stream.read(num_bytes)
+            if len(content) < num_bytes:
+                raise EOFError("ends too early")
+            with np.errstate(over="ignore"):  # a longdouble that is too large becomes infinite, and is refused
+                values = np.frombuffer(content, dtype).astype(np.float64)
+
+            def where(index: int, start: int = start) -> str:
+                indices = np.unravel_index(start + index, shape, order="F" if is_fortran else "C")
+                return f"{place}[{', '.join(map(str, indices))}]"
+
+            numbers[start : start + len(values)] = part.checked(values, where)
+    part.array = array

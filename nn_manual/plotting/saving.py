@@ -1,0 +1,48 @@
+"""A figure's file: its endings, and how it is written."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nn_manual.errors import ConfigError
+from nn_manual.run_directory.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: The endings of a figure's file, and what to leave out of each: the time of drawing, so that the same runs give
+#: the same bytes.
+FORMATS: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+#: matplotlib's settings: the size of text in points, and what the ids in an SVG are made from, random otherwise.
+#: Any, as for matplotlib's type checker each key is a type of its own.
+SETTINGS: Any = {"font.size": 9, "svg.hashsalt": "nn_manual"}
+
+
+def check_ending(output: Path) -> None:
+    """Raise ConfigError for a file that is no .png, .svg or .pdf."""
+    if output.suffix.lower() not in FORMATS:
+        raise ConfigError(f"{output}: the name of a figure must end in {', '.join(FORMATS)}")
+
+
+def save(draw: Callable[[], Figure], output: Path) -> Path:
+    """Write what `draw` draws to the file `output`, atomically; returns it. Raises DataError where it can't be written,
+    and ConfigError as `check_ending`.
+    """
+    import matplotlib
+
+    check_ending(output)
+    ending, buffer = output.suffix.lower(), io.BytesIO()
+    with warnings.catch_warnings():
+        # A name may have letters that the font lacks: the figure shows boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        # All losses are 0: their marks say so.
+        warnings.filterwarnings("ignore", "Data has no positive values")
+        with matplotlib.rc_context(SETTINGS):
+            draw().savefig(buffer, format=ending[1:], metadata=FORMATS[ending], dpi=150)
+    write_atomically(output, buffer.getvalue())
+    return output

@@ -1,0 +1,51 @@
+"""A mistake in the data is said before anything heavy loads; data from standard input."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import CONFIG
+
+from nn_manual.cli import main
+
+CSV = "a,b,class\n" + "".join(f"{row},{-row},{row % 2}\n" for row in range(20))
+ARRAYS = "data={Arrays: {file: %s, input: %s, target: class, task: classification}}"
+
+
+@pytest.mark.parametrize("command", ["train", "check"])
+@pytest.mark.parametrize("file", ["file.csv", "file.csv.gz", "file.npz", "-"])
+def test_neither_torch_nor_sklearn_is_loaded(small: Path, command: str, file: str) -> None:
+    (small / file).write_text("a,b,class\n1,2,zero\n")
+    code = (
+        "import sys\nfrom nn_manual.cli import main\nstatus = main(sys.argv[1:])\n"
+        "print(status, [name for name in ('torch', 'sklearn', 'matplotlib') if name in sys.modules])"
+    )
+    override = ARRAYS % (file, "x" if file.endswith("npz") else "[a, b]")
+    done = subprocess.run(
+        [sys.executable, "-c", code, command, "small.yaml", override],
+        input="a,b,class\n1,2,zero\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "5 []\n"
+    assert done.stderr.startswith(f"nn-manual: {'standard input' if file == '-' else small / file}:")
+    assert done.stderr.count("\n") == 1
+
+
+def test_training_from_standard_input(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small / "small.yaml"
+    config.write_text(CONFIG)
+    for number in range(2):  # the second time from what the first one wrote: the file is - there, too
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
+        overrides = [ARRAYS % ("-", "[a, b]"), "epochs=1"] if number == 0 else []
+        assert main(["train", str(config), *overrides, "--run-dir", f"run{number}"]) == 0
+        config = small / f"run{number}" / "config.yaml"
+        assert "file: '-'" in config.read_text()
+    capsys.readouterr()

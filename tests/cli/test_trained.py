@@ -1,0 +1,161 @@
+"""evaluate, predict, summary, list and --version: what they print, what they return, and what ends them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from trained_runs import OF_REGRESSION, REGRESSION, SWAPPED, write_trained
+
+from nn_manual.cli import main
+from nn_manual.config.listing import KIND_NAMES
+
+from .conftest import finish, start
+
+PREDICT = ["predict", "run", "--input"]
+TRAIN = "a,b,y\n3,10,1\n5,6,0\n1,-2,0\n-1,-6,1\n"
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a run, the file that it was trained on, and one of new examples."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.csv").write_text(TRAIN)
+    Path("new.csv").write_text("b,a\n10,3\n")
+    write_trained(tmp_path, best=SWAPPED)
+    return tmp_path
+
+
+class TestEvaluate:
+    def test_says_how_good_it_is_and_draws(self, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["evaluate", "run", "--checkpoint", "last"]) == 0
+        assert capsys.readouterr() == (
+            f"training part of {trained}/train.csv, 4 examples: no validation part was held out\n"
+            "last weights: loss 0.5633, accuracy 75.00%\n"
+            "confusion matrix run/confusion.png\n",
+            "",
+        )
+        assert (trained / "run" / "confusion.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_other_data_and_another_figure(self, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("other.csv").write_text("y,b,a\n1,6,5\n")
+        assert main(["evaluate", "run", "data.Arrays.file=other.csv", "-o", "o.svg"]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[0] == f"all of {trained}/other.csv, 1 example"
+        assert out[1].startswith("best weights: loss 0.3133, accuracy 100.00%")
+        assert out[2] == "confusion matrix o.svg"
+        assert "1 example, accuracy 100.00%" in Path("o.svg").read_text()
+        assert not (trained / "run" / "confusion.png").exists()
+
+    def test_a_regression(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "train.csv").write_text("a,b,u,v\n3,10,15,3\n")
+        run = str(write_trained(tmp_path, REGRESSION, OF_REGRESSION))
+        assert main(["evaluate", run]) == 0
+        assert capsys.readouterr().out.endswith("\nlast weights: loss 0.5\n")
+        assert main(["evaluate", run, "-o", "figure.png"]) == 2
+        assert capsys.readouterr().err == "nn-manual: --output figure.png: a regression has no confusion matrix\n"
+
+
+class TestPredict:
+    def test_writes_a_file(self, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main([*PREDICT, "new.csv", "--output", "out.csv"]) == 0
+        assert capsys.readouterr() == ("1 prediction, by the best weights, in out.csv\n", "")
+        header, row = (trained / "out.csv").read_text().splitlines()
+        assert header == "predicted_class,no,yes"
+        assert row.startswith("no,0.731058578")  # the columns are swapped: softmax([2, 1])
+        np.savez("many.npz", input=np.zeros((1200, 2)))
+        assert main(["predict", "run", "--input", "many.npz", "--output", "out.npz", "--checkpoint", "last"]) == 0
+        assert capsys.readouterr().out == "1,200 predictions, by the last weights, in out.npz\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["evaluate", "nowhere"], 5, "nowhere: no such run"),
+        (["evaluate", "run", "epochs=3"], 2, "override 'epochs=3': an evaluation takes other data, loss, seed alone"),
+        (["evaluate", "run", "data.Arrays.file=no.csv"], 5, "{folder}/no.csv: No such file or directory"),
+        (["evaluate", "run", "-o", "x.txt"], 2, "x.txt: the name of a figure must end in .png, .svg, .pdf"),
+        ([*PREDICT, "no.csv", "--output", "o.csv"], 5, "no.csv: No such file or directory"),
+        ([*PREDICT, "new.csv", "--output", "o.txt"], 2, "--output must end in .csv or .npz, not o.txt"),
+        ([*PREDICT, "train.csv", "--output", "new/o.csv"], 5, "new/o.csv: can't be written: new is no "),
+        (["summary", "nowhere.yaml"], 2, "nowhere.yaml: No such file or directory"),
+        (["summary", "small.yaml", "epochs=no"], 2, "override 'epochs=no': epochs must be an integer, not the text "),
+    ],
+)
+def test_what_is_wrong(
+    trained: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
+) -> None:
+    assert main(arguments) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"nn-manual: {message.format(folder=trained)}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("trained")
+def test_best_weights_that_were_not_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other").mkdir()
+    run = write_trained(Path("other"))
+    for command in (["evaluate"], ["predict", "--input", "new.csv", "--output", "o.csv"], ["sample", "--prompt", "a"]):
+        assert main([command[0], str(run), *command[1:], "--checkpoint", "best"]) == 5
+        message = "nn-manual: other/run: has no best weights, only those of its last step: --checkpoint last\n"
+        assert capsys.readouterr().err == message
+
+
+@pytest.mark.usefixtures("trained")
+def test_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["summary", "small.yaml", "model.0.Linear.bias=false"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[3].split() == ["0", "Linear", "2", "4", "4", "nn.Linear"]
+    assert err == ""
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "losses"]) == 0
+    assert capsys.readouterr().out.startswith("losses\n  CrossEntropyLoss\n")
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert [line for line in out.splitlines() if line and not line.startswith(" ")] == list(KIND_NAMES)
+
+
+def test_list_of_what_is_no_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["list", "layer"])
+    assert end.value.code == 2
+    assert "argument KIND: invalid choice: 'layer' (choose from 'layers', 'losses'," in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == "nn-manual 0.1.0\n"
+
+
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+@pytest.mark.usefixtures("trained")
+def test_by_a_signal(number: int, word: str) -> None:
+    os.mkfifo("endless.csv")
+    process = start("predict", "run", "--input", "endless.csv", "--output", "out.csv")
+    writer = os.open("endless.csv", os.O_WRONLY)  # waits until the command reads
+    process.send_signal(number)
+    assert finish(process) == (128 + number, "", f"nn-manual: {word}\n")
+    os.close(writer)
+    assert not Path("out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["evaluate", "run"], ["predict", "run", "--input", "new.csv", "--output", "out.csv"]],
+    ids=lambda arguments: arguments[0],
+)
+@pytest.mark.usefixtures("trained")
+def test_torch_is_not_imported(arguments: list[str]) -> None:
+    program = "import sys, nn_manual.cli; nn_manual.cli.main(sys.argv[1:]); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

@@ -1,0 +1,169 @@
+"""A config's model as a table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import CONFIG, write_config
+
+from nn_manual.config import load_config
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.running.summary import summary
+
+ROOT = Path(__file__).parents[2]
+
+
+def table(folder: Path, text: str = CONFIG, *overrides: str) -> list[str]:
+    lines = summary(load_config(write_config(folder, text), overrides)).splitlines()
+    assert max(map(len, lines)) <= 80
+    return lines
+
+
+def test_a_small_model(tmp_path: Path) -> None:
+    assert table(tmp_path) == [
+        "Spirals: examples of 2",
+        "",
+        "layer         output  parameters  products  checked against",
+        "0 Linear           8          24        16  nn.Linear",
+        "1 Tanh             8                        nn.Tanh",
+        "2 Linear           2          18        16  nn.Linear",
+        "total                         42        32",
+        "",
+        "of one example: output, and products, about the multiplications of forward",
+    ]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_config_has_a_row_for_each_layer_and_the_models_parameters(path: Path) -> None:
+    config = load_config(path)
+    lines = summary(config).splitlines()
+    assert max(map(len, lines)) <= 80
+    (total,) = (line for line in lines if line.startswith("total"))
+    assert total.split()[1] == f"{config.new_model().num_parameters:,}"
+    rows = lines[3 : lines.index(total)]
+    assert [row.split()[1] for row in rows] == [type(layer).__name__ for layer in config.named_layers().values()]
+
+
+def test_composites_and_shared_parameters() -> None:
+    lines = summary(load_config(ROOT / "config" / "gpt.yaml")).splitlines()
+    assert lines[3:8] == [
+        "0 Embedding              64x128      16,384              nn.Embedding",
+        "1 LearnedPositions       64x128       8,192              its own reference",
+        "2 Residual               64x128                          its own reference",
+        "  0 LayerNorm            64x128         256      16,384  nn.LayerNorm",
+        "  1 CausalSelfAttention  64x128      66,048   5,275,648  nn.MultiheadAttention",
+    ]
+    assert lines[-1] == "a parameter that several layers share counts once in the total"
+
+
+def test_images() -> None:
+    lines = summary(load_config(ROOT / "config" / "convnet.yaml")).splitlines()
+    assert lines[0] == "FashionMNIST: examples of 784"
+    # 28 x 28 places with 3 x 3 weights of 16 channels; 1 / std and weight for each element.
+    assert lines[3:6] == [
+        "0 Unflatten     1x28x28                         nn.Unflatten",
+        "1 Conv2d       16x28x28         144    112,896  nn.Conv2d",
+        "2 BatchNorm2d  16x28x28          32     25,088  nn.BatchNorm2d",
+    ]
+
+
+def test_a_sequential_in_another(tmp_path: Path) -> None:
+    lines = table(tmp_path, CONFIG, "model.1=Sequential: [Tanh, Residual: [Linear: {in_features: 8, out_features: 8}]]")
+    assert [line.split("  ")[-1].strip() for line in lines[3:-3]] == [
+        "nn.Linear", "its layers", "nn.Tanh", "its own reference", "nn.Linear", "nn.Linear"
+    ]  # fmt: skip
+    assert [line[:12].rstrip() for line in lines[4:8]] == [
+        "1 Sequential", "  0 Tanh", "  1 Residual", "    0 Linear"
+    ]  # fmt: skip
+
+
+OWN = """
+from dataclasses import dataclass
+
+import numpy as np
+from nn_manual import Layer, Linear
+
+
+@dataclass(eq=False)
+class Squash(Layer):
+    def forward(self, input):
+        return input / (1 + np.abs(input)), input
+
+    def backward(self, saved, grad_output):
+        return grad_output / (1 + np.abs(saved)) ** 2
+
+
+@dataclass(eq=False)
+class Both(Layer):
+    first: Linear
+    second: Linear
+
+    def output_shape(self, input_shape):
+        return self.second.output_shape(self.first.output_shape(input_shape))
+
+    def forward(self, input):
+        inner, saved = self.first.forward(input)
+        output, other = self.second.forward(inner)
+        return output, (saved, other)
+
+    def backward(self, saved, grad_output):
+        return self.first.backward(saved[0], self.second.backward(saved[1], grad_output))
+"""
+
+
+def test_layers_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "my_layers.py").write_text(OWN)
+    first, second = (f"{{Linear: {{in_features: {n}, out_features: {m}}}}}" for n, m in ((8, 4), (4, 8)))
+    both = f"my_layers:Both: {{first: {first}, second: {second}}}"
+    text = CONFIG.replace("  - Tanh\n", f"  - my_layers:Squash\n  - {both}\n")
+    lines = summary(load_config(write_config(tmp_path, text))).splitlines()
+    assert lines[4:8] == [
+        "1 Squash              8                        differences",
+        "2 Both                8                        nothing",
+        "  first Linear        4          36        32  nn.Linear",
+        "  second Linear       ?          40            nn.Linear",  # it doesn't say what its second layer gets
+    ]
+    assert lines[-2].startswith("1 Squash is checked against its own forward in float64, the gradients with central ")
+    assert lines[-1].startswith("2 Both can't be checked: it is made of layers and has no reference: ")
+
+
+def test_data_that_must_be_read(tmp_path: Path) -> None:
+    text = CONFIG.replace(
+        "{Spirals: {num_examples: 60, turns: 0.5, validation_fraction: 0.2}}",
+        "{Arrays: {file: data.csv, target: y, task: classification}}",
+    )
+    with pytest.raises(DataError, match=r"/data.csv: No such file or directory$"):
+        table(tmp_path, text)
+    (tmp_path / "data.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    assert table(tmp_path, text)[0] == "Arrays: examples of 2"
+    (tmp_path / "data.csv").write_text("a,b,c,y\n1,2,3,0\n3,4,3,1\n")
+    with pytest.raises(ConfigError, match=r"small.yaml:5:5: Linear takes in_features=2 "):
+        table(tmp_path, text)
+
+
+def test_a_model_larger_than_the_memory(tmp_path: Path) -> None:
+    wide = 10**9
+    lines = table(tmp_path, CONFIG, f"model.0.Linear.out_features={wide}", f"model.2.Linear.in_features={wide}")
+    assert lines[3].split()[2:] == ["1000000000", "3,000,000,000", "2,000,000,000", "nn.Linear"]
+
+
+def test_long_names_are_cut(tmp_path: Path) -> None:
+    (tmp_path / "my_layers.py").write_text(OWN.replace("Squash", "Squash" * 15))
+    lines = summary(load_config(write_config(tmp_path, CONFIG.replace("Tanh", f"my_layers:{'Squash' * 15}"))))
+    row = lines.splitlines()[4]
+    assert len(row) <= 80
+    assert row.startswith("1 SquashSquash")
+    assert "..." in row
+
+
+def test_the_batch_size_does_not_matter(tmp_path: Path) -> None:
+    assert table(tmp_path, CONFIG, "batch_size=1") == table(tmp_path)
+
+
+def test_a_run_of_it_leaves_torch_alone_until_it_is_needed(tmp_path: Path) -> None:
+    program = "import sys, nn_manual.running.summary; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "False\n"
