@@ -136,7 +136,8 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[Run], looks: Sequence[Look])
         num_excused += int(np.count_nonzero(excused))
         shown = shown[excused[shown]]
         if shown.size:
-            axes.plot(steps[shown], percent[shown], label="rounding", color=colour, **BEYOND)
+            size = 2.5 if shown.size > MAXIMUM_MARKERS else 5
+            axes.plot(steps[shown], percent[shown], label="rounding", color=colour, **{**BEYOND, "markersize": size})
     if num_excused:
         num_steps = sum(run.gradients["num_steps"].sum() for run, _ in checked)
         key.append((f"beyond, by rounding alone: {num_excused:,} of {num_steps:,}", BEYOND))

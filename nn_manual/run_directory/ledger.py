@@ -31,6 +31,7 @@ from nn_manual.run_directory.step_line import (
     MismatchReport,
     errors_of,
     errors_of_mismatch,
+    errors_of_steps,
     line_of,
     record_of,
     record_of_mismatch,
@@ -68,13 +69,14 @@ class LedgerLines(JsonLines):
         """Add a checked step. Its line is put together when it is written: many in a row find their code in the
         processor's cache, and take a fraction of the time that each would take between two steps of a training.
         """
-        if self._window.size == 1 or check.rounding:
-            self._close_window()
-            self.append_later(functools.partial(_line_of_step, step, check))
+        if self._window.size > 1 and not check.rounding:
+            self._window.add(step, check)
+            if self._window.num_steps >= self._window.size:
+                self._close_window()
             return
-        self._window.add(step, check)
-        if self._window.num_steps >= self._window.size:
+        if self._window.num_steps:
             self._close_window()
+        self.append_later(functools.partial(_line_of_step, step, check))
 
     def append_mismatch(self, step: int, report: MismatchReport) -> None:
         """Add the step that a mismatch ended, of which some tensors may not have been compared."""
@@ -133,12 +135,12 @@ class Window:
     def _add_up(self) -> None:
         if not self._gathered:
             return
-        errors = np.array([errors_of(check) for _, check in self._gathered])  # (steps, 2, tensors)
-        worst_of_each = errors[:, 0].max(axis=1)
+        errors = errors_of_steps([check for _, check in self._gathered])
+        worst_of_each = errors[0].max(axis=1)
         worst = int(worst_of_each.argmax())
         if not self._record or worst_of_each[worst] > self._errors[0].max():
             self._record = record_of(*self._gathered[worst])
-        self._errors = np.maximum(self._errors, errors.max(axis=0))
+        self._errors = np.maximum(self._errors, errors.max(axis=1))
         self._not_judged.update(*(check.not_judged for _, check in self._gathered))
         self._gathered.clear()
 

@@ -113,6 +113,15 @@ def errors_of(check: CheckedStep) -> Array:
         return _in_json(100 * check.severity, check.ulps, check.absolute == 0)
 
 
+def errors_of_steps(checks: Sequence[CheckedStep]) -> Array:
+    """The same of several steps with the same tensors, (2, steps, tensors)."""
+    severity, ulps, absolute = (
+        np.array([getattr(check, key) for check in checks]) for key in ("severity", "ulps", "absolute")
+    )
+    with np.errstate(over="ignore"):
+        return _in_json(100 * severity, ulps, absolute == 0)
+
+
 def errors_of_mismatch(report: MismatchReport) -> Array:
     """The same of the tensors that a report on a mismatch has."""
     rows = [(100 * tensor.severity, tensor.ulps, tensor.absolute) for tensor in report.comparisons]
@@ -121,8 +130,8 @@ def errors_of_mismatch(report: MismatchReport) -> Array:
 
 
 def _in_json(percent: Array, ulps: Array, is_equal: Array) -> Array:
-    """The errors (2, tensors): 0 where all elements are equal, else between SMALLEST and LARGEST. The latter is the
-    percent of a tensor that is all zeros in torch and not in ours.
+    """The errors, percent and ULPs along the first axis: 0 where all elements are equal, else between SMALLEST and
+    LARGEST. The latter is the percent of a tensor that is all zeros in torch and not in ours.
     """
     errors: Array = np.maximum(np.fmin([percent, ulps], LARGEST), SMALLEST)  # of NaN and a number, fmin is the number
     errors[:, is_equal] = 0
