@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TextIO
 
 import numpy as np
 
-from nn_manual.data.reading import SLICE_SIZE, check_name, quoted, reading
+from nn_manual.data.reading import SLICE_SIZE, check_name, quoted, reading, words
 from nn_manual.data.tables import Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
@@ -127,7 +127,7 @@ def _records(source: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
-        raise DataError(f"{source}:{reader.line_num}: {error}") from error
+        raise DataError(f"{source}:{reader.line_num}: {words(error)}") from error
 
 
 class _Lines:

@@ -15,7 +15,16 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Shape
-from nn_manual.data.reading import LISTED_NAMES, MOST_A_BYTE, SLICE_SIZE, check_memory, check_name, quoted, reading
+from nn_manual.data.reading import (
+    LISTED_NAMES,
+    MOST_A_BYTE,
+    SLICE_SIZE,
+    check_memory,
+    check_name,
+    quoted,
+    reading,
+    words,
+)
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
@@ -98,8 +107,7 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
         # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
         # what is warned of, has no end.
         except Exception as error:
-            text = shorten(str(error), LISTED_NAMES)
-            raise DataError(f"{place}: its header can't be read: {text or type(error).__name__}") from error
+            raise DataError(f"{place}: its header can't be read: {words(error) or type(error).__name__}") from error
     if dtype.kind not in "biuf":
         raise DataError(f"{place} has dtype {shorten(str(dtype), LISTED_NAMES)}, not real numbers")
     if len(shape) > MAX_DIMENSIONS or any(type(size) is not int or size < 0 for size in shape):

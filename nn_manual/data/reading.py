@@ -36,7 +36,13 @@ def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
     except MemoryError as error:
         raise DataError(f"{place}: doesn't fit into memory") from error
     except corrupt as error:
-        raise DataError(f"{place}: {shorten(str(error), LISTED_NAMES) or 'ends too early'}") from error
+        raise DataError(f"{place}: {words(error) or 'ends too early'}") from error
+
+
+def words(error: BaseException) -> str:
+    """What a library's error says, on one line: it can cite whatever bytes a file has."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(error))
+    return shorten(text, LISTED_NAMES)
 
 
 def machine_memory() -> int:

@@ -21,7 +21,8 @@ class Standardization(NamedTuple):
         """By the mean and the std of some examples, column by column; `train` has them in slices, each time it is
         iterated.
 
-        std is the population's, divided by n. A column that is constant is divided by 1.
+        std is the population's, divided by n. A column that is constant is divided by 1, and so is one of
+        numbers below 1e-160, whose squares are 0.
         """
         num_examples = sum(len(part) for part in train)
         first = next(part[0] for part in train if len(part)).copy()
@@ -29,7 +30,7 @@ class Standardization(NamedTuple):
         std = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in train) / num_examples)
         # Compared by values: the std of a constant column is often not 0 but a rounding error of the mean.
         is_constant = np.logical_and.reduce([(part == first).all(axis=0) for part in train])
-        return cls(mean, np.where(is_constant, 1.0, std))
+        return cls(mean, np.where(is_constant | (std == 0), 1.0, std))
 
     def apply(self, array: Array) -> Array:
         """(array - mean) / std, in float64. Raises ValueError for examples of another shape than those of training."""

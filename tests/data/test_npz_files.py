@@ -111,6 +111,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         (header("-" * 9000 + "1"), "its header can't be read: "),
         (declaring("(4, 3L)"), "its header can't be read: Reading `.npy`"),
         (declaring("(4, 3)", "'zz'"), "its header can't be read: descr is not a"),
+        (declaring("(4, 3)", "'2\x01<f8'"), 'its header can\'t be read: format number 1 of "2\\x01<f8"'),
         (header("{[]: 1}"), "its header can't be read: "),
         (declaring("(4, 3)", fortran_order="1"), "its header can't be read: fortran_order is"),
         (declaring("(-4, -3)"), "has shape (-4, -3), which no array has"),

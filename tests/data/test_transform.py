@@ -31,6 +31,11 @@ def test_constant_column_is_divided_by_1() -> None:
     np.testing.assert_allclose(standardization.apply(np.array([[2.1, 0.1]])), [[2, 0]], rtol=0, atol=1e-15)
 
 
+def test_numbers_whose_squares_are_0() -> None:
+    standardization = Standardization.of([np.array([[1e-170], [3e-170]])])
+    assert standardization.std.tolist() == [1]
+
+
 def test_in_slices() -> None:
     train = np.array([[1.0, 7.0], [3.0, 7.0], [8.0, 7.0], [0.0, 7.0], [3.0, 7.0]])
     standardization = Standardization.of([train[:0], train[:2], train[2:2], train[2:]])

@@ -24,7 +24,7 @@ CASES = [
 ]
 
 
-def memory(num_rows: int = 400_000) -> bool:
+def memory(num_rows: int = 1_000_000) -> bool:
     """Print the peak of each case beside its arrays; whether all are within twice of them and FIXED_BYTES."""
     print(f"{'large files, float32':40} {'arrays':>8} {'peak':>8} {'peak/arrays':>12}")
     passed = True
@@ -47,7 +47,7 @@ def peak_of(kind: str, standardize: bool, num_rows: int) -> tuple[int, int]:
 
 def _load(folder: Path, kind: str, standardize: bool) -> tuple[int, int]:
     """In the new process."""
-    _write(folder / "small", kind, 10)
+    _write(folder / "small", kind, 100)
     dtype = np.dtype(np.float32)
     _dataset(folder / "small", kind, standardize).load(0, dtype)  # what the first load alone imports
     Path("/proc/self/clear_refs").write_text("5")  # the peak becomes what there is now
@@ -88,7 +88,7 @@ def _write(folder: Path, kind: str, num_rows: int) -> None:
         (folder / "file.txt").write_text("To be, or not to be. " * num_rows)
     else:
         for part in ("train", "t10k"):
-            for name, shape in (("images-idx3", (num_rows // 10, 28, 28)), ("labels-idx1", (num_rows // 10,))):
+            for name, shape in (("images-idx3", (num_rows // 40, 28, 28)), ("labels-idx1", (num_rows // 40,))):
                 content = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + bytes(np.prod(shape))
                 file = folder / f"{part}-{name}-ubyte{kind.removeprefix('idx')}"
                 file.write_bytes(gzip.compress(content, 1) if kind.endswith("gz") else content)
