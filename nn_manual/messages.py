@@ -39,7 +39,11 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _is_one_slip(name: str, other: str) -> bool:
-    """Whether one letter too many, too few or wrong, or two in the wrong order, are all in which these differ."""
+    """Whether one letter too many, too few or wrong, or two in the wrong order, are all in which these differ: of a
+    single letter, any other would be.
+    """
+    if min(len(name), len(other)) <= 1:
+        return False
     start = _num_equal(name, other)
     name, other = name[start:], other[start:]
     end = _num_equal(name[::-1], other[::-1])

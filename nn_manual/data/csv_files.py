@@ -17,10 +17,11 @@ from typing import Any, NoReturn, TextIO
 
 import numpy as np
 
-from nn_manual.data.reading import SLICE_SIZE, check_name, quoted, reading, words
+from nn_manual.data.reading import LISTED_NAMES, SLICE_SIZE, check_name, reading
 from nn_manual.data.tables import Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
+from nn_manual.messages import one_line, quoted
 
 #: The file name that stands for standard input.
 STANDARD_INPUT = Path("-")
@@ -127,7 +128,7 @@ def _records(source: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
-        raise DataError(f"{source}:{reader.line_num}: {words(error)}") from error
+        raise DataError(f"{source}:{reader.line_num}: {one_line(str(error), LISTED_NAMES)}") from error
 
 
 class _Lines:

@@ -9,7 +9,6 @@ import warnings
 import zipfile
 import zlib
 from pathlib import Path
-from textwrap import shorten
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -21,13 +20,12 @@ from nn_manual.data.reading import (
     SLICE_SIZE,
     check_memory,
     check_name,
-    quoted,
     reading,
-    words,
 )
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
+from nn_manual.messages import one_line, quoted
 
 #: What zipfile raises for an archive that is cut off, flipped or encrypted.
 CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error)
@@ -107,11 +105,12 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
         # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
         # what is warned of, has no end.
         except Exception as error:
-            raise DataError(f"{place}: its header can't be read: {words(error) or type(error).__name__}") from error
+            words = one_line(str(error), LISTED_NAMES) or type(error).__name__
+            raise DataError(f"{place}: its header can't be read: {words}") from error
     if dtype.kind not in "biuf":
-        raise DataError(f"{place} has dtype {shorten(str(dtype), LISTED_NAMES)}, not real numbers")
+        raise DataError(f"{place} has dtype {one_line(str(dtype), LISTED_NAMES)}, not real numbers")
     if len(shape) > MAX_DIMENSIONS or any(type(size) is not int or size < 0 for size in shape):
-        raise DataError(f"{place} has shape {shorten(str(shape), LISTED_NAMES)}, which no array has")
+        raise DataError(f"{place} has shape {one_line(str(shape), LISTED_NAMES)}, which no array has")
     return shape, is_fortran, dtype
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import shorten
 
 from nn_manual.errors import DataError
+from nn_manual.messages import nearest, one_line, quoted
 
 #: A message lists names up to this many characters: a table can have hundreds of columns.
 LISTED_NAMES = 200
-
-#: A message cites a name or a value up to this many characters: a cell can have a hundred thousand.
-CITED = 60
 
 #: Files are read, and numbers converted, in slices of this many: 1 MiB of float64.
 SLICE_SIZE = 1 << 17
@@ -36,13 +32,7 @@ def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
     except MemoryError as error:
         raise DataError(f"{place}: doesn't fit into memory") from error
     except corrupt as error:
-        raise DataError(f"{place}: {words(error) or 'ends too early'}") from error
-
-
-def words(error: BaseException) -> str:
-    """What a library's error says, on one line: it can cite whatever bytes a file has."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(error))
-    return shorten(text, LISTED_NAMES)
+        raise DataError(f"{place}: {one_line(str(error), LISTED_NAMES) or 'ends too early'}") from error
 
 
 def machine_memory() -> int:
@@ -62,16 +52,10 @@ def check_memory(place: Path | str, num_bytes: int) -> None:
         )
 
 
-def quoted(text: str) -> str:
-    """A name or a value from a file, as a message cites it: control characters escaped, and the rest cut off."""
-    return repr(text) if len(text) <= CITED else f"{text[:CITED]!r}..."
-
-
 def check_name(place: Path | str, kind: str, name: str, names: Sequence[str]) -> None:
     """Raise DataError, with the nearest of `names` or else the first of them, unless `name` is among them."""
     if name in names:
         return
-    nearest = difflib.get_close_matches(name, names, n=1)
-    listed = shorten(", ".join(map(quoted, names)), LISTED_NAMES)
-    advice = f"did you mean {quoted(nearest[0])}?" if nearest else f"it has {listed or 'none'}"
+    meant, listed = nearest(name, names), one_line(", ".join(map(quoted, names)), LISTED_NAMES)
+    advice = f"did you mean {quoted(meant)}?" if meant is not None else f"it has {listed or 'none'}"
     raise DataError(f"{place}: has no {kind} {quoted(name)}; {advice}")

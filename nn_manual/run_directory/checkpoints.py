@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -55,8 +56,9 @@ def checkpoints_of(run: Path) -> list[Path]:
 
 
 def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[str, Any], *, keep: int) -> Path:
-    """Write the checkpoint of a step, and then remove all but the newest `keep`; returns its folder. Floats in the
-    manifest must be finite. Raises DataError where the system refuses; then the other checkpoints are as they were.
+    """Write the checkpoint of a step, and then remove all but the newest `keep`; returns its folder. The manifest has
+    what JSON knows, and any floats. Raises DataError where the system refuses; then the other checkpoints are as they
+    were.
     """
     folder = run / CHECKPOINTS_DIRECTORY
     final, temporary = folder / f"step-{step}", folder / f".step-{step}.{os.getpid()}.tmp"
@@ -85,7 +87,8 @@ def _write_files(folder: Path, tensors: Tensors, manifest: Mapping[str, Any]) ->
         data = weights_as_bytes(arrays)
         _write(folder / name, data)
         digests[name] = hashlib.sha256(data).hexdigest()
-    text = json.dumps({"sha256": _ZEROS, **manifest, "files": digests}, indent=2, allow_nan=False) + "\n"
+    content = {"sha256": _ZEROS, **_as_json(manifest), "files": digests}
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
     _write(folder / MANIFEST_FILE, text.replace(_ZEROS, hashlib.sha256(text.encode()).hexdigest(), 1).encode())
     sync_directory(folder)
 
@@ -112,10 +115,26 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, A
     beginning = _BEGINNING.match(data)
     if beginning is None or hashlib.sha256(_with_zeros(data, beginning)).hexdigest().encode() != beginning[1]:
         raise DataError(f"{path}: is corrupt: it isn't what its SHA-256 was taken of")
-    manifest = read_object(path)
+    manifest: dict[str, Any] = _of_json(read_object(path))
     tensors = {name: parse_weights(folder / name, read_file(folder / name), sha256)
                for name, sha256 in manifest["files"].items()}  # fmt: skip
     return manifest, tensors
+
+
+def _as_json(value: Any) -> Any:
+    """A number that JSON lacks becomes {"float": "inf"}."""
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(item) for item in value]
+    return {"float": str(value)} if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _of_json(value: Any) -> Any:
+    """The reverse of `_as_json`."""
+    if isinstance(value, dict):
+        return float(value["float"]) if value.keys() == {"float"} else {k: _of_json(item) for k, item in value.items()}
+    return [_of_json(item) for item in value] if isinstance(value, list) else value
 
 
 def _with_zeros(data: bytes, beginning: re.Match[bytes]) -> bytes:

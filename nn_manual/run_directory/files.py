@@ -80,8 +80,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write one JSON object, atomically. Raises DataError as `write_atomically` does."""
-    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+    """Write one JSON object, atomically; null stands for a float that isn't finite. Raises DataError as
+    `write_atomically` does.
+    """
+    write_atomically(path, (json.dumps(_finite_or_none(content), indent=2, allow_nan=False) + "\n").encode())
 
 
 def remove_temporary(folder: Path) -> None:
@@ -161,7 +163,7 @@ class JsonLines:
         try:
             return _encode(record)
         except ValueError:  # an infinity or NaN: rare, so that looking for it costs the other lines nothing
-            return _encode({key: _finite_or_none(value) for key, value in record.items()})
+            return _encode(_finite_or_none(record))
 
     def flush(self) -> None:
         """Write the lines that wait in memory."""
@@ -200,7 +202,12 @@ class JsonLines:
         self.close()
 
 
-def _finite_or_none(value: object) -> object:
+def _finite_or_none(value: Any) -> Any:
+    """What JSON can hold of a value: None in the place of an infinity or NaN, wherever it is."""
+    if isinstance(value, Mapping):
+        return {key: _finite_or_none(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite_or_none(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

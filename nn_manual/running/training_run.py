@@ -122,17 +122,17 @@ class TrainingRun:
         return {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
 
     def manifest(self) -> dict[str, Any]:
-        """What a checkpoint keeps beside the arrays, as JSON has it; a number that isn't finite is text."""
+        """What a checkpoint keeps beside the arrays, of values that JSON knows and any floats."""
         trainer = self.trainer
         return {
             "step": trainer.num_steps,
             "epoch": self.epoch,
             "batch": len(self.losses),
             "seconds": self.seconds,
-            "losses": [[_plain(number) for number in loss] for loss in self.losses],
+            "losses": self.losses,
             "last": self.record,
-            "schedule": _state(trainer.lr_scheduler) if trainer.lr_scheduler else {},
-            "early_stopping": _state(self.early_stop),
+            "schedule": trainer.lr_scheduler.state() if trainer.lr_scheduler else {},
+            "early_stopping": self.early_stop.state(),
             "tally": self.tally.state(),
             "check": trainer.checker.state() if trainer.checker else None,
             "unproven": self.unproven,
@@ -151,24 +151,12 @@ class TrainingRun:
         trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
         trainer.num_steps = trainer.model.num_steps = step
         if trainer.lr_scheduler is not None:
-            trainer.lr_scheduler.load_state(_numbers(manifest["schedule"]))
-        self.early_stop.load_state(_numbers(manifest["early_stopping"]))
+            trainer.lr_scheduler.load_state(manifest["schedule"])
+        self.early_stop.load_state(manifest["early_stopping"])
         self.tally.load_state(manifest["tally"])
         if trainer.checker is not None and manifest["check"] is not None:
             trainer.checker.load_state(manifest["check"])
         self.epoch, self.record, self.best = manifest["epoch"], manifest["last"], manifest["best"]
-        self.losses = [(float(loss), float(denominator)) for loss, denominator in manifest["losses"]]
+        self.losses = [(loss, denominator) for loss, denominator in manifest["losses"]]
         self.unproven, self._seconds_before = manifest["unproven"], manifest["seconds"]
         self.best_weights = dict(tensors[BEST_FILE]) if self.best else {}
-
-
-def _state(thing: Any) -> dict[str, float | str]:
-    return {name: _plain(number) for name, number in thing.state().items()}
-
-
-def _plain(number: float) -> float | str:
-    return number if math.isfinite(number) else str(number)
-
-
-def _numbers(state: Mapping[str, float | str]) -> dict[str, float]:
-    return {name: float(number) for name, number in state.items()}

@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError) as raised:
             Text(file).load(0, FLOAT32)
-        assert str(raised.value) == f"{file}: {problem}"
+        assert str(raised.value) == f"{file}: {problem}".replace("\0", "\\x00")
 
 
 def test_a_file_larger_than_the_memory(tmp_path: Path) -> None:

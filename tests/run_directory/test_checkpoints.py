@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from pathlib import Path
@@ -51,10 +52,10 @@ def test_one_of_the_same_step_is_replaced(tmp_path: Path) -> None:
     assert read_checkpoint(written(tmp_path, note="new"))[0]["note"] == "new"
 
 
-def test_numbers_that_json_lacks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        written(tmp_path, loss=float("nan"))
-    assert os.listdir(tmp_path / "checkpoints") == []
+def test_numbers_that_json_lacks(tmp_path: Path) -> None:
+    manifest, _ = read_checkpoint(written(tmp_path, best=math.inf, losses=[[-math.inf, 0.1]], last={"loss": math.nan}))
+    assert (manifest["best"], manifest["losses"]) == (math.inf, [[-math.inf, 0.1]])
+    assert math.isnan(manifest["last"]["loss"])
 
 
 @pytest.mark.parametrize("function", ["fsync", "rename"])
