@@ -1,0 +1,76 @@
+"""docs/configs.md: every key, type and default in it is the code's, nothing is left out, and its commands work."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from config_page import PAGE, Key, keys_of_components, keys_of_config, keys_of_page, section
+
+from nn_manual.config import load_config
+from nn_manual.data import Dataset
+from nn_manual.initializers import Initializer
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.registry import KINDS
+
+SECTIONS: dict[str, type] = {
+    "Data": Dataset,
+    "Layers": Layer,
+    "Losses": Loss,
+    "Optimizers": Optimizer,
+    "Schedules": Scheduler,
+    "Initializers": Initializer,
+}
+
+
+def test_the_keys_of_a_config() -> None:
+    assert set(keys_of_page("Keys")) == set(keys_of_config())
+    assert Key("", "epochs", "integer", "needed") in keys_of_page("Keys")
+
+
+def test_every_kind_of_component_has_a_section() -> None:
+    assert set(SECTIONS.values()) == KINDS.keys()
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_the_keys_of_components(heading: str) -> None:
+    stated = list(keys_of_page(heading))
+    assert len(stated) == len(set(stated))
+    assert set(stated) == set(keys_of_components(SECTIONS[heading]))
+
+
+def test_every_row_says_what_it_is() -> None:
+    rows = [row.split("|") for row in re.findall(r"^\|( [*`].*)\|$", PAGE, re.MULTILINE)]
+    assert len(rows) > 150
+    assert [row for row in rows if len(row) != 4 or not row[3].strip()] == []
+
+
+def test_the_config_shown_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "shown.yaml").write_text(text)
+    assert load_config(tmp_path / "shown.yaml").epochs == 20
+
+
+def test_a_csv_is_trained_on_as_the_page_says(tmp_path: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", section("Train on your own CSV"), re.DOTALL)
+    assert len(blocks) == 4
+    path = os.pathsep.join([str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(blocks)],
+        cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("sepal_length,sepal_width,petal_length,petal_width,species\n5.1,3.5,1.4,0.2,0\n")
+    accuracies = [float(accuracy) for accuracy in re.findall(r"accuracy +([\d.]+)%", done.stdout)]
+    assert accuracies[-1] > 90
+    assert {"config.yaml", "loss.png"} <= {path.name for path in (tmp_path / "flowers").iterdir()}
+    assert (tmp_path / "flowers.svg").exists()
+    (error,) = re.findall(r"validation loss ([\d.]+) after", done.stdout.rpartition("epoch 20/20")[2])
+    assert float(error) < 0.5
