@@ -16,6 +16,7 @@ from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
 from nn_manual.run_directory import ledger
+from nn_manual.run_directory.checkpoints import checkpoints_of
 from nn_manual.run_directory.ledger_table import GRADIENTS_COLUMNS, VERDICT_COLUMNS
 from nn_manual.run_directory.metrics import METRICS_COLUMNS
 from nn_manual.running.run import run
@@ -90,6 +91,12 @@ class Step:
 
 def test_the_limit_above_which_a_line_stands_for_several_steps() -> None:
     assert f"more than {ledger.MOST_STEPS:,} checked steps" in " ".join(PAGE.split())
+
+
+def test_the_manifest(runs: Path) -> None:
+    (stated,) = keys_of("## Checkpoints")
+    manifest = json.loads((checkpoints_of(runs / "finished")[0] / "manifest.json").read_text())
+    assert list(manifest) == stated
 
 
 def test_the_summary(runs: Path) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nn_manual.run_directory.checkpoints import checkpoints_of, step_of, write_checkpoint
+from nn_manual.run_directory.checkpoints import write_checkpoint
 from nn_manual.run_directory.files import JsonLines
 from nn_manual.run_directory.ledger import LedgerLines
 from nn_manual.running.training_run import TrainingRun
@@ -32,7 +32,7 @@ class CheckpointKeeper:
         self.training, self.directory, self.origin = training, directory, origin
         self.epochs, self.gradients = epochs, gradients
         self.settings = training.config.checkpoint
-        self._last = time.monotonic()
+        self._last, self._last_step = time.monotonic(), -1
 
     def after_step(self) -> None:
         """Write a checkpoint if one is due within an epoch."""
@@ -50,14 +50,11 @@ class CheckpointKeeper:
             self.write()
 
     def write(self) -> None:
-        """Write a checkpoint, once what it refers to is on the disk. One that is there already is left alone."""
+        """Write a checkpoint, once what it refers to is on the disk, unless the last one was of this step."""
         step = self.training.trainer.num_steps
+        if step == self._last_step:
+            return
         sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
         manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
         write_checkpoint(self.directory, step, self.training.tensors(), manifest, keep=self.settings.keep)
-        self._last = time.monotonic()
-
-    @property
-    def newest(self) -> int | None:
-        """The step of the newest checkpoint there is."""
-        return next(map(step_of, checkpoints_of(self.directory)), None)
+        self._last, self._last_step = time.monotonic(), step

@@ -74,14 +74,14 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
             stop_request() as stop,
             files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE)) as epochs,
             ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) as gradients,
-            RunBar(training.config.epochs, training.num_batches, training.tally, training.trainer.num_steps) as bar,
+            RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps) as bar,
         ):
             if "ledger" in manifest:
                 gradients.load_state(manifest["ledger"])
             keeper = CheckpointKeeper(training, directory, origin, epochs, gradients)
             try:
                 while not training.ended:
-                    _train_epoch(training, epochs, gradients, keeper, stop, bar)
+                    _train_epoch(training, keeper, stop, bar)
             except GradientMismatch as mismatch:
                 gradients.append_mismatch(training.trainer.num_steps, mismatch.report)
                 raise
@@ -91,27 +91,20 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
         raise
 
 
-def _train_epoch(
-    training: TrainingRun,
-    epochs: files.JsonLines,
-    gradients: ledger.LedgerLines,
-    keeper: CheckpointKeeper,
-    stop: StopRequest,
-    bar: RunBar,
-) -> None:
+def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequest, bar: RunBar) -> None:
     """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
     checkpoint, where a signal has asked to stop.
     """
     for step in bar.over(training.steps(), training.epoch):
         if step.check is not None:
-            gradients.append_step(step.number, step.check)
+            keeper.gradients.append_step(step.number, step.check)
         if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place
             _stop_if_asked(stop, keeper)
             keeper.after_step()
     record = training.end_epoch()
-    epochs.append(record)
-    epochs.flush()
-    gradients.flush()
+    keeper.epochs.append(record)
+    keeper.epochs.flush()
+    keeper.gradients.flush()
     print(epoch_line(record, training.config.epochs), flush=True)
     _stop_if_asked(stop, keeper)
     keeper.after_epoch()
