@@ -209,11 +209,6 @@ class Sequential(Layer):
             if isinstance(layer, Sequential):
                 layer._stand_inside(self, f"{name}.")
 
-    def bind_buffers(self, buffer: Array, counters: Array) -> None:
-        """Take two flat vectors, one of the model's dtype and one of int64, for the layers' buffers."""
-        super().bind_buffers(buffer, counters)
-        self.buffer_arena = buffer
-
     def _stand_inside(self, outer: Sequential, prefix: str) -> None:
         """Leave memory and random numbers to the outermost, and see its part of the two vectors. With shared parameters
         inside there is no such part.

@@ -50,8 +50,6 @@ class Optimizer(ABC):
         for reason in without_parameters(self.groups, list(shapes)).values():
             raise ValueError(reason)
         self.num_steps = 0
-        #: Of the parameters and the vectors after the last step. Where one of them isn't finite, this isn't, either.
-        self.sum_of_squares = 0.0
         self.vectors = {name: np.zeros_like(self.model.param_arena) for name in self.vector_names()}
         places = runs(self.groups, shapes)
         self.parts = [Part(member, its_runs, dtype) for member, its_runs in zip(members, places, strict=True)]
@@ -97,16 +95,12 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Move the model's parameters once, along its gradients: a cache-sized block of the flat vectors at a time."""
-        param, grad, sum_of_squares = self.model.param_arena, self.model.grad_arena, 0.0
+        param, grad = self.model.param_arena, self.model.grad_arena
         for part in self.parts:
             coefficients = part.rounded_coefficients(self.num_steps + 1)
             for block in part.blocks:
-                moved = param[block]
                 vectors = {name: vector[block] for name, vector in self.vectors.items()}
-                part.member.move(moved, grad[block], vectors, coefficients)
-                for vector in (moved, *vectors.values()):  # while they are in the cache
-                    sum_of_squares += float(vector.dot(vector))
-        self.sum_of_squares = sum_of_squares
+                part.member.move(param[block], grad[block], vectors, coefficients)
         self.num_steps += 1
 
     def state(self) -> dict[str, Array]:

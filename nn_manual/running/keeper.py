@@ -54,6 +54,7 @@ class CheckpointKeeper:
         step = self.training.trainer.num_steps
         if step == self._last_step:
             return
+        self.training.trainer.check_finite()  # nothing to go on from
         sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
         manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
         write_checkpoint(self.directory, step, self.training.tensors(), manifest, keep=self.settings.keep)

@@ -72,6 +72,7 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
     try:
         with (
             stop_request() as stop,
+            training.trainer.watching(),
             files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE)) as epochs,
             ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) as gradients,
             RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps) as bar,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -91,7 +91,7 @@ class Trainer:
             raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
         if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
-        self.num_steps, self._is_recording = 0, False
+        self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
         self.checker = None
         if self.check_every:
@@ -144,11 +144,9 @@ class Trainer:
             raise NotFiniteError(f"{error} at step {self.num_steps}") from None
         if self.loss.has_value(denominator):
             self._check_finite("the loss", value)
-        buffers = self.model.buffer_arena
-        if not math.isfinite(self.optimizer.sum_of_squares) or (
-            buffers.size and not math.isfinite(buffers.dot(buffers))
-        ):
-            self._check_step()
+        if self._suspects:
+            self._suspects = False
+            self.check_finite()
         return Step(self.num_steps, value, len(input), denominator, check)
 
     def epoch(
@@ -163,6 +161,7 @@ class Trainer:
         for batch in batches(examples, batch_size, seed, epoch, first):
             yield self._train_step(*batch, unchecked)
             unchecked = None
+        self.check_finite()
 
     def start_epoch(self, epoch: int) -> None:
         """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. A loop of your own over
@@ -246,12 +245,32 @@ class Trainer:
         self.loss.check_target(prediction, targets)
 
     def _check_loss(self, value: float, input: Array, target: Array) -> None:
-        """Raise NotFiniteError, before the step moves anything, for a loss that isn't finite and should be."""
+        """Raise NotFiniteError, before the step moves anything, for a loss that isn't finite and should be: of what the
+        step before has made, if that isn't finite.
+        """
         if self.loss.has_value(self.loss.denominator(target)):
-            raise NotFiniteError(not_finite_output(self.model, input) or f"the loss is {value}")
+            before = not_finite_in_step(self.model, self.optimizer)
+            found = f"{before} since step {self.num_steps - 1}, found" if before else None
+            raise NotFiniteError(found or not_finite_output(self.model, input) or f"the loss is {value}")
 
-    def _check_step(self) -> None:
-        """Raise NotFiniteError where the step has made a number that isn't finite."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """The context in which a number that isn't finite is found in the step that makes it, whatever comes of it.
+        Outside of it, it is found once a loss or the end of an epoch shows it.
+
+        The processor notes an operation of finite numbers whose result isn't finite, and numpy asks it after each.
+        """
+
+        def suspect(kind: str, flag: int) -> None:  # noqa: ARG001 - the signature is numpy's
+            self._suspects = True
+
+        with np.errstate(over="call", invalid="call", divide="call", call=suspect):
+            yield
+
+    def check_finite(self) -> None:
+        """Raise NotFiniteError where what the last step has left behind isn't finite: gradients, what the optimizer
+        keeps, parameters, buffers.
+        """
         wrong = not_finite_in_step(self.model, self.optimizer)
         if wrong is not None:
             raise NotFiniteError(f"{wrong} at step {self.num_steps}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nn_manual import SGD, Adam, BatchNorm1d, Linear, MSELoss, Sequential, Trainer
+from nn_manual import SGD, Adam, BatchNorm1d, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.errors import NotFiniteError
 from nn_manual.initializers import Constant
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 
 def words_of(trainer: Trainer, input: Array) -> str:
     """What the error of a step says."""
-    with pytest.raises(NotFiniteError) as caught:
+    with trainer.watching(), pytest.raises(NotFiniteError) as caught:
         trainer.train_step(input.astype(np.float32), np.zeros((len(input), 1), np.float32))
     return str(caught.value)
 
@@ -52,9 +52,26 @@ def test_a_buffer() -> None:
     assert words == "0.running_var of 0 (BatchNorm1d) holds inf at index (0,) at step 1"
 
 
-def test_a_sum_of_squares_that_overflows_is_no_error() -> None:
-    model = Sequential(Linear(1, 1, bias=False), initializer=Constant(1e25))
+def test_outside_of_watching_the_next_loss_shows_it() -> None:
+    model = Sequential(Linear(1, 1, bias=False), initializer=Constant(1.0))
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=1e38), check_every=0)
+    input, target = np.full((1, 1), 1e2, np.float32), np.zeros((1, 1), np.float32)
+    trainer.train_step(input, target)
+    with pytest.raises(NotFiniteError) as caught:
+        trainer.train_step(input, target)
+    found = "updated 0.weight of 0 (Linear) holds -inf at index (0, 0) since step 1, found at step 2"
+    assert str(caught.value) == found
+
+
+def test_what_overflows_on_the_way_to_a_finite_number_is_no_error() -> None:
+    """As in a sigmoid: 1 / (1 + exp(1000)) is 0."""
+    model = Sequential(Linear(1, 1, bias=False), Overflowing(), initializer=Constant(1.0))
     trainer = Trainer(model, MSELoss(), SGD(model), check_every=0)
-    trainer.train_step(np.zeros((2, 1), np.float32), np.zeros((2, 1), np.float32))
-    assert trainer.optimizer.sum_of_squares == np.inf
-    assert model.param_arena[0] == np.float32(1e25)
+    with trainer.watching():
+        trainer.train_step(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))
+
+
+class Overflowing(ReLU):
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        assert np.exp(np.full(1, 1000, np.float32)) == np.inf
+        return super().forward(input)
