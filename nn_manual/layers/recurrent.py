@@ -26,6 +26,10 @@ class _Memory(NamedTuple):
     output: Array
 
 
+#: Each has parameters of its own, whose names and shapes alone take minutes to write down for a million layers.
+MAX_LAYERS = 1000
+
+
 @dataclass(eq=False)
 class LSTM(Layer):
     """Long short-term memory from a state of zeros, input (time, batch, input_size) to output (time, batch,
@@ -74,6 +78,8 @@ class LSTM(Layer):
         for name in ("input_size", "hidden_size", "num_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.num_layers > MAX_LAYERS:
+            raise ValueError(f"num_layers must be at most {MAX_LAYERS}, not {self.num_layers}")
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:

@@ -66,9 +66,10 @@ def test_the_file_with_every_key_is_valid(path: Path) -> None:
         FULL.replace("{times: 2, layers: [Tanh,", "{times: 999, layers: [" + "Repeat: {times: 999, layers: [" * 3)
         .replace("p: 0.1}]}", "p: 0.1}]}" + "]}" * 3),
         FULL.replace("momentum: 0.9", "groups: [" + "{parameters: x, lr: -1}, " * 5_000 + "]"),
+        FULL.replace("- Repeat", "- LSTM: {input_size: 1, hidden_size: 1, num_layers: 1099511627776}\n  - Repeat"),
         "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]\n",
     ],
-    ids=["deep", "the same key", "the same error", "many copies", "copies of copies", "groups", "aliases"],
+    ids=["deep", "the same key", "the same error", "many copies", "copies of copies", "groups", "LSTMs", "aliases"],
 )  # fmt: skip - one case a line
 def test_bombs(path: Path, content: str) -> None:
     tally = outcome(path, content.encode())

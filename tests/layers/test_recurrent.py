@@ -105,3 +105,9 @@ def test_inputs_that_do_not_fit(shape: tuple[int, ...], message: str) -> None:
 def test_sizes_below_one(sizes: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match=r"_(size|layers) must be at least 1, not 0$"):
         LSTM(*sizes)
+
+
+def test_more_layers_than_anybody_trains() -> None:
+    assert LSTM(1, 1, num_layers=1000).num_layers == 1000
+    with pytest.raises(ValueError, match=r"^num_layers must be at most 1000, not 1001$"):
+        LSTM(1, 1, num_layers=1001)
