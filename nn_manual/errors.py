@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import traceback
 from pathlib import Path
@@ -61,6 +62,14 @@ class Interrupted(KeyboardInterrupt):
         words: dict[int, str] = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
         super().__init__(words.get(signum, "interrupted"))
         self.exit_status = 128 + signum
+
+
+def end_at_once(signum: int) -> None:
+    """End this process as the signal does by default. It is called by a handler: the system's own for the next signal
+    would be set too late for one that has come already, of which Python then prints a traceback.
+    """
+    signal.signal(signum, signal.SIG_DFL)
+    os.kill(os.getpid(), signum)
 
 
 class DataError(NNManualError):

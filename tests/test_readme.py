@@ -58,7 +58,8 @@ def test_the_exit_statuses_are_those_of_the_errors_and_signals() -> None:
     (sentence,) = re.findall(r"Exit status:.*?\n\n", README, re.DOTALL)
     stated = {int(number) for number in re.findall(r"\d+", sentence)}
     of_errors = {error.exit_status for error in errors.NNManualError.__subclasses__()}
-    assert stated == {0, *of_errors, *(errors.Interrupted(signum).exit_status for signum in errors.SIGNALS)}
+    of_signals = {errors.Interrupted(signum).exit_status for signum in errors.SIGNALS}
+    assert stated == {0, cli.BROKEN_PIPE, *of_errors, *of_signals}
 
 
 def commands(after: str) -> list[list[str]]:

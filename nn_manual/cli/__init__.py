@@ -6,11 +6,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
 
 from nn_manual.cli.options import parse
-from nn_manual.cli.terminal import open_standard_streams
-from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError
+from nn_manual.cli.terminal import going_on_without_a_reader, open_standard_streams
+from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError, end_at_once
 from nn_manual.messages import one_line
 
 #: What a shell reports for a program that the end of a pipe ended: 128 plus the signal's number.
@@ -26,9 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     does.
     """
     open_standard_streams()
-    for signum in SIGNALS:
-        if signal.getsignal(signum) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(signum, _interrupt)
+    _end_on_signals()
     options = parse(arguments)
     try:
         status = int(options.command(options))
@@ -50,13 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _end(error: BaseException, message: str, status: int) -> int:
     """Say what ended the command, with the notes that were added on the way; returns `status`."""
     lines = [f"nn-manual: {message}", *map(one_line, getattr(error, "__notes__", []))]
-    print("\n".join(lines), file=sys.stderr)
+    with going_on_without_a_reader():
+        print("\n".join(lines), file=sys.stderr)
     return status
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - a signal handler's signature
-    """The first signal ends the command in order, a second one at once."""
-    for caught in SIGNALS:
-        if signal.getsignal(caught) is not signal.SIG_IGN:
-            signal.signal(caught, signal.SIG_DFL)
-    raise Interrupted(signum)
+def _end_on_signals() -> None:
+    """Have the first signal end the command in order, and a second one at once."""
+    signals_before = list[int]()
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
+        signals_before.append(signum)
+        if len(signals_before) > 1:
+            end_at_once(signum)
+        raise Interrupted(signum)
+
+    for signum in SIGNALS:
+        if signal.getsignal(signum) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(signum, interrupt)

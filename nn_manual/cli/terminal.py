@@ -63,10 +63,10 @@ class _Silenced:
 @contextmanager
 def going_on_without_a_reader() -> Iterator[None]:
     """The context in which nothing is reported as failed because nobody can be told."""
-    silenced: Any = _Silenced(sys.stdout), _Silenced(sys.stderr)
-    with redirect_stdout(silenced[0]), redirect_stderr(silenced[1]):
+    streams: Any = [stream and _Silenced(stream) for stream in (sys.stdout, sys.stderr)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         try:
             yield
         finally:
-            for stream in silenced:
+            for stream in filter(None, streams):
                 stream.flush()

@@ -52,7 +52,7 @@ def checkpoints_of(run: Path) -> list[Path]:
     except OSError as error:
         raise DataError(f"{run / CHECKPOINTS_DIRECTORY}: can't be read: {error.strerror}") from error
     found = [(step, run / CHECKPOINTS_DIRECTORY / name) for name in names if (step := step_of(Path(name))) is not None]
-    return [path for _, path in sorted(found, reverse=True)]
+    return [path for _, path in sorted(found, reverse=True) if path.is_dir()]
 
 
 def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[str, Any], *, keep: int) -> Path:

@@ -219,6 +219,11 @@ def read_file(path: Path) -> bytes:
         raise DataError(f"{path}: can't be read: {error.strerror}") from error
 
 
+def sha256_of_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal. Raises DataError as `read_file` does."""
+    return hashlib.sha256(read_file(path)).hexdigest()
+
+
 def write_weights(path: Path, weights: Mapping[str, Array]) -> str:
     """Write named arrays as a safetensors file, atomically; returns the SHA-256 of the file, in hexadecimal.
 

@@ -77,9 +77,11 @@ class MismatchReport(Protocol):
     def problem(self) -> str | None: ...  # noqa: D102 - the docstring above
 
 
-def record_of(step: int, check: CheckedStep) -> dict[str, Any]:
-    """A line without its errors: how many tensors, and the errors of the one nearest to its tolerance."""
-    worst = int(check.severity.argmax())
+def record_of(step: int, check: CheckedStep, worst: int | None = None) -> dict[str, Any]:
+    """A line without its errors: how many tensors, and the errors of the `worst`-th, or else of the one nearest to its
+    tolerance.
+    """
+    worst = int(check.severity.argmax()) if worst is None else worst
     record: dict[str, Any] = {
         "step": step,
         "tensors": len(check.tensors),

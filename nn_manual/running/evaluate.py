@@ -16,9 +16,10 @@ from nn_manual.data.csv_files import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
+from nn_manual.running.environment import sha256_of
 from nn_manual.running.loading import quiet
 from nn_manual.running.recorded_loss import recorded_loss
-from nn_manual.running.trained import Checkpoint, TrainedRun
+from nn_manual.running.trained import Checkpoint, TrainedRun, recorded_sha256
 from nn_manual.running.trainer import Trainer
 
 #: What of a run's config an evaluation may change.
@@ -68,7 +69,7 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     for override in overrides:
         if override.partition("=")[0].partition(".")[0] not in OVERRIDES:
             raise ConfigError(f"override {override!r}: an evaluation takes other {', '.join(OVERRIDES)} alone")
-    words, examples = _examples(config, run)
+    words, examples = _examples(config, run, recorded_sha256(directory).get("examples"))
     num_classes = _check_fit(run, config.loss, examples, _source(config.data))
     trainer = Trainer(run.model, config.loss, config.optimizer(run.model), check_every=0)
     confusion = None if num_classes is None else np.zeros((num_classes, num_classes), np.int64)
@@ -85,8 +86,8 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     )
 
 
-def _examples(config: RunConfig, run: TrainedRun) -> tuple[str, Examples]:
-    """The examples to evaluate, and in words which these are."""
+def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[str, Examples]:
+    """The examples to evaluate, and in words which these are. `sha256` is that of the run's own, where it is known."""
     data, source = config.data, _source(config.data)
     is_own = data == run.config.data and config.seed == run.config.seed
     if not is_own and "validation_fraction" in {field.name for field in fields(data)}:  # type: ignore[arg-type]  # each data set is a dataclass
@@ -95,6 +96,8 @@ def _examples(config: RunConfig, run: TrainedRun) -> tuple[str, Examples]:
         split = data.load(config.seed, run.model.dtype, run.transform)
     except ValueError as error:
         raise DataError(f"{source}: {error}") from error
+    if is_own and sha256 is not None and sha256_of(split) != sha256:
+        raise DataError(f"{source}: the data are not those that the run was trained on; a copy counts as other data")
     if num_validation := len(split.validation.input):
         return f"validation part of {source}, {_counted(num_validation)}", split.validation
     counted = _counted(len(split.train.input))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from tqdm import tqdm
 
 from nn_manual.messages import one_line
@@ -25,18 +26,21 @@ class GradientTally:
     num_tensors: int = 0
     num_steps: int = 0
     num_rounding: int = 0
-    #: The line of gradients.jsonl of the step with the worst error; empty before the first.
+    #: The worst error that rounding hasn't excused, as a line of gradients.jsonl has it; empty before the first.
     worst: dict[str, Any] = field(default_factory=dict)
-    _worst_severity: float = -1.0
+    worst_severity: float = -1.0
 
     def add(self, step: int, check: CheckedStep) -> None:
         """Count one checked step."""
         self.num_steps += 1
         self.num_tensors += len(check.tensors)
         self.num_rounding += len(check.rounding)
-        severity = float(check.severity.max())
-        if severity > self._worst_severity:
-            self._worst_severity, self.worst = severity, record_of(step, check)
+        severity = check.severity
+        if check.rounding:  # what rounding has excused is counted, and is no error
+            severity = np.where([name in check.rounding for name in check.tensors], 0, severity)
+        worst = int(severity.argmax())
+        if severity[worst] > self.worst_severity:
+            self.worst_severity, self.worst = float(severity[worst]), record_of(step, check, worst)
 
     def state(self) -> dict[str, Any]:
         """What the steps so far add up to, as JSON has it."""
@@ -110,7 +114,7 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
     return "\n".join(
         [
             "",
-            f"{', '.join(results)} after {summary['step']:,} steps",
+            f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
             *_describe_bits(summary),
             *_describe_check(summary["gradient_check"]),
             f"run directory {one_line(str(directory))}",
@@ -128,14 +132,19 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
     worst = check["worst"]
     if worst is None:
         return ["no gradient was checked"]
+    tensors, steps = _counted(check["tensors"], "tensor"), _counted(check["steps"], "step")
     lines = [
-        f"{check['tensors']:,} tensors of {check['steps']:,} steps compared with torch's, 0 mismatches",
+        f"{tensors} of {steps} compared with torch's, 0 mismatches",
         f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
     ]
     lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
     if check["rounding"]:
         lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
     return lines
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _of_tolerance(worst: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import yaml
 from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.data import Split
 from nn_manual.errors import ConfigError, DataError
+from nn_manual.messages import one_line
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import (
     CHECKPOINTS_DIRECTORY,
@@ -25,6 +26,7 @@ from nn_manual.run_directory.checkpoints import (
 from nn_manual.run_directory.records import read_object
 from nn_manual.running.environment import set_blas_threads
 from nn_manual.running.loading import load, quiet
+from nn_manual.running.manifest import check_manifest, check_step
 from nn_manual.running.run import FIGURE_FILE, origin_of, train
 from nn_manual.running.training_run import TrainingRun
 
@@ -56,10 +58,14 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
             if checkpoint is not None:
                 _load(training, manifest, tensors, checkpoint)
                 _compare(origin, manifest, checkpoint)
-                _check_sizes(directory, manifest["sizes"])
+                _check_sizes(directory, {metrics.METRICS_FILE: 0, ledger.GRADIENTS_FILE: 0} | manifest["sizes"])
             if training.ended and _has_finished(directory):
+                if training.early_stop.has_stopped and overrides:
+                    raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
                 return directory, None
             _cut_back(directory, config, split, checkpoint)
+            where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
+            print(f"going on {where} of {config.epochs * training.num_batches:,}", flush=True)
             return directory, train(training, directory, manifest, origin)
 
 
@@ -95,9 +101,13 @@ def _read(checkpoint: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
     if checkpoint is None:
         return {}, {}
     try:
-        return read_checkpoint(checkpoint)
+        manifest, tensors = read_checkpoint(checkpoint)
+        check_manifest(manifest)
+    except ValueError as error:
+        raise _offering(DataError(f"{checkpoint / MANIFEST_FILE}: {error}"), checkpoint) from error
     except DataError as error:
         raise _offering(error, checkpoint) from error
+    return manifest, tensors
 
 
 def _offering(error: DataError, checkpoint: Path) -> DataError:
@@ -146,18 +156,21 @@ def _shown(value: Any) -> str:
 
 def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, Any], checkpoint: Path) -> None:
     try:
+        check_step(manifest, training.num_batches)
         training.load(manifest, tensors)
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"{checkpoint}: is no checkpoint of this run: {type(error).__name__}: {error}"
+        problem = f"{checkpoint}: is no checkpoint of this run: {error}"
         raise _offering(DataError(problem), checkpoint) from error
 
 
 def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
     """Raise DataError where a file that grows with the run has lost what it had."""
     for name, size in sizes.items():
-        found = len(files.read_file(directory / name))
-        if found < size:
-            raise DataError(f"{directory / name}: has {found} bytes, and had {size} when the checkpoint was written")
+        data, path = files.read_file(directory / name), directory / name
+        if len(data) < size:
+            raise DataError(f"{path}: has {len(data)} bytes, and had {size} when the checkpoint was written")
+        if size and data[size - 1 : size] != b"\n":
+            raise DataError(f"{path}: no line ends at byte {size}, where the checkpoint was written")
 
 
 def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path) -> None:

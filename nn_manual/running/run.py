@@ -86,7 +86,7 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
             except GradientMismatch as mismatch:
                 gradients.append_mismatch(training.trainer.num_steps, mismatch.report)
                 raise
-        return _finish(directory, training)
+        return _finish(directory, training, origin)
     except BaseException as end:
         _say_how_it_ended(training, directory, origin, end)
         raise
@@ -120,7 +120,7 @@ def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:
         raise Interrupted(stop.signum)
 
 
-def _finish(directory: Path, training: TrainingRun) -> dict[str, Any]:
+def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> dict[str, Any]:
     """Write the weights, the summary and the figure."""
     model, tally = training.trainer.model, training.tally
     sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, model.state_dict(aliases=False))
@@ -136,6 +136,10 @@ def _finish(directory: Path, training: TrainingRun) -> dict[str, Any]:
             "unproven": training.unproven,
         },
         "model_sha256": sha256,
+        "sha256": {
+            **{name: files.sha256_of_file(directory / name) for name in (metrics.CONFIG_FILE, metrics.DATA_FILE)},
+            "examples": origin["data"],
+        },
     }
     if training.best:
         best_sha256 = files.write_weights(directory / BEST_FILE, training.best_weights)
@@ -149,12 +153,14 @@ def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, 
     """Add notes to what ended a run early, keep a step that differed from torch's, and leave a summary: why it was."""
     config, step = training.config, training.trainer.num_steps
     epoch = max(1, -(-step // training.num_batches))
-    if isinstance(end, NotFiniteError):
+    # What the first step computes of the initial parameters, no lr can change.
+    if isinstance(end, NotFiniteError) and (step > 1 or str(end).startswith("updated ")):
         end.add_note("a smaller lr, or clip_grad_norm, keeps most runs finite")
     end.add_note(f"stopped in epoch {epoch} at step {step}; the run so far lies in {directory}")
     if isinstance(end, GradientMismatch):
         end.add_note(keep(directory, config, origin["sources"], training.trainer, end))
-    end.add_note(_how_to_resume(directory))
+    if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # from the start it would end there again
+        end.add_note(_how_to_resume(directory))
     reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
     words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
     if training.ended:  # and there is a summary, or the last checkpoint makes one

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from nn_manual.errors import SIGNALS
+from nn_manual.errors import SIGNALS, end_at_once
 
 
 class StopRequest:
@@ -25,9 +25,9 @@ def stop_request() -> Iterator[StopRequest]:
     request = StopRequest()
 
     def ask(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature
+        if request.signum is not None:
+            end_at_once(signum)
         request.signum = signum
-        for caught in before:
-            signal.signal(caught, signal.SIG_DFL)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     handlers = {signum: signal.getsignal(signum) for signum in SIGNALS} if in_main_thread else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -60,7 +61,8 @@ def summary(config: RunConfig) -> str:
     lines += [*_aligned(cells), "", "of one example: output, and products, about the multiplications of forward"]
     if is_tied:
         lines.append("a parameter that several layers share counts once in the total")
-    return "\n".join([*lines, *(row.note for row in rows if row.note)])
+    notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
+    return "\n".join([*lines, *notes])
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:

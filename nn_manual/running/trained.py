@@ -16,7 +16,7 @@ from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
 from nn_manual.run_directory.checkpoints import MANIFEST_FILE, checkpoints_of, read_checkpoint
-from nn_manual.run_directory.files import check_run_exists, read_file, read_weights
+from nn_manual.run_directory.files import check_run_exists, read_file, read_weights, sha256_of_file
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
 from nn_manual.running.loading import quiet
@@ -115,12 +115,30 @@ def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None)
 def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun:
     """As `load_run`."""
     config = read_config(directory)
+    _check_unchanged(directory)
     kept, model = _kept_weights(directory, which), config.new_model()
     try:
         model.load_state_dict(kept.weights)
     except (ValueError, TypeError) as error:
         raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
     return TrainedRun(model, config, read_transform(directory / DATA_FILE), kept.checkpoint)
+
+
+def _check_unchanged(directory: Path) -> None:
+    """Raise DataError where the config of a run that has ended, or what was done to its data, isn't what it was."""
+    recorded = recorded_sha256(directory)
+    for name in (CONFIG_FILE, DATA_FILE):
+        if name in recorded and sha256_of_file(directory / name) != recorded[name]:
+            raise DataError(f"{directory / name}: is not what the run was trained with: its SHA-256 is another one")
+
+
+def recorded_sha256(directory: Path) -> dict[str, str]:
+    """What summary.json says of the files and of the examples of a run that has ended; nothing for another."""
+    path = directory / SUMMARY_FILE
+    recorded = read_object(path).get("sha256", {}) if path.exists() else {}
+    if not isinstance(recorded, dict):
+        raise DataError(f'{path}: "sha256" is {shown(recorded)}, expected an object')
+    return recorded
 
 
 def read_config(directory: Path) -> RunConfig:

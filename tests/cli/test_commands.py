@@ -100,7 +100,6 @@ class TestTrain:
         assert others == [
             "a smaller lr, or clip_grad_norm, keeps most runs finite",
             "stopped in epoch 1 at step 1; the run so far lies in run",
-            "to start it again: nn-manual train --resume run",
         ]
 
 

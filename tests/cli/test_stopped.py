@@ -79,6 +79,18 @@ class TestSignals:
         assert (code, err) == (-signal.SIGINT, "")
 
     @pytest.mark.usefixtures("small")
+    @pytest.mark.parametrize("delay", [0.6, 1.0, 1.4])
+    def test_two_at_once(self, delay: float) -> None:
+        """As when a terminal is closed, or a supervisor asks twice."""
+        process = start("train", "small.yaml", ENDLESS, "--run-dir", "run")
+        time.sleep(delay)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        code, _, err = finish(process)
+        assert code in (129, 143, -signal.SIGHUP, -signal.SIGTERM)
+        assert "Traceback" not in err
+
+    @pytest.mark.usefixtures("small")
     def test_one_that_was_ignored_stays_so(self) -> None:
         program = f"trap '' HUP; exec {COMMAND} train small.yaml {ENDLESS} {UNCHECKED} --run-dir run"
         process = subprocess.Popen(["sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -129,6 +141,12 @@ class TestTerminal:
             code, _, err = finish(start("plot", "run", stdout=full))
         assert code == 5
         assert err.splitlines()[0] == "nn-manual: standard output: No space left on device"
+
+
+    @pytest.mark.usefixtures("small")
+    def test_the_status_is_that_of_the_error(self) -> None:
+        program = f"{COMMAND} train nowhere.yaml 2>/dev/full"
+        assert subprocess.run(["sh", "-c", program], timeout=60, check=False, capture_output=True).returncode == 2
 
 
 class TestDisk:

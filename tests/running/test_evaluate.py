@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,18 @@ def test_a_data_json_that_does_not_fit_the_text(tmp_path: Path) -> None:
     (directory / "data.json").write_text(json.dumps(content))
     with pytest.raises(DataError, match=r"^Text: is a text, and the classes of training are no characters$"):
         evaluated(directory)
+
+
+def test_data_that_are_others_than_in_training(tmp_path: Path) -> None:
+    """The rows in another order: some of those held out now are some that training has seen."""
+    rows = [f"{number},{number % 3},{number % 2}\n" for number in range(60)]
+    (tmp_path / "points.csv").write_text("".join(["a,b,y\n", *rows]))
+    data = "data: {Arrays: {file: points.csv, target: y, task: classification, standardize: true}}"
+    run(load_config(write_config(tmp_path, re.sub("data: .*", data, SPIRALS)), ["epochs=1"]), tmp_path / "run")
+    assert evaluate(read_trained(tmp_path / "run"), tmp_path / "run").num_examples == 12
+    (tmp_path / "points.csv").write_text("".join(["a,b,y\n", *reversed(rows)]))
+    with pytest.raises(DataError, match=r"points\.csv: the data are not those that the run was trained on"):
+        evaluate(read_trained(tmp_path / "run"), tmp_path / "run")
+    (tmp_path / "points.csv").rename(tmp_path / "other.csv")
+    other = evaluate(read_trained(tmp_path / "run"), tmp_path / "run", [f"data.Arrays.file={tmp_path / 'other.csv'}"])
+    assert other.num_examples == 60

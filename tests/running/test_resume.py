@@ -18,7 +18,7 @@ from nn_manual import Tanh
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError, GradientMismatch, Interrupted
 from nn_manual.run_directory import files
-from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of
+from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of, write_checkpoint
 from nn_manual.running import run as run_module
 from nn_manual.running import training_run
 from nn_manual.running.resume import resume
@@ -260,3 +260,72 @@ def test_what_a_checkpoint_says(config_path: Path, tmp_path: Path) -> None:
     assert manifest["best"]["epoch"] == 1
     assert tensors["best.safetensors"].keys() == {"0.weight", "0.bias", "2.weight", "2.bias"}
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["stopped"] == "terminated"
+
+
+def forged(checkpoint: Path, **changes: Any) -> None:
+    """Another manifest, whose SHA-256 is right."""
+    manifest, tensors = read_checkpoint(checkpoint)
+    del manifest["sha256"], manifest["files"]
+    write_checkpoint(checkpoint.parents[1], step_of(checkpoint) or 0, tensors, {**manifest, **changes}, keep=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"schedule": []}, "manifest.json: schedule: Input should be a valid dictionary"),
+        ({"sizes": 3}, "manifest.json: sizes: Input should be a valid dictionary"),
+        ({"versions": 1}, "manifest.json: versions: Input should be a valid dictionary"),
+        ({"blas": None}, "manifest.json: blas: Input should be a valid dictionary"),
+        ({"config": 3}, "manifest.json: config: Input should be a valid string"),
+        ({"seconds": None}, "manifest.json: seconds: Input should be a valid number"),
+        ({"best": None}, "manifest.json: best: Input should be a valid dictionary"),
+        ({"best": {"epoch": 1}}, "manifest.json: best: lacks a key"),
+        ({"ledger": {}}, "manifest.json: ledger: has no window"),
+        ({"step": -1}, "manifest.json: step: Input should be greater than or equal to 0"),
+        ({"losses": []}, "manifest.json: losses: there are 0, and batch is 2"),
+        ({"step": 6}, ": is no checkpoint of this run: step: is 6, and epoch 1 and batch 2 of 3 make 5"),
+        ({"epoch": 2}, ": is no checkpoint of this run: step: is 5, and epoch 2 and batch 2 of 3 make 8"),
+        ({"early_stopping": {}}, ": is no checkpoint of this run: 'best'"),
+    ],
+)
+def test_a_manifest_of_other_types_or_of_another_place(
+    config_path: Path, tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    stopped(config_path, tmp_path / "run", 5)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    forged(checkpoint, **changes)
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
+    assert str(caught.value) == str(checkpoint) + ("" if problem.startswith(":") else "/") + problem
+
+
+def test_sizes_within_a_line(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    sizes = read_checkpoint(checkpoint)[0]["sizes"]
+    forged(checkpoint, sizes={**sizes, "metrics.jsonl": sizes["metrics.jsonl"] - 5})
+    with pytest.raises(DataError, match=r"metrics\.jsonl: no line ends at byte \d+, where the checkpoint was written$"):
+        resume(tmp_path / "run")
+
+
+def test_other_entries_beside_the_checkpoints(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    (tmp_path / "run" / "checkpoints" / "step-10000").write_text("a file")
+    (tmp_path / "run" / "checkpoints" / "step-9999").mkdir()
+    resume(tmp_path / "run")
+    assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 3
+
+
+def test_early_stopping_ends_a_run_for_good(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path, ["early_stopping={patience: 1, min_delta: 100}"]), tmp_path / "run")
+    (tmp_path / "run" / "loss.png").write_bytes(b"figure")
+    assert resume(tmp_path / "run")[1] is None
+    with pytest.raises(ConfigError, match=r"run: early stopping has ended this run for good$"):
+        resume(tmp_path / "run", ["epochs=9"])
+
+
+def test_it_says_where_it_goes_on(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    capsys.readouterr()
+    resume(tmp_path / "run")
+    assert capsys.readouterr().out.splitlines()[0] == "going on from step 4 of 9"

@@ -123,7 +123,6 @@ class TestEndsEarly:
         assert notes(caught.value) == [
             "a smaller lr, or clip_grad_norm, keeps most runs finite",
             f"stopped in epoch 1 at step {step}; the run so far lies in {tmp_path / 'run'}",
-            f"to start it again: nn-manual train --resume {tmp_path / 'run'}",
         ]
         summary = json.loads((tmp_path / "run" / "summary.json").read_text())
         assert summary == {"epoch": 1, "epochs": 3, "step": 1, "stopped": "a value that is not finite"}

@@ -230,3 +230,15 @@ class TestARunThatHasNotEnded:
         assert load_run(directory).checkpoint == "last"
         with pytest.raises(DataError, match=r"/run: has no best weights, only those of its last step"):
             load_run(directory, "best")
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "data.json"])
+def test_a_file_that_was_edited_is_refused(tmp_path: Path, file: str) -> None:
+    """The weights would be those of another model, or get other numbers."""
+    run(load_config(write_config(tmp_path), ["epochs=1"]), tmp_path / "run")
+    load_run(tmp_path / "run")
+    path = tmp_path / "run" / file
+    path.write_text(path.read_text() + " ")
+    message = f"{path}: is not what the run was trained with: its SHA-256 is another one"
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        load_run(tmp_path / "run")
