@@ -129,7 +129,7 @@ def test_layers_of_ones_own(tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 80
     notes = [line for line in lines[8:] if not line.startswith("  ")][-2:]
     assert notes[0].startswith("1 Squash is checked against its own forward in float64, the gradients with")
-    assert notes[1].startswith("2 Both can't be checked: it is made of layers and has no reference: ")
+    assert notes[1].startswith("2 Both can't be checked: it is made of layers and has no reference:")
 
 
 def test_data_that_must_be_read(tmp_path: Path) -> None:
