@@ -80,6 +80,8 @@ class GradientChecker:
         self._not_zero: set[int] = set()
         #: What differences found in the last compared step, and the names of what they judged in any step.
         self._findings: Mapping[str, Finding] = {}
+        #: Whether a step was compared here, and what `unproven` said where the state was taken.
+        self._has_compared, self._unproven_before = False, tuple[str, ...]()
         self._judged: set[str] = set()
 
     @contextmanager
@@ -130,7 +132,7 @@ class GradientChecker:
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
         if len(self._not_zero) < len(scale):
             self._not_zero.update(scale.nonzero()[0].tolist())
-        self._findings = step.findings
+        self._findings, self._has_compared = step.findings, True
         too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
         self._judged |= self._findings.keys() - too_coarse
         rounding = frozenset[str]().union(*(part.rounding for part in parts))
@@ -180,6 +182,8 @@ class GradientChecker:
         """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded:
         a wrong formula would have agreed, too.
         """
+        if not self._has_compared:  # a run that went on, and has no step left to be compared
+            return self._unproven_before
         plan = self._plan()
         compared = [*plan.forward, *plan.backward]
         zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
@@ -189,11 +193,17 @@ class GradientChecker:
     def state(self) -> dict[str, Any]:
         """What the compared steps have left behind, as JSON has it: later steps are judged by it, and `unproven`."""
         known = [{"shape": list(shape), **zeros.state()} for shape, zeros in self.judge.zeros.items()]
-        return {"not_zero": sorted(self._not_zero), "judged": sorted(self._judged), "zeros": known}
+        return {
+            "not_zero": sorted(self._not_zero),
+            "judged": sorted(self._judged),
+            "zeros": known,
+            "unproven": list(self.unproven()),
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` returned."""
         self._not_zero, self._judged = set(state["not_zero"]), set(state["judged"])
+        self._unproven_before = tuple(state["unproven"])
         self.judge.zeros = {tuple(known["shape"]): Zeros.of_state(known) for known in state["zeros"]}
 
     def run(self, input: Array, target: Array) -> None:

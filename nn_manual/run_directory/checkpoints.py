@@ -63,7 +63,9 @@ def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[s
     folder = run / CHECKPOINTS_DIRECTORY
     final, temporary = folder / f"step-{step}", folder / f".step-{step}.{os.getpid()}.tmp"
     try:
-        folder.mkdir(exist_ok=True)
+        if not folder.exists():
+            folder.mkdir()
+            sync_directory(run)  # with it, the entries of the files that grow
         try:
             temporary.mkdir()
             _write_files(temporary, tensors, manifest)

@@ -101,6 +101,8 @@ def lock(directory: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise DataError(f"{directory}: another process is training this run") from error
+        except OSError as error:
+            raise DataError(f"{directory}: can't be locked: {error.strerror}") from error
         yield
     finally:
         os.close(descriptor)
@@ -176,7 +178,7 @@ class JsonLines:
             while remaining:
                 remaining = remaining[self._file.write(remaining) :]
         except OSError as error:
-            self._file.truncate(size_before)
+            self._file.truncate(self._file.seek(size_before))
             raise DataError(f"{self.path}: can't be written: {error.strerror}") from error
 
     def sync(self) -> int:

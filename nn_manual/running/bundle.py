@@ -102,6 +102,7 @@ def keep(
     try:
         temporary.mkdir()
         _write(temporary, config, sources, trainer, trainer.checker, mismatch)
+        shutil.rmtree(final, ignore_errors=True)  # of a run that went on, and is wrong there again
         temporary.replace(final)
     except (DataError, OSError) as error:
         return f"it can't be replayed: {error}"

@@ -43,6 +43,7 @@ class Check(TypedDict):
     not_zero: list[int]
     judged: list[str]
     zeros: list[Zeros]
+    unproven: list[str]
 
 
 class Ledger(TypedDict, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,12 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
 )
 from nn_manual.run_directory.records import read_object
-from nn_manual.running.environment import set_blas_threads
+from nn_manual.running.changes import MAY_CHANGE, changes
+from nn_manual.running.environment import blas, set_blas_threads
 from nn_manual.running.loading import load, quiet
 from nn_manual.running.manifest import check_manifest, check_step
 from nn_manual.running.run import FIGURE_FILE, origin_of, train
-from nn_manual.running.training_run import TrainingRun
-
-#: The keys of a config that may change when a run goes on.
-MAY_CHANGE = ("epochs", "checkpoint", "gradient_check")
+from nn_manual.running.training_run import BEST_FILE, TrainingRun
 
 
 @quiet
@@ -45,13 +43,19 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
     error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError for a
     directory that is no run, a checkpoint that can't be read and other data, and what `run` raises.
     """
-    directory, checkpoint = _place(path)
-    with files.lock(directory):
+    with files.lock(_place(path)[0]):
+        directory, checkpoint = _place(path)  # under the lock, what another process wrote last is there
         files.remove_temporary(directory)
         files.remove_temporary(directory / CHECKPOINTS_DIRECTORY)
         manifest, tensors = _read(checkpoint)
         config = load_config(directory / metrics.CONFIG_FILE, overrides)
         _check_config(config, directory, manifest)
+        if checkpoint is None and _is_finished(directory):
+            if overrides:
+                raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
+            return directory, None
+        if checkpoint is not None:
+            _take_threads(manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
             training, origin = TrainingRun(config, split, model), origin_of(config, split)
@@ -59,7 +63,7 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
                 _load(training, manifest, tensors, checkpoint)
                 _compare(origin, manifest, checkpoint)
                 _check_sizes(directory, {metrics.METRICS_FILE: 0, ledger.GRADIENTS_FILE: 0} | manifest["sizes"])
-            if training.ended and _has_finished(directory):
+            if training.ended and _is_finished(directory) and (directory / FIGURE_FILE).exists():
                 if training.early_stop.has_stopped and overrides:
                     raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
                 return directory, None
@@ -69,9 +73,15 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
             return directory, train(training, directory, manifest, origin)
 
 
-def _has_finished(directory: Path) -> bool:
+def _is_finished(directory: Path) -> bool:
     summary = directory / metrics.SUMMARY_FILE
-    return summary.exists() and "stopped" not in read_object(summary) and (directory / FIGURE_FILE).exists()
+    return summary.exists() and "stopped" not in read_object(summary)
+
+
+def _take_threads(num_threads: int | None) -> None:
+    """Have the BLAS take as many threads as in the run: their number decides the last bits of a product."""
+    if num_threads is not None and num_threads != blas().get("num_threads"):
+        set_blas_threads(num_threads)
 
 
 def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path | None) -> None:
@@ -80,7 +90,7 @@ def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path
         if checkpoint is None or (step_of(later) or 0) > (step_of(checkpoint) or 0):
             remove_checkpoint(later)
     grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
-    for name in (metrics.SUMMARY_FILE, *grown):
+    for name in (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE, *grown):
         (directory / name).unlink(missing_ok=True)
     files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
     files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
@@ -90,8 +100,9 @@ def _place(path: Path) -> tuple[Path, Path | None]:
     """The run directory, and the checkpoint in it. Raises DataError where there is no run."""
     if step_of(path) is not None and path.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
         return path.parent.parent, path
+    files.check_run_exists(path)
     if not (path / metrics.CONFIG_FILE).is_file():
-        raise DataError(f"{path}: no such run" + (f": it has no {metrics.CONFIG_FILE}" if path.exists() else ""))
+        raise DataError(f"{path}: no such run: it has no {metrics.CONFIG_FILE}")
     found = [checkpoint for checkpoint in checkpoints_of(path) if (checkpoint / MANIFEST_FILE).exists()]
     return path, next(iter(found), None)
 
@@ -124,34 +135,11 @@ def _offering(error: DataError, checkpoint: Path) -> DataError:
 
 def _check_config(config: RunConfig, directory: Path, manifest: dict[str, Any]) -> None:
     """Raise ConfigError where the config differs from that of the run in what may not change."""
-    recorded = manifest.get("config") or dump_config(load_config(directory / metrics.CONFIG_FILE))
-    was, now = yaml.safe_load(recorded), yaml.safe_load(dump_config(config))
-    lines = [
-        f"{key} was {_shown(before)}, is {_shown(after)}"
-        for key, before, after in _differences(was, now)
-        if key.partition(".")[0] not in MAY_CHANGE
-    ]
-    if lines:
+    was = manifest.get("config") or dump_config(load_config(directory / metrics.CONFIG_FILE))
+    if lines := changes(was, dump_config(config)):
         raise ConfigError(*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone")
-    if config.epochs <= manifest.get("epoch", 0) and config.epochs != was["epochs"]:
+    if config.epochs <= manifest.get("epoch", 0) and config.epochs != yaml.safe_load(was)["epochs"]:
         raise ConfigError(f"epochs must be above {manifest['epoch']}, which the run has done, not {config.epochs}")
-
-
-def _differences(was: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The values that differ, by their dotted paths."""
-    if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
-        for key in was:
-            yield from _differences(was[key], now[key], f"{path}.{key}".removeprefix("."))
-    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        for index, (before, after) in enumerate(zip(was, now, strict=True)):
-            yield from _differences(before, after, f"{path}.{index}")
-    elif was != now:
-        yield path, was, now
-
-
-def _shown(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, width=sys.maxsize).removesuffix("...\n").strip()
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, Any], checkpoint: Path) -> None:
@@ -166,21 +154,24 @@ def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, An
 def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
     """Raise DataError where a file that grows with the run has lost what it had."""
     for name, size in sizes.items():
-        data, path = files.read_file(directory / name), directory / name
-        if len(data) < size:
-            raise DataError(f"{path}: has {len(data)} bytes, and had {size} when the checkpoint was written")
-        if size and data[size - 1 : size] != b"\n":
+        path = directory / name
+        try:
+            found = path.stat().st_size
+            with path.open("rb") as file:
+                file.seek(max(size - 1, 0))
+                last = file.read(1)
+        except OSError as error:
+            raise DataError(f"{path}: can't be read: {error.strerror}") from error
+        if found < size:
+            raise DataError(f"{path}: has {found} bytes, and had {size} when the checkpoint was written")
+        if size and last != b"\n":
             raise DataError(f"{path}: no line ends at byte {size}, where the checkpoint was written")
 
 
 def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path) -> None:
-    """Raise DataError for other data. Note on standard error what else has changed, and take as many threads."""
+    """Raise DataError for other data. Note on standard error what else has changed."""
     if origin["data"] != manifest["data"]:
         raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
-    threads = manifest["blas"].get("num_threads")
-    if threads is not None and threads != origin["blas"].get("num_threads"):
-        set_blas_threads(threads)
-        origin["blas"] = {**origin["blas"], "num_threads": threads}
     for kind in ("versions", "blas"):
         for name, was in manifest[kind].items():
             if (now := origin[kind].get(name)) != was:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.config import RunConfig, load_config
+from nn_manual.config import RunConfig, dump_config, load_config
 from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
@@ -19,6 +19,7 @@ from nn_manual.run_directory.checkpoints import MANIFEST_FILE, checkpoints_of, r
 from nn_manual.run_directory.files import check_run_exists, read_file, read_weights, sha256_of_file
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
+from nn_manual.running.changes import changes
 from nn_manual.running.loading import quiet
 from nn_manual.running.slices import slice_size
 from nn_manual.running.training_run import BEST_FILE, STATE_FILE
@@ -180,7 +181,9 @@ def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: dict[str,
         if summary is None:
             raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
         raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
-    _, tensors = read_checkpoint(newest)
+    manifest, tensors = read_checkpoint(newest)
+    if lines := changes(manifest["config"], dump_config(read_config(directory))):
+        raise DataError(*(f"{directory / CONFIG_FILE}: {line} since the checkpoint" for line in lines))
     if _takes_best(directory, which, has_best=BEST_FILE in tensors):
         return _Kept(tensors[BEST_FILE], newest / BEST_FILE, "best")
     state = tensors.get(STATE_FILE, {})

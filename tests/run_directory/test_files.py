@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,6 +202,34 @@ def test_lines_come_after_what_is_left_of_a_file(tmp_path: Path) -> None:
     with JsonLines(path, 12) as lines:
         lines.append({"step": 2})
     assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
+
+
+def test_after_a_write_that_was_refused_the_file_goes_on_where_it_was(tmp_path: Path) -> None:
+    class Full:
+        """Takes half a line, then none."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.num_writes = file, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def write(self, data: bytes) -> int:
+            self.num_writes += 1
+            if self.num_writes == 2:
+                raise OSError(28, "No space left on device")
+            return int(self.file.write(data[: len(data) // 2] if self.num_writes == 1 else data))
+
+    with JsonLines(tmp_path / "lines") as lines:
+        lines.append({"a": 1})
+        lines.flush()
+        full: Any = Full(lines._file)
+        lines._file = full
+        lines.append({"b": 2})
+        with pytest.raises(DataError, match="No space left"):
+            lines.flush()
+        lines.append({"c": 3})
+    assert (tmp_path / "lines").read_text() == '{"a": 1}\n{"c": 3}\n'
 
 
 def test_a_file_that_exists_is_not_appended_to(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 from benchmarks.reliability.kills import end_of
 from runs import CONFIG, lines, names, write_config
 
-from nn_manual import Tanh
+from nn_manual import Tanh, load_run
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError, GradientMismatch, Interrupted
 from nn_manual.run_directory import files
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of, write_checkpoint
+from nn_manual.run_directory.files import read_weights
 from nn_manual.running import run as run_module
 from nn_manual.running import training_run
 from nn_manual.running.resume import resume
@@ -329,3 +331,50 @@ def test_it_says_where_it_goes_on(config_path: Path, tmp_path: Path, capsys: pyt
     capsys.readouterr()
     resume(tmp_path / "run")
     assert capsys.readouterr().out.splitlines()[0] == "going on from step 4 of 9"
+
+
+def test_no_step_left_to_compare(config_path: Path, tmp_path: Path) -> None:
+    """Of what was never proven, the checkpoint says what the compared steps have shown."""
+    settings = ["gradient_check.every=8", "initializer=Zeros"]
+    whole = run(load_config(config_path, settings), tmp_path / "whole")
+    assert whole["gradient_check"]["unproven"]
+    stopped(config_path, tmp_path / "run", 8, *settings)
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
+def test_a_finished_run_without_checkpoints_is_kept(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path), tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    assert resume(tmp_path / "run")[1] is None
+    with pytest.raises(DataError, match=r"run: this run has finished, and has no checkpoint to go on from$"):
+        resume(tmp_path / "run", ["epochs=5"])
+    assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_a_mismatch_that_comes_again_has_a_bundle_of_its_own(
+    config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, found = Tanh.backward, list[float]()
+    starts: list[Callable[[], object]] = [
+        lambda: run(load_config(config_path), tmp_path / "run"),
+        lambda: resume(tmp_path / "run"),
+    ]
+    for factor, start in zip((2, 3), starts, strict=True):
+        monkeypatch.setattr(Tanh, "backward", lambda *arguments, factor=factor: factor * right(*arguments))
+        with pytest.raises(GradientMismatch) as caught:
+            start()
+        assert caught.value.__notes__[-2].startswith("to run this step again: ")
+        grads = read_weights(tmp_path / "run" / "mismatch-step-1" / "tensors.safetensors")
+        found.append(np.abs(grads["grad_output 0 (Linear)"]).max())
+    assert found[1] == pytest.approx(1.5 * found[0], rel=1e-6)
+
+
+def test_an_edited_config_of_a_run_that_was_stopped_is_refused(config_path: Path, tmp_path: Path) -> None:
+    stopped(config_path, tmp_path / "run", 4)
+    load_run(tmp_path / "run")
+    path = tmp_path / "run" / "config.yaml"
+    path.write_text(path.read_text().replace("- Tanh", "- ReLU"))
+    with pytest.raises(DataError, match=r"config\.yaml: model\.1 was Tanh, is ReLU since the checkpoint$"):
+        load_run(tmp_path / "run")
