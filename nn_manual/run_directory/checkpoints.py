@@ -44,7 +44,9 @@ def step_of(checkpoint: Path) -> int | None:
 
 
 def checkpoints_of(run: Path) -> list[Path]:
-    """The folders of the checkpoints of the run directory `run`, the newest first; some may not be readable."""
+    """The checkpoints of the run directory `run`, the newest first: the folders with a manifest. Some may not be
+    readable.
+    """
     try:
         names = os.listdir(run / CHECKPOINTS_DIRECTORY)
     except FileNotFoundError:
@@ -52,7 +54,7 @@ def checkpoints_of(run: Path) -> list[Path]:
     except OSError as error:
         raise DataError(f"{run / CHECKPOINTS_DIRECTORY}: can't be read: {error.strerror}") from error
     found = [(step, run / CHECKPOINTS_DIRECTORY / name) for name in names if (step := step_of(Path(name))) is not None]
-    return [path for _, path in sorted(found, reverse=True) if path.is_dir()]
+    return [path for _, path in sorted(found, reverse=True) if (path / MANIFEST_FILE).exists()]
 
 
 def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[str, Any], *, keep: int) -> Path:

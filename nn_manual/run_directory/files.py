@@ -129,8 +129,7 @@ class JsonLines:
     the file whole: where the disk refuses, the part of a line that got through is cut off again.
 
     Without a `size`, the file is a new one: it is an error if `path` exists. With one, the file is cut back to that
-    many bytes, and grows from there. Opening, flushing and closing raise DataError,
-    naming the file.
+    many bytes, and grows from there. Opening, flushing and closing raise DataError, naming the file.
     """
 
     #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.

@@ -98,13 +98,13 @@ def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path
 
 def _place(path: Path) -> tuple[Path, Path | None]:
     """The run directory, and the checkpoint in it. Raises DataError where there is no run."""
-    if step_of(path) is not None and path.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
-        return path.parent.parent, path
+    absolute = path.absolute()  # `step-9` alone may be said within the folder of the checkpoints
+    if step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
+        return absolute.parent.parent, absolute
     files.check_run_exists(path)
     if not (path / metrics.CONFIG_FILE).is_file():
         raise DataError(f"{path}: no such run: it has no {metrics.CONFIG_FILE}")
-    found = [checkpoint for checkpoint in checkpoints_of(path) if (checkpoint / MANIFEST_FILE).exists()]
-    return path, next(iter(found), None)
+    return path, next(iter(checkpoints_of(path)), None)
 
 
 def _read(checkpoint: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -124,8 +124,7 @@ def _read(checkpoint: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
 def _offering(error: DataError, checkpoint: Path) -> DataError:
     """The error with a note on what else there is to go on from."""
     run, step = checkpoint.parent.parent, step_of(checkpoint) or 0
-    whole = [other for other in checkpoints_of(run) if (other / MANIFEST_FILE).exists()]
-    older = [other for other in whole if (step_of(other) or 0) < step]
+    older = [other for other in checkpoints_of(run) if (step_of(other) or 0) < step]
     if older:
         error.add_note(f"to go on from the one before it: nn-manual train --resume {shlex.quote(str(older[0]))}")
     else:

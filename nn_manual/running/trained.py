@@ -15,7 +15,7 @@ from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
-from nn_manual.run_directory.checkpoints import MANIFEST_FILE, checkpoints_of, read_checkpoint
+from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.files import check_run_exists, read_file, read_weights, sha256_of_file
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
 from nn_manual.run_directory.records import read_object, shown
@@ -176,7 +176,7 @@ def _kept_weights(directory: Path, which: Checkpoint | None) -> _Kept:
 
 def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: dict[str, Any] | None) -> _Kept:
     """The weights in the newest checkpoint of a run that has not ended."""
-    newest = next((folder for folder in checkpoints_of(directory) if (folder / MANIFEST_FILE).exists()), None)
+    newest = next(iter(checkpoints_of(directory)), None)
     if newest is None:
         if summary is None:
             raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")

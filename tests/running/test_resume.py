@@ -326,6 +326,14 @@ def test_early_stopping_ends_a_run_for_good(config_path: Path, tmp_path: Path) -
         resume(tmp_path / "run", ["epochs=9"])
 
 
+def test_a_checkpoint_by_its_name_alone(config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(load_config(config_path, [STEPS]), tmp_path / "run")
+    expected = end_of(tmp_path / "run")
+    monkeypatch.chdir(tmp_path / "run" / "checkpoints")
+    resume(Path("step-7"))
+    assert end_of(tmp_path / "run") == expected
+
+
 def test_it_says_where_it_goes_on(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stopped(config_path, tmp_path / "run", 4)
     capsys.readouterr()
