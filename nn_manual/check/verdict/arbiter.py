@@ -14,7 +14,8 @@ is judged by what it made of what it got, and not by rounding that others passed
 The values are moved in float32 because of ties. A tie that is moved breaks, which changes a gradient by as much as a
 wrong formula for ties does. The ratio makes this negligible. But float32 doesn't show all: 1 - 1e-9 is 1 there and has
 no error, and some of torch's float32 sums are float64 ones. So the values are moved in float64, too, and the jumps of
-gradients at ties are left out: `rounding.py` says how.
+gradients at ties are left out. And float32 shows what float64 doesn't have: a softmax of large scores turns over. So of
+the values of a float64 step it says only as much as float64 bears out: `rounding.py` says how.
 
 Where a prediction is almost perfect, torch's loss and its gradient are differences that have no digit left, or zero.
 Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of
@@ -72,6 +73,10 @@ class Arbiter:
     def __init__(self, twins: tuple[Twin, Twin], step: Proof, parts: Sequence[Part] = ()) -> None:
         self._parts = parts
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
+        #: The names of what the loss computes. What the layers do has our gradients, whatever the prediction.
+        quantities = (*step.plan.forward, *step.plan.backward)
+        self._of_loss = {quantity.name for quantity in quantities if quantity.layer == "loss"}
+        self._of_loss |= {part.pair.quantity.name for part in parts if part.tensor in self._of_loss}
         self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
         values = (step.param, *self._rounding.truth.values())
         if not all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size):
@@ -84,8 +89,8 @@ class Arbiter:
         """
         explained: frozenset[str] = frozenset()
         for number in range(1, num_perturbations + 1):
-            for rounded, truth in self._rerun(number):
-                self._rounding.measure(rounded, truth)
+            for rounded, elsewhere in self._rerun(number):
+                self._rounding.measure(rounded, elsewhere)
                 explained = frozenset(
                     pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
                 )
@@ -112,24 +117,25 @@ class Arbiter:
             free.measure(self._moved(single, random, random, our_grads=False))
         of_rounding = MARGIN * eps_of(np.dtype(np.float64))
         return {
-            name: free.effect(name)
+            name: free.effect(name, np.dtype(np.float32))
             for name in gradients
-            if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name)
+            if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name, np.dtype(np.float32))
         }
 
-    def _rerun(self, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array]]]:
-        """The values that torch computes when all is moved, in several ways, for the `number`-th time, with the true
-        ones of each.
+    def _rerun(self, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array] | None]]:
+        """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
+        loss where the prediction is smaller, with the true ones there.
         """
         double, single = self._twins
         for back in (False, True):  # one of the two moves a value across the kink at which it lies
             random = _random(number, back=back)
-            yield self._moved(single, random, random), self._rounding.truth
-        yield self._moved(double, functools.partial(move_but_ties, seed=number), random), self._rounding.truth
+            yield self._moved(single, random, random), None
+        yield self._moved(double, functools.partial(move_but_ties, seed=number), random), None
         if number <= NUM_PERTURBATIONS:
             smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
             truth = self._reference(double, self._param, smaller)
-            yield self._reference(single, self._param.astype(np.float32), smaller), truth
+            of_loss = {name: values for name, values in truth.items() if name in self._of_loss}
+            yield self._reference(single, self._param.astype(np.float32), smaller), of_loss
 
     def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Mapping[str, Array]:
         param = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()

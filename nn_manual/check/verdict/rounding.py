@@ -28,6 +28,14 @@ FAR = 1e6
 #: dtype, its gradient jumps as far.
 JUMP = 1e4
 
+#: How many times more eps rounding may amount to in float32 than in float64, for what it says of float64. A value that
+#: crosses a kink by one eps of float32, or a softmax of scores of 1e7, goes as far as it can go. One eps of float64
+#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws, about tenfold.
+SATURATED = 100
+
+#: Where the effects are kept that were measured of another step.
+ELSEWHERE = "elsewhere"
+
 #: 2**64 divided by the golden ratio, an odd number: in a product with it the high bits depend on all bits of a value.
 MIXING = -0x61C8864680B583EB
 
@@ -39,22 +47,30 @@ class Rounding:
 
     def __init__(self, truth: Mapping[str, Array]) -> None:
         self.truth, self.jump = truth, JUMP
-        self._measured = {dtype: dict.fromkeys(truth, 0.0) for dtype in DTYPES}
+        self._measured = {slot: dict.fromkeys(truth, 0.0) for slot in (*DTYPES, ELSEWHERE)}
 
-    def measure(self, rounded: Mapping[str, Array], truth: Mapping[str, Array] | None = None) -> None:
-        """Take what has become of torch's values, or of `truth`, into account. What overflowed says nothing, nor what
-        is less than the dtype can hold.
+    def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
+        """Take what has become of torch's values into account, or of the true ones `elsewhere`, of another step. What
+        overflowed says nothing, nor what is less than the dtype can hold.
         """
-        for name, values in (self.truth if truth is None else truth).items():
+        for name, values in (self.truth if elsewhere is None else elsewhere).items():
             dtype = rounded[name].dtype
             effect = distance(rounded[name], values) / eps_of(dtype)
             if effect < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
-                self._measured[dtype.name][name] = max(self._measured[dtype.name][name], effect)
+                measured = self._measured[dtype.name if elsewhere is None else ELSEWHERE]
+                measured[name] = max(measured[name], effect)
 
-    def effect(self, name: str) -> float:
-        """The largest distance that was measured, in units of eps."""
-        single, double = (self._measured[dtype][name] for dtype in ("float32", "float64"))
-        return max(single, min(double, self.jump * single)) if single > 0 else double
+    def effect(self, name: str, dtype: np.dtype[Any]) -> float:
+        """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`. Of float64
+        values float32 alone says nothing.
+        """
+        single, double, elsewhere = (measured[name] for measured in self._measured.values())
+        if not max(single, elsewhere) > 0:
+            return double
+        if dtype == np.float64:
+            single = min(single, SATURATED * double)
+        single = max(single, elsewhere)
+        return max(single, min(double, self.jump * single))
 
     def explains(self, name: str, ours: Array) -> bool:
         """Whether our values are as near to the true ones as the arithmetic of their dtype brings them. Below the
@@ -75,7 +91,7 @@ class Rounding:
         is, and in another order it is rounded.
         """
         largest = float(np.abs(self.truth[name]).max())
-        return MARGIN * max(self.effect(name), largest if largest < math.inf else 0) * eps_of(ours.dtype)
+        return MARGIN * max(self.effect(name, ours.dtype), largest if largest < math.inf else 0) * eps_of(ours.dtype)
 
 
 def eps_of(dtype: np.dtype[Any]) -> float:

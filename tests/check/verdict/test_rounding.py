@@ -13,7 +13,7 @@ from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict.arbiter import Arbiter
-from nn_manual.check.verdict.rounding import JUMP, Rounding, eps_of, move_but_ties, move_by_eps
+from nn_manual.check.verdict.rounding import JUMP, SATURATED, Rounding, eps_of, move_but_ties, move_by_eps
 
 EPS = eps_of(np.dtype(np.float64))
 
@@ -58,9 +58,22 @@ def test_a_jump_is_no_rounding() -> None:
     single, double = np.ones(1, np.float32), np.ones(1)
     rounding.measure({"jump": single, "rounded": 1e-12 * single})
     rounding.measure({"jump": double, "rounded": 500 * 1e-12 * EPS / eps_of(single.dtype) * double})
-    assert rounding.effect("jump") == pytest.approx(JUMP / eps_of(single.dtype))
+    assert rounding.effect("jump", single.dtype) == pytest.approx(JUMP / eps_of(single.dtype))
     assert not rounding.explains("jump", np.full(1, 0.01))
-    assert rounding.effect("rounded") == pytest.approx(500 * 1e-12 / eps_of(single.dtype))
+    assert rounding.effect("rounded", single.dtype) == pytest.approx(500 * 1e-12 / eps_of(single.dtype))
+
+
+def test_what_saturates_in_float32_says_nothing_of_float64() -> None:
+    """A gradient that one eps of float32 moves as far as it can go, and one eps of float64 by one eps."""
+    rounding = Rounding({"gradient": np.ones(1)})
+    rounding.measure({"gradient": np.full(1, 2, np.float32)})
+    assert not rounding.explains("gradient", np.full(1, 1 + 1e-12))  # until float64 has been measured
+    assert rounding.explains("gradient", np.full(1, 3, np.float32))
+    rounding.measure({"gradient": np.full(1, 1 + EPS)})
+    assert rounding.effect("gradient", np.dtype(np.float64)) == SATURATED
+    assert rounding.explains("gradient", np.full(1, 1 + 0.9 * MARGIN * SATURATED * EPS))
+    assert not rounding.explains("gradient", np.full(1, 1 + 1.1 * MARGIN * SATURATED * EPS))
+    assert rounding.explains("gradient", np.full(1, 3, np.float32))
 
 
 def test_values_that_float32_can_not_square_have_no_bound_by_it() -> None:
@@ -68,7 +81,7 @@ def test_values_that_float32_can_not_square_have_no_bound_by_it() -> None:
     rounding.jump = np.inf
     rounding.measure({"jump": np.full(1, 1e-30, np.float32)})
     rounding.measure({"jump": np.ones(1)})
-    assert rounding.effect("jump") == 1 / EPS
+    assert rounding.effect("jump", np.dtype(np.float32)) == 1 / EPS
 
 
 @pytest.mark.parametrize(("scale", "jump"), [(1e9, JUMP), (1e10, np.inf)])
@@ -109,7 +122,7 @@ def test_what_overflowed_or_vanished_says_nothing() -> None:
     rounding = Rounding({"sum": np.array([1.0]), "tiny": np.array([1e-60])})
     for value in (np.inf, np.nan):
         rounding.measure({"sum": np.array([value], np.float32), "tiny": np.zeros(1, np.float32)})
-    assert rounding.effect("sum") == rounding.effect("tiny") == 0
+    assert rounding.effect("sum", np.dtype(np.float64)) == rounding.effect("tiny", np.dtype(np.float64)) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
