@@ -30,8 +30,8 @@ JUMP = 1e4
 
 #: How many times more eps rounding may amount to in float32 than in float64, for what it says of float64. A value that
 #: crosses a kink by one eps of float32, or a softmax of scores of 1e7, goes as far as it can go. One eps of float64
-#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws, about tenfold.
-SATURATED = 100
+#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws.
+SATURATED = 10
 
 #: Where the effects are kept that were measured of another step.
 ELSEWHERE = "elsewhere"
