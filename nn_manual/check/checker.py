@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.comparison import CannotCompare, Differences, within
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
@@ -93,6 +93,12 @@ class GradientChecker:
         self.twin.anchor(self.model.param_arena)
         if self.update is not None:
             self.update.anchor()
+        with self.watching() as recorded:
+            yield recorded
+
+    @contextmanager
+    def watching(self) -> Iterator[Recording]:
+        """The same, but where torch starts from is the caller's to keep."""
         try:
             with self.recorded:
                 yield self.recorded
@@ -130,13 +136,35 @@ class GradientChecker:
         absolute = np.concatenate([part.absolute for part in parts])
         scale = np.concatenate([part.scale for part in parts])
         assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
-        if len(self._not_zero) < len(scale):
-            self._not_zero.update(scale.nonzero()[0].tolist())
-        self._findings, self._has_compared = step.findings, True
+        self._note(scale)
+        self._findings = step.findings
         too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
         self._judged |= self._findings.keys() - too_coarse
         rounding = frozenset[str]().union(*(part.rounding for part in parts))
-        return StepCheck(plan, absolute, scale, rounding, too_coarse)
+        return StepCheck(plan, Differences(absolute, scale, rounding), too_coarse)
+
+    def _note(self, scale: Array) -> None:
+        if len(self._not_zero) < len(scale):
+            self._not_zero.update(scale.nonzero()[0].tolist())
+        self._has_compared = True
+
+    def accept(
+        self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
+    ) -> Differences | None:
+        """The differences of a step that was compared elsewhere, if all of them are within their tolerances: then the
+        step counts as compared here. `largest_grad_output` is that of the layer whose tensor is the plan's i-th.
+        """
+        num_judged = len(plan.forward) + len(plan.backward)
+        absolute, scale, _ = found
+        if not within(absolute[num_judged:], scale[num_judged:], plan.tolerances[num_judged:]).all():
+            return None
+        judged = Differences(absolute[:num_judged], scale[:num_judged])
+        accepted = self.judge.accept(plan, input_shape, judged, largest_grad_output)
+        if accepted is None:
+            return None
+        scale = np.concatenate([accepted.scale, scale[num_judged:]])
+        self._note(scale)
+        return Differences(absolute, scale)
 
     def _unclipped(self) -> list[Array]:
         """The gradient of each parameter as backward left it."""

@@ -35,15 +35,21 @@ def compare_clipping(
     """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became.
     Raises GradientMismatch.
     """
-    parameter = torch.zeros(clipped.size, dtype=TORCH_DTYPES[clipped.dtype.name])
-    parameter.grad = torch.from_numpy(np.concatenate(gradients, axis=None))
-    torch.nn.utils.clip_grad_norm_(parameter, max_norm)
-    absolute, scale = worst_differences([clipped], [parameter.grad])
+    theirs = torch.from_numpy(clipped_by_torch(np.concatenate(gradients, axis=None), max_norm))
+    absolute, scale = worst_differences([clipped], [theirs])
     if not within(absolute, scale, _tolerances(quantities)).all():
-        both = [Pair(quantities[0], clipped, parameter.grad)]
+        both = [Pair(quantities[0], clipped, theirs)]
         _check_finite(both)
         raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
     return Differences(absolute, scale)
+
+
+def clipped_by_torch(gradient: Array, max_norm: float) -> Array:
+    """A flat gradient, clipped where it lies."""
+    parameter = torch.zeros(gradient.size, dtype=TORCH_DTYPES[gradient.dtype.name])
+    parameter.grad = torch.from_numpy(gradient)
+    torch.nn.utils.clip_grad_norm_(parameter, max_norm)
+    return gradient
 
 
 class State(NamedTuple):
@@ -125,8 +131,9 @@ class UpdateChecker:
 
     def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
         lrs = [member.lr for member in self.optimizer.members]
-        twin.step(start.param, start.vectors, grad, lrs=lrs, num_steps=self.num_steps)
-        return State(twin.param, twin.vectors)
+        one = start.map(lambda vector: vector[np.newaxis])
+        twin.step(one.param, one.vectors, grad[np.newaxis], lrs=[lrs], num_steps=[self.num_steps])
+        return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])
 
     def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
         """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong.

@@ -35,9 +35,22 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """Compare every gradient with torch's at each `every`-th step; 0 turns it off."""
+    """Compare every gradient with torch's at each `every`-th step; 0 turns it off. Steps are proven together, as many
+    as fit into `memory`, `64 MB`. Raises ValueError for a memory of another form.
+    """
 
     every: Annotated[int, Field(ge=0)] = 1
+    memory: str = "64 MB"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[0-9]{1,9} [kMG]B", self.memory):
+            raise ValueError(f"memory must be like `64 MB` or `1 GB`, not {self.memory!r}")
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory in bytes."""
+        number, unit = self.memory.split()
+        return int(number) * {"kB": 10**3, "MB": 10**6, "GB": 10**9}[unit]
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ class CheckpointKeeper:
         self.settings = training.config.checkpoint
         self._last, self._last_step = time.monotonic(), -1
 
+    def add_proven(self) -> None:
+        """Add the steps that have been proven to the ledger."""
+        for step, check in self.training.proven_steps():
+            self.gradients.append_step(step, check)
+
     def after_step(self) -> None:
         """Write a checkpoint if one is due within an epoch."""
         if self.settings.of_steps and self.training.trainer.num_steps % self.settings.count == 0:
@@ -54,6 +59,8 @@ class CheckpointKeeper:
         step = self.training.trainer.num_steps
         if step == self._last_step:
             return
+        self.training.trainer.flush()  # nothing rests on a step that isn't proven
+        self.add_proven()
         self.training.trainer.check_finite()  # nothing to go on from
         sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
         manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}

@@ -84,6 +84,7 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
                 while not training.ended:
                     _train_epoch(training, keeper, stop, bar)
             except GradientMismatch as mismatch:
+                keeper.add_proven()
                 gradients.append_mismatch(training.trainer.num_steps, mismatch.report)
                 raise
         return _finish(directory, training, origin)
@@ -96,12 +97,12 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
     checkpoint, where a signal has asked to stop.
     """
-    for step in bar.over(training.steps(), training.epoch):
-        if step.check is not None:
-            keeper.gradients.append_step(step.number, step.check)
+    for _ in bar.over(training.steps(), training.epoch):
+        keeper.add_proven()
         if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place
             _stop_if_asked(stop, keeper)
             keeper.after_step()
+    keeper.add_proven()
     record = training.end_epoch()
     keeper.epochs.append(record)
     keeper.epochs.flush()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -48,6 +50,13 @@ class Evaluation(NamedTuple):
     accuracy: float | None
 
 
+def _report_unproven(numbers: list[int]) -> None:
+    """Say it on standard error where a trainer ends while steps wait for their proof."""
+    if numbers:
+        steps = f"step {numbers[0]}" if len(numbers) == 1 else f"steps {numbers[0]} to {numbers[-1]}"
+        print(f"nn_manual: {steps} never proven: call trainer.flush() after a loop that is left early", file=sys.stderr)
+
+
 @dataclass(eq=False)
 class Trainer:
     """Trains `model` to lower `loss` with `optimizer`, each `check_every`-th step proven against torch (0: none).
@@ -79,6 +88,7 @@ class Trainer:
     lr_scheduler: Scheduler | None = None
     check_every: int = 1
     lr_step: Literal["epoch", "step"] = "epoch"
+    check_memory: int = 64_000_000
 
     def __post_init__(self) -> None:
         if self.optimizer.model is not self.model:
@@ -93,13 +103,17 @@ class Trainer:
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
         self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
-        self.checker = None
+        self.checker, self._prover, self._one_by_one = None, None, None
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
+            from nn_manual.check.together.prover import Prover
 
             self.checker = GradientChecker(
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
+            self._prover = Prover(self.checker, self._step_again, self.check_memory)
+            self._one_by_one = Prover(self.checker, self._step_again)
+            weakref.finalize(self, _report_unproven, self._prover.numbers)
 
     def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
         """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
@@ -122,45 +136,82 @@ class Trainer:
 
     def train_step(self, input: Array, target: Array) -> Step:
         """`step` on a batch of your own, checked if it is a `check_every`-th one."""
-        return self._train_step(input, target, (input, target))
+        self.flush()
+        return self._train_step(input, target, (input, target), together=False)
 
-    def _train_step(self, input: Array, target: Array, unchecked: Batch | None) -> Step:
-        checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
+    def _train_step(self, input: Array, target: Array, unchecked: Batch | None, *, together: bool) -> Step:
+        """A step that is proven at once, or with others."""
+        is_checked = self.check_every and (self.num_steps + 1) % self.check_every == 0
+        prover = (self._prover if together else self._one_by_one) if is_checked else None
         if self.lr_step == "step":
-            self._set_lrs(self.num_steps, checker)
+            try:
+                self._set_lrs(self.num_steps, self.checker if prover else None)
+            except GradientMismatch:
+                self.flush()  # what was wrong before comes first
+                raise
         self.num_steps += 1
         self.model.num_steps = self.num_steps
         try:
-            self._is_recording = checker is not None
-            with checker.recording() if checker else nullcontext():
+            self._is_recording = prover is not None
+            with prover.recording(input) if prover else nullcontext():
                 value = self.step(input, target, unchecked)
             denominator = self.loss.denominator(target)
+            has_value = self.loss.has_value(denominator)
+            check = prover.compare() if prover and has_value else None
             # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-            check = checker.compare() if checker and self.loss.has_value(denominator) else None
+            if prover and (self._suspects or (has_value and not math.isfinite(value))):
+                prover.flush()
         except GradientMismatch as mismatch:
-            mismatch.batch = input, target
+            self.num_steps = self.model.num_steps  # it may be an earlier one
+            mismatch.batch = mismatch.batch or (input, target)
             raise
         except NotFiniteError as error:
-            raise NotFiniteError(f"{error} at step {self.num_steps}") from None
-        if self.loss.has_value(denominator):
+            raise self._placed(error) from None
+        if has_value:
             self._check_finite("the loss", value)
         if self._suspects:
             self._suspects = False
             self.check_finite()
         return Step(self.num_steps, value, len(input), denominator, check)
 
+    def flush(self) -> None:
+        """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
+        which everything then stands.
+        """
+        if self._prover is not None and self._prover.num_waiting:
+            try:
+                self._prover.flush()
+            except GradientMismatch:
+                self.num_steps = self.model.num_steps
+                raise
+            except NotFiniteError as error:
+                raise self._placed(error) from None
+
+    def _placed(self, error: NotFiniteError) -> NotFiniteError:
+        """The error with the step that the model stands at: it may be an earlier one than the last that was made."""
+        self.num_steps = self.model.num_steps
+        return NotFiniteError(f"{error} at step {self.num_steps}")
+
+    def _step_again(self, input: Array, target: Array) -> None:
+        self._is_recording = True
+        self.step(input, target)
+
     def epoch(
         self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int = 0
     ) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order; `first`
-        is the index of the batch to begin with.
+        is the index of the batch to begin with. Checked steps are proven together: their `check.proven` says whether
+        they are. They are when the epoch ends, and after `flush`. Where the loop is left before, the next call proves
+        them.
         """
+        self.flush()
         self.loss.check_data(examples.target)
         self.start_epoch(epoch)
         unchecked: Batch | None = examples
         for batch in batches(examples, batch_size, seed, epoch, first):
-            yield self._train_step(*batch, unchecked)
+            yield self._train_step(*batch, unchecked, together=True)
             unchecked = None
+        self.flush()
         self.check_finite()
 
     def start_epoch(self, epoch: int) -> None:
@@ -194,6 +245,7 @@ class Trainer:
         is compared once, and ValueError where the model doesn't make as many predictions of each example, or where no
         target counts.
         """
+        self.flush()
         self.loss.check_data(examples.target)
         losses, num_right, num_counted = [], 0, 0
         classification = examples.target.dtype.kind == "i"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from nn_manual.running.early_stop import EarlyStop
 from nn_manual.running.progress import GradientTally
 from nn_manual.running.recorded_loss import recorded_loss
 from nn_manual.running.trainer import Step, Trainer
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.verdict.report import StepCheck
 
 #: The files of arrays in a checkpoint: where the run goes on from, and the weights with the lowest validation loss.
 STATE_FILE, BEST_FILE = "state.safetensors", "best.safetensors"
@@ -44,6 +48,7 @@ class TrainingRun:
             lr_scheduler=config.new_scheduler(),
             lr_step=config.lr_step,
             check_every=config.gradient_check.every,
+            check_memory=config.gradient_check.num_bytes,
         )
         self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()
         #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
@@ -55,6 +60,8 @@ class TrainingRun:
         self.best_weights: dict[str, Array] = {}
         #: What was compared and never proven: known when the run has ended.
         self.unproven: list[str] = []
+        #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
+        self._checked: deque[tuple[int, StepCheck]] = deque()
         self._seconds_before, self._start = 0.0, time.perf_counter()
 
     @property
@@ -81,8 +88,15 @@ class TrainingRun:
         for step in steps:
             self.losses.append((step.loss, step.denominator))
             if step.check is not None:
-                self.tally.add(step.number, step.check)
+                self._checked.append((step.number, step.check))
             yield step
+
+    def proven_steps(self) -> Iterator[tuple[int, StepCheck]]:
+        """The number and the check of each step that has been proven since this was last asked, in their order."""
+        while self._checked and self._checked[0][1].proven:
+            number, check = self._checked.popleft()
+            self.tally.add(number, check)
+            yield number, check
 
     def end_epoch(self) -> dict[str, Any]:
         """Evaluate, and return the line of metrics.jsonl."""

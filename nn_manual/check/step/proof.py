@@ -69,7 +69,7 @@ def beside_torch(
     """
     with without_onednn():
         reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad, our_grads=our_grads)
-    ours = _ours(plan, recorded)
+    ours = ours_of(plan, recorded)
     result = []
     for quantity in (*plan.forward, *plan.backward):
         array, theirs = ours[quantity.name], reference.values[quantity.name]
@@ -89,7 +89,7 @@ def _check_memory(pairs: list[Pair]) -> None:
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
 
 
-def _ours(plan: Plan, recorded: Recording) -> dict[str, Any]:
+def ours_of(plan: Plan, recorded: Recording) -> dict[str, Any]:
     """What the step computed, by the names in the plan; more than the plan asks for."""
     ours: dict[str, Any] = {
         "loss": np.asarray(recorded.loss.value),

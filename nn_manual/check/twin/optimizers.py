@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -17,24 +18,29 @@ from nn_manual.optim import Optimizer
 
 
 class OptimizerTwin:
-    """torch.optim's class of the optimizer's name with the same settings and groups, on flat vectors of the same size.
+    """torch.optim's class of the optimizer's name with the same settings and groups, for up to `num_steps` steps at
+    once that don't depend on each other.
 
-    Without groups one tensor of torch's does for all parameters: the optimizers here are elementwise. `param` and
-    `vectors` are numpy arrays over torch's memory, the latter by torch's names. Raises TypeError where torch has none.
+    Without groups one tensor of torch's does for all parameters of a step: the optimizers here are elementwise. `param`
+    and `vectors` are numpy arrays over torch's memory, (num_steps, parameters), the latter by torch's names. Raises
+    TypeError where torch has none.
     """
 
-    def __init__(self, optimizer: Optimizer, dtype: np.dtype[Any]) -> None:
+    def __init__(self, optimizer: Optimizer, dtype: np.dtype[Any], num_steps: int = 1) -> None:
         torch_class = getattr(torch.optim, type(optimizer).__name__, None)
         if torch_class is None:
             raise TypeError(f"torch.optim has no {type(optimizer).__name__}: there is nothing to check it against")
-        self._param = torch.zeros(optimizer.model.param_arena.size, dtype=TORCH_DTYPES[dtype.name])
+        shape = num_steps, optimizer.model.param_arena.size
+        self._param = torch.zeros(shape, dtype=TORCH_DTYPES[dtype.name])
         self._vectors = {name: torch.zeros_like(self._param) for name in optimizer.vectors}
-        self._runs: list[_Run] = []
+        #: The parameters of each step.
+        self._runs: list[list[_Run]] = [[] for _ in range(num_steps)]
         groups: list[dict[str, Any]] = [{**_options(group), "params": []} for group in ({}, *optimizer.groups)]
         for place, number in _places(optimizer):
-            run = _Run(place, self._param, self._vectors)
-            self._runs.append(run)
-            groups[number]["params"].append(run.param)
+            for i, runs in enumerate(self._runs):
+                run = _Run(place, self._param[i], {name: vector[i] for name, vector in self._vectors.items()})
+                runs.append(run)
+                groups[number]["params"].append(run.param)
         options = _options({name: getattr(optimizer, name) for name in optimizer.setting_names()})
         if "fused" in inspect.signature(torch_class).parameters:
             options["fused"] = True  # torch's fastest kernel
@@ -43,27 +49,45 @@ class OptimizerTwin:
         self.vectors: dict[str, Array] = {name: vector.numpy() for name, vector in self._vectors.items()}
 
     def step(
-        self, param: Array, vectors: Mapping[str, Array], grad: Array, *, lrs: Sequence[float], num_steps: int
+        self,
+        param: Array,
+        vectors: Mapping[str, Array],
+        grad: Array,
+        *,
+        lrs: Sequence[Sequence[float]],
+        num_steps: Sequence[int],
     ) -> None:
-        """One step from copies of `param` and `vectors`, after which `num_steps` steps were made, along `grad`, with an
-        lr for the optimizer and for each group.
+        """As many steps as there are rows of `grad`, each from a copy of its row of `param` and `vectors`, after which
+        `num_steps` steps were made, along its row of `grad`, with an lr for the optimizer and for each group.
 
         Before the first step torch has no state and makes its own.
         """
-        self._param.copy_(torch.from_numpy(param))
+        count = len(grad)
+        self._param[:count].copy_(torch.from_numpy(param))
         for name, values in vectors.items():
-            self._vectors[name].copy_(torch.from_numpy(values))
-        for group, lr in zip(self._optimizer.param_groups, lrs, strict=True):
+            self._vectors[name][:count].copy_(torch.from_numpy(values))
+        all_grads = torch.from_numpy(grad)
+        # torch has one lr for all parameters of a group, and makes its state for all of them or for none.
+        for _, equal in itertools.groupby(range(count), lambda i: (tuple(lrs[i]), num_steps[i] == 0)):
+            self._step(list(equal), all_grads, lrs, num_steps)
+
+    def _step(
+        self, steps: list[int], grads: torch.Tensor, lrs: Sequence[Sequence[float]], num_steps: Sequence[int]
+    ) -> None:
+        """These steps, which have the same lrs."""
+        for group, lr in zip(self._optimizer.param_groups, lrs[steps[0]], strict=True):
             group["lr"] = lr
-        all_grads, state = torch.from_numpy(grad), self._optimizer.state
+        state = self._optimizer.state
         state.clear()
-        for run in self._runs:
-            run.param.grad = all_grads[run.place]
-            if num_steps:
-                run.num_steps.fill_(num_steps)
+        runs = [(i, run) for i in steps for run in self._runs[i]]
+        for i, run in runs:
+            run.param.grad = grads[i, run.place]
+            if num_steps[i]:
+                run.num_steps.fill_(num_steps[i])
                 state[run.param] = {**run.vectors, "step": run.num_steps}
         self._optimizer.step()
-        for run in self._runs:
+        for _, run in runs:
+            run.param.grad = None  # torch leaves those without one as they are
             for name, vector in run.vectors.items():
                 made = state[run.param].get(name)  # none for a group whose settings don't need it
                 if made is not None and made is not vector:  # at the first step

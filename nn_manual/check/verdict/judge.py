@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from nn_manual.check.comparison import (
     worst_differences,
 )
 from nn_manual.check.step.evaluation import evaluations
+from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.layers import Source
@@ -74,21 +76,40 @@ class Judge:
         NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
         """
         absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
+        of_layers = functools.partial(zeros.largest_grad_output, step)
+        if accepted := self.accept(step.plan, step.input_shape, Differences(absolute, scale), of_layers):
+            return accepted
         tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
-        widened = known.widened(step, scale) if known else scale
+        widened = known.widened(scale, of_layers) if known else scale
         passed = within(absolute, widened, tolerances)
-        if passed.all():
-            return Differences(absolute, widened)
         only_widened = passed & ~within(absolute, scale, tolerances)
         known_zeros = frozenset(pair.quantity.name for pair in itertools.compress(step.pairs, only_widened))
         verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)), known_zeros)
         if verdict.zeros:
             known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
             known.add(step, verdict.zeros)
-            widened = known.widened(step, scale)
+            widened = known.widened(scale, of_layers)
             passed = within(absolute, widened, tolerances)
+        if known:
+            known.count_step()
         beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
         return Differences(absolute, widened, verdict.rounding & beyond)
+
+    def accept(
+        self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
+    ) -> Differences | None:
+        """The differences of a step's tensors, on the scales that they are compared on, or None where one of them is
+        beyond its tolerance. `largest_grad_output` is that of the layer whose tensor is the plan's i-th.
+        """
+        absolute, scale, _ = found
+        known = self.zeros.get(input_shape)
+        if known:
+            scale = known.widened(scale, largest_grad_output)
+        if not within(absolute, scale, plan.tolerances[: len(scale)]).all():
+            return None
+        if known:
+            known.count_step()
+        return Differences(absolute, scale)
 
     def _excuse(self, step: Proof, failed: list[Pair], known_zeros: frozenset[str]) -> Verdict:
         """The verdict on the tensors that failed, if rounding explains all of them; otherwise an error is raised, in

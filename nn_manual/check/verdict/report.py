@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import Comparison, relative
+from nn_manual.check.comparison import Comparison, Differences, relative
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
 
@@ -17,19 +17,54 @@ from nn_manual.check.tolerances import severity
 WIDTH = 80
 
 
-@dataclass(frozen=True, eq=False)
 class StepCheck:
     """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
 
     `rounding` names the tensors that are beyond the tolerance in float32, of which the arbiter found that the formula
-    is right; `not_judged` those that central differences are too coarse for.
+    is right; `not_judged` those that central differences are too coarse for. Steps may be proven later, together:
+    until this one is `proven`, all but its plan is a RuntimeError.
     """
 
-    plan: Plan
-    absolute: Array
-    scale: Array
-    rounding: frozenset[str]
-    not_judged: frozenset[str] = frozenset()
+    def __init__(
+        self, plan: Plan, found: Differences | None = None, not_judged: frozenset[str] = frozenset()
+    ) -> None:
+        self.plan, self._found, self._not_judged = plan, found, not_judged
+
+    def prove(self, found: Differences, not_judged: frozenset[str] = frozenset()) -> None:
+        """The step has passed."""
+        self._found, self._not_judged = found, not_judged
+
+    @property
+    def proven(self) -> bool:
+        """Whether the step has been compared with torch's, and has passed."""
+        return self._found is not None
+
+    @property
+    def found(self) -> Differences:
+        """The differences, and the names of the tensors that are off by rounding."""
+        if self._found is None:
+            raise RuntimeError("this step is not proven yet: it is when its epoch ends, or after trainer.flush()")
+        return self._found
+
+    @property
+    def absolute(self) -> Array:
+        """max|ours - torch| of each tensor."""
+        return self.found.absolute
+
+    @property
+    def scale(self) -> Array:
+        """What it is compared on, max|torch|."""
+        return self.found.scale
+
+    @property
+    def rounding(self) -> frozenset[str]:
+        """The names of the tensors that are off by rounding alone."""
+        return self.found.rounding
+
+    @property
+    def not_judged(self) -> frozenset[str]:
+        """The names of the gradients that differences are too coarse for."""
+        return self._not_judged if self.found else frozenset()
 
     @property
     def tensors(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ arbiter finds these gradients, once for each tensor and shape of the batch; its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,18 +30,23 @@ class Zeros:
         """Remember the scales of the terms, by the names of the gradients, as they are in this step."""
         self._num_steps = 0
         for i, pair in enumerate(step.pairs):
-            if pair.quantity.name in terms and (largest := _largest_grad_output(step, i)) > 0:
+            if pair.quantity.name in terms and (largest := largest_grad_output(step, i)) > 0:
                 self._multiples[i] = terms[pair.quantity.name] / largest
 
-    def widened(self, step: Proof, scale: Array) -> Array:
-        """The scales to compare the tensors of a step on: `scale`, but for gradients that are zero in theory."""
-        self._num_steps += 1
-        if self._num_steps > MEASURED_EVERY:
-            self._multiples.clear()
+    def widened(self, scale: Array, largest_grad_output: Callable[[int], float]) -> Array:
+        """The scales to compare the tensors of a step on: `scale`, but for gradients that are zero in theory.
+        `largest_grad_output` says how large it is for the layer whose tensor this is.
+        """
         scale = scale.copy()
         for i, multiple in self._multiples.items():
-            scale[i] = max(scale[i], multiple * _largest_grad_output(step, i))
+            scale[i] = max(scale[i], multiple * largest_grad_output(i))
         return scale
+
+    def count_step(self) -> None:
+        """A step has passed."""
+        self._num_steps += 1
+        if self._num_steps >= MEASURED_EVERY:
+            self._multiples.clear()
 
     def state(self) -> dict[str, Any]:
         """What is remembered, as JSON has it."""
@@ -55,7 +60,7 @@ class Zeros:
         return zeros
 
 
-def _largest_grad_output(step: Proof, i: int) -> float:
+def largest_grad_output(step: Proof, i: int) -> float:
     """max|grad_output| of the layer whose tensor this is; 0 where it has none."""
     calls = next((calls for calls in step.recorded.layers if calls.label == step.pairs[i].quantity.layer), None)
     return 0.0 if calls is None or calls.grad_output is None else float(np.abs(calls.grad_output).max())

@@ -1,0 +1,1 @@
+"""Many checked steps proven at once."""

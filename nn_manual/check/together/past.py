@@ -1,0 +1,81 @@
+"""A step that has passed, made present again: model, optimizer and checker as they were when it began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from nn_manual.arrays import Array
+from nn_manual.check.step.proof import ours_of
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.together.ring import Ring
+
+if TYPE_CHECKING:
+    from nn_manual.check.checker import GradientChecker
+
+
+class Past:
+    """Goes back to steps that are kept in a ring."""
+
+    def __init__(self, checker: GradientChecker, ring: Ring) -> None:
+        assert checker.optimizer is not None  # a trainer's checker has one
+        self.checker, self.model, self.optimizer, self.ring = checker, checker.model, checker.optimizer, ring
+
+    def anchor(self, i: int) -> None:
+        """Let the checker start where the `i`-th step did, which has just been made."""
+        update = self.checker.update
+        assert update is not None
+        self.checker.twin.anchor(self.ring.param_before[i])
+        update.num_steps = self.ring.num_updates[i]
+        for name, vectors in self.ring.vectors_before.items():
+            update.start.vectors[name][...] = vectors[i]
+
+    @contextmanager
+    def rewound(self, i: int) -> Iterator[tuple[Array, Array]]:
+        """The context in which the `i`-th step is about to be made, on the input and target that it gives. It ends
+        where it began, unless an error ends it.
+        """
+        model, optimizer, ring = self.model, self.optimizer, self.ring
+        buffers = {name: buffer.copy() for name, buffer in vars(model.buffer).items()}
+        arrays = [model.param_arena, model.grad_arena, *model.ties.use_grads.values(), *optimizer.vectors.values()]
+        present = [array.copy() for array in arrays]
+        numbers = model.num_steps, optimizer.num_steps, [member.lr for member in optimizer.members]
+        before = {name: ring.given_before(name)[i] for name in buffers}
+        recorded = self.checker.recorded
+        self.checker.recorded = Recording(model, recorded.loss.loss, copy_grads=self.checker.max_norm is not None)
+        self._go_to(before, ring.numbers[i], ring.num_updates[i], ring.lrs[i])
+        model.param_arena[...] = ring.param_before[i]
+        for name, vector in optimizer.vectors.items():
+            vector[...] = ring.vectors_before[name][i]
+        yield ring.given("input")[i].copy(), ring.given("target")[i].copy()
+        for array, values in zip(arrays, present, strict=True):
+            array[...] = values
+        self._go_to(buffers, *numbers)
+        self.checker.recorded = recorded
+
+    def _go_to(self, buffers: dict[str, Array], number: int, num_updates: int, lrs: Sequence[float]) -> None:
+        own = vars(self.model.buffer)
+        for name, values in buffers.items():
+            own[name][...] = values
+        self.model.num_steps, self.optimizer.num_steps = number, num_updates
+        for member, lr in zip(self.optimizer.members, lrs, strict=True):
+            member.lr = lr
+
+    def overwrite(self, i: int) -> None:
+        """Put what the `i`-th step computed then in the place of what it has computed now. A step that depends on
+        nothing else computes the same; but what is judged is what was computed then.
+        """
+        ring, recorded, own = self.ring, self.checker.recorded, vars(self.model.buffer)
+        now = ours_of(ring.plan, recorded)
+        for name, then in ring.tensors.items():
+            if name == "loss":
+                recorded.loss.value = then[i]
+            elif name in own:
+                own[name][...] = then[i]
+            elif now[name].flags.writeable:
+                now[name][...] = then[i]
+        self.model.grad_arena[...] = ring.grad[i]
+        self.model.param_arena[...] = ring.param_after[i]
+        for name, vector in self.optimizer.vectors.items():
+            vector[...] = ring.vectors_after[name][i]

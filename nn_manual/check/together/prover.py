@@ -1,0 +1,156 @@
+"""Checked steps, kept as they are made and proven together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.comparison import CannotCompare, Differences
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.structure import check_structure
+from nn_manual.check.together.group import Group
+from nn_manual.check.together.past import Past
+from nn_manual.check.together.stacked import CannotStack
+from nn_manual.check.verdict.report import GradientReport, StepCheck
+from nn_manual.errors import GradientMismatch
+
+if TYPE_CHECKING:
+    from nn_manual.check.checker import GradientChecker
+
+#: Makes a step of training again, on an input and a target.
+Again = Callable[[Array, Array], object]
+
+
+class Prover:
+    """Proves the steps of a GradientChecker, many at a time, later than they are made.
+
+        with prover.recording(input):
+            ... the step ...
+        check = prover.compare()       # proven now, or when `flush` is called or the ring is full
+
+    The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
+    granted. A step that differs together is compared again by the checker, from what was kept of it: so its verdict
+    never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
+    that of all steps that wait; without any, each step is proven at once.
+    """
+
+    def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:
+        self.checker, self._again = checker, again
+        self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
+        self._groups: dict[Shape, Group] = {}
+        self._group: Group | None = None
+        self._waiting: list[StepCheck] = []
+        #: The numbers of the steps that aren't proven yet; always this very list.
+        self.numbers: list[int] = []
+        #: Why steps are proven one by one, where they are.
+        self.reason = ""
+
+    @property
+    def num_waiting(self) -> int:
+        """How many steps aren't proven yet."""
+        return len(self._waiting)
+
+    @contextmanager
+    def recording(self, input: Array) -> Iterator[Recording]:
+        """The context in which the step on `input` must run."""
+        group = self._groups.get(input.shape)
+        if group is not self._group:
+            self.flush()
+            self._group = group
+        if group is None:
+            with self.checker.recording() as recorded:
+                yield recorded
+        else:
+            i = len(self._waiting)
+            group.ring.start(i)
+            try:
+                with self.checker.watching() as recorded:
+                    yield recorded
+            except Exception:
+                self._flush_before(group, i)
+                raise
+
+    def compare(self) -> StepCheck:
+        """The check of the step just made, which may be proven later. Raises what the checker's `compare` does, for
+        this step or one that waits.
+        """
+        if self._group is None:
+            check = self.checker.compare()
+            self._prepare(check)
+            return check
+        group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
+        try:
+            check_structure(recorded, group.ring.plan)
+        except CannotCompare as problem:
+            self._flush_before(group, i)
+            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+        if not group.ring.end(i, recorded):  # it has another form than the first: the checker says what is wrong
+            self._flush_before(group, i)
+            return self.checker.compare()
+        check = StepCheck(group.ring.plan)
+        self._waiting.append(check)
+        self.numbers.append(self.checker.model.num_steps)
+        if len(self._waiting) == group.ring.num_steps:
+            self.flush()
+        return check
+
+    def _flush_before(self, group: Group, i: int) -> None:
+        """Prove the steps before the `i`-th, which is the checker's to judge: what is wrong in them comes first."""
+        self.flush()
+        Past(self.checker, group.ring).anchor(i)
+
+    def flush(self) -> None:
+        """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
+        that is wrong: the model, the optimizer and the checker are then as they were after that step.
+        """
+        waiting, group = self._waiting, self._group
+        if not waiting:
+            return
+        assert group is not None  # where the steps wait
+        self._waiting = []
+        self.numbers.clear()
+        try:
+            found = group.found(len(waiting))
+        except CannotStack as problem:
+            self.reason, found = str(problem), []
+            self._groups, self._group = {}, None
+        for i, check in enumerate(waiting):
+            self._conclude(group, i, check, found[i] if found else None)
+
+    def _conclude(self, group: Group, i: int, check: StepCheck, differences: Differences | None) -> None:
+        """Where there are no differences that pass, the checker decides."""
+        if differences is not None:
+            shape = group.ring.given("input").shape[1:]
+            largest = functools.partial(group.largest_grad_output, i)
+            differences = self.checker.accept(group.plan, shape, differences, largest)
+        if differences is not None:
+            check.prove(differences)
+            return
+        past = Past(self.checker, group.ring)
+        with past.rewound(i) as (input, target):
+            try:
+                with self.checker.recording():
+                    self._again(input, target)
+                past.overwrite(i)
+                again = self.checker.compare()
+                check.prove(again.found, again.not_judged)
+            except GradientMismatch as mismatch:
+                mismatch.batch = input, target
+                raise
+
+    def _prepare(self, check: StepCheck) -> None:
+        """Get ready for more steps like the one that the checker has just compared."""
+        checker = self.checker
+        input = checker.recorded.first.input
+        assert input is not None  # the step was compared
+        if input.shape in self._groups or self.reason or not self._memory.size:
+            return
+        try:
+            self._groups[input.shape] = Group(checker, check.plan, self._memory)
+        except CannotStack as problem:
+            self.reason = str(problem)

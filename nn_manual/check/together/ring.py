@@ -1,0 +1,168 @@
+"""The memory in which checked steps wait until they are proven together.
+
+A step is kept whole: what it started from, its batch and random numbers, each tensor that is compared, the gradient
+that the optimizer got, what the optimizer made. Arrays of one name lie one behind the other, (steps, ...), as torch
+takes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.step.plan import Plan, gradient_names
+from nn_manual.check.step.proof import ours_of
+from nn_manual.check.step.recording import Recording
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+
+#: More steps together aren't faster: on the smallest net 64 take 22 microseconds each, 256 take 18.
+MOST_STEPS = 64
+#: Fewer aren't worth their copies.
+FEWEST_STEPS = 4
+
+#: Arrays begin at multiples of so many bytes, a line of the processor's cache.
+ALIGNMENT = 64
+
+
+class Kind(NamedTuple):
+    """Arrays that lie one behind the other: the shape and dtype of one."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+    @property
+    def num_bytes(self) -> int:
+        """Of one, up to where the next may begin."""
+        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Ring:
+    """Room for up to `num_steps` steps of one plan, carved from `memory`, bytes. Fewer than FEWEST_STEPS are none.
+
+    `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `param_before`, `grad` and
+    `param_after` are what an update reads and writes, (num_steps, parameters), as are the optimizer's vectors by name.
+    """
+
+    def __init__(self, plan: Plan, recorded: Recording, model: Sequential, optimizer: Optimizer, memory: Array) -> None:
+        self.plan, self._memory, self._model, self._optimizer = plan, memory, model, optimizer
+        ours = ours_of(plan, recorded)
+        arena = model.grad_arena
+        of_parameters = {name for item in plan.items for name in gradient_names(item)[:-1]} | plan.sums.keys()
+        #: The tensors that are views of the gradient arena, and where they lie in it.
+        self._in_arena: dict[str, int] = {}
+        self._packed: list[str] = []
+        for quantity in (*plan.forward, *plan.backward):
+            if quantity.name in of_parameters and np.may_share_memory(ours[quantity.name], arena):
+                self._in_arena[quantity.name] = _offset(ours[quantity.name], arena)
+            else:
+                self._packed.append(quantity.name)
+        self._shapes = [ours[name].shape for name in self._packed]
+        kinds = self._kinds(recorded, sum(ours[name].size for name in self._packed))
+        num_bytes = sum(kind.num_bytes for kind in kinds.values())
+        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, memory.nbytes // num_bytes)
+        if self.num_steps < FEWEST_STEPS:
+            self.num_steps = 0
+        self._arrays = self._carved(kinds)
+        self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
+        self.param_before, self.param_after = self._arrays["param before"], self._arrays["param after"]
+        self.grad = self._arrays["grad"]
+        self.vectors_before = {name: self._arrays[f"{name} before"] for name in optimizer.vectors}
+        self.vectors_after = {name: self._arrays[f"{name} after"] for name in optimizer.vectors}
+        #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
+        self.lrs: list[tuple[float, ...]] = [()] * self.num_steps
+        self.num_updates, self.numbers = [0] * self.num_steps, [0] * self.num_steps
+
+    def _kinds(self, recorded: Recording, num_packed: int) -> dict[str, Kind]:
+        vector = Kind(self._model.param_arena.shape, self.plan.dtype)
+        kinds = {"packed": Kind((num_packed,), self.plan.dtype)}
+        kinds |= dict.fromkeys(("param before", "param after", "grad"), vector)
+        for name in self._optimizer.vectors:
+            kinds |= {f"{name} before": vector, f"{name} after": vector}
+        return kinds | {name: Kind(array.shape, array.dtype) for name, array in _given(recorded).items()}
+
+    def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
+        arrays, start = {}, 0
+        for name, kind in kinds.items():
+            stop = start + self.num_steps * kind.num_bytes
+            rows = self._memory[start:stop].reshape(self.num_steps, kind.num_bytes)
+            size = int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
+            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_steps, *kind.shape)
+            start = stop
+        return arrays
+
+    def _views(self, shapes: dict[str, Shape]) -> dict[str, Array]:
+        views, start = {}, 0
+        for name, shape in zip(self._packed, self._shapes, strict=True):
+            views[name], start = self._part("packed", start, shape)
+        for name, start in self._in_arena.items():
+            views[name], _ = self._part("grad", start, shapes[name])
+        return views
+
+    def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
+        stop = start + int(np.prod(shape, dtype=np.int64))
+        return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
+
+    def start(self, i: int) -> None:
+        """Keep what the `i`-th step starts from."""
+        self.param_before[i] = self._model.param_arena
+        for name, vector in self._optimizer.vectors.items():
+            self.vectors_before[name][i] = vector
+        self.num_updates[i] = self._optimizer.num_steps
+
+    def end(self, i: int, recorded: Recording) -> bool:
+        """Keep what the `i`-th step computed, unless it has another form than the plan says."""
+        ours, given = ours_of(self.plan, recorded), _given(recorded)
+        packed = [ours[name] for name in self._packed]
+        if [array.shape for array in packed] != self._shapes:
+            return False
+        for name, array in given.items():
+            row = self._arrays[name][i]
+            if row.shape != array.shape or row.dtype != array.dtype:
+                return False
+            row[...] = array
+        np.concatenate(packed, axis=None, out=self._arrays["packed"][i])
+        self.grad[i] = self._model.grad_arena
+        self.param_after[i] = self._model.param_arena
+        for name, vector in self._optimizer.vectors.items():
+            self.vectors_after[name][i] = vector
+        self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
+        self.numbers[i] = self._model.num_steps
+        return True
+
+    def given(self, name: str) -> Array:
+        """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""
+        return self._arrays[name]
+
+    def given_before(self, buffer: str) -> Array:
+        """The values of a buffer before every step."""
+        return self._arrays[f"{buffer}{BEFORE}"]
+
+    def given_names(self) -> list[str]:
+        """All names of `given`."""
+        return [name for name in self._arrays if name in ("input", "target") or NOISE in name or name.endswith(BEFORE)]
+
+
+NOISE, BEFORE = ".noise.", " before the step"
+
+
+def _given(recorded: Recording) -> dict[str, Array]:
+    """What a step was given beside the parameters: its batch, its random numbers, the buffers."""
+    input, target = recorded.first.input, recorded.loss.target
+    assert input is not None  # check_structure has seen them
+    assert target is not None
+    given = {"input": input, "target": target}
+    for calls in recorded.layers:
+        if hasattr(calls.layer, "noise"):
+            given |= {f"{calls.item.name}{NOISE}{name}": array for name, array in vars(calls.layer.noise).items()}
+    return given | {f"{name}{BEFORE}": buffer for name, buffer in recorded.buffers_before.items()}
+
+
+def _offset(view: Array, arena: Array) -> int:
+    """Where a view of a flat vector begins in it."""
+    address = view.__array_interface__["data"][0] - arena.__array_interface__["data"][0]
+    offset: int = address // arena.itemsize
+    return offset

@@ -1,0 +1,194 @@
+"""torch's run of many steps at once: the anchored reference of one step, under torch.vmap.
+
+Anchored steps don't depend on each other. So each layer's function runs on all of them in one call, their parameters
+and inputs stacked along a first axis, and one backward of the summed losses gives the gradients of all. A call of torch
+takes longer than what a small layer computes in it: this is what is saved.
+
+Behind each output stands our value of it, a leaf of torch's graph:
+
+    node = ours + (output - output.detach())
+
+which has our value exactly, lets the gradient through to the output, and whose leaf gets the gradient at this place.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from nn_manual.check.step.onednn import without_onednn
+from nn_manual.check.step.plan import Plan, grad_name
+from nn_manual.check.step.tree import Item
+from nn_manual.check.together.ring import BEFORE, NOISE, Ring
+from nn_manual.check.twin.layers import Source
+from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+Tensors = dict[str, torch.Tensor]
+
+
+class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
+    """A layer's reference doesn't run on many steps at once; the text says which, and why."""
+
+
+class Stacked:
+    """torch's version of a model and its loss, for many steps of one plan at once.
+
+    `leaves` has for each place in torch's graph that gets a gradient the tensor of the ring whose values stand there;
+    `places` has the place of each gradient of the plan.
+    """
+
+    def __init__(self, plan: Plan, model: Sequential, loss: Loss) -> None:
+        """Raises CannotStack for a layer that is compared with differences of its own forward."""
+        self.plan, self.model = plan, model
+        self.first_of, self.uses = model.ties.first_of, list(model.uses())
+        dtype = TORCH_DTYPES[model.dtype.name]
+        self.loss_function = loss_function(loss, dtype)
+        self.modules: dict[str, torch.nn.Module] = {}
+        for item in plan.items:
+            counterpart = plan.counterparts[item.name]
+            if counterpart.source is Source.FORWARD:
+                raise CannotStack(f"{item.label} is compared with {counterpart.sentence}")
+            if counterpart.module is not None:
+                self.modules[item.name] = copy.deepcopy(counterpart.module).to(dtype)
+        self.leaves: dict[str, str] = {}
+        self.places: dict[str, str] = {}
+        self.places["loss.grad_prediction"] = self._walk(plan.chain, "input")
+        self.places |= {grad_name(use): f"parameter {use}" for use in self.uses}
+        self._wanted = [quantity.name for quantity in plan.backward if quantity.name not in plan.sums]
+
+    def _walk(self, chain: Sequence[Item], place: str) -> str:
+        """Find the places of a chain's gradients, from the `place` of its input on; returns that of its output."""
+        for item in chain:
+            if item.children:
+                self.leaves[taken(item)] = self.leaves.get(place, place)
+                place = taken(item)
+            self.places[f"{item.name}.grad_input"] = place
+            for name, children in item.children.items():
+                if children:
+                    self.leaves[f"{name}.input"] = f"{name}.input"
+                    self.places[f"{name}.grad_output"] = self._walk(children, f"{name}.input")
+            place = f"{item.name}.output"
+            self.leaves[place] = place
+        return place
+
+    def differentiate(self, ring: Ring, num_steps: int) -> Tensors:
+        """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
+        Raises CannotStack.
+        """
+        given = {name: torch.from_numpy(ring.given(name)[:num_steps]) for name in ring.given_names()}
+        wanted = {self.places[name] for name in self._wanted}
+        leaves = self._parameters(ring, num_steps)
+        leaves |= {place: _tensor(_source(ring, name), num_steps) for place, name in self.leaves.items()}
+        leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
+        # torch moves the buffers where they lie.
+        buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
+        try:
+            with without_onednn(), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "There is a performance drop")  # a loop over the steps is right, too
+                losses, values = torch.vmap(functools.partial(_run, self))(leaves, given, buffers)
+                grads = torch.autograd.grad(
+                    losses.sum(), [leaves[self.places[name]] for name in self._wanted], materialize_grads=True
+                )
+        except CannotStack:
+            raise
+        except Exception as error:  # a user's own reference may raise anything here
+            raise CannotStack(f"torch.vmap: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
+        values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
+        values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
+        return values | {
+            name: torch.stack([values[grad_name(use)] for use in uses]).sum(0) for name, uses in self.plan.sums.items()
+        }
+
+    def _parameters(self, ring: Ring, num_steps: int) -> Tensors:
+        """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
+        sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
+        flat = torch.from_numpy(ring.param_before[:num_steps])
+        parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
+        shapes = self.model.parameter_shapes()
+        own = {use: self.first_of.get(use, use) for use in self.uses}
+        return {
+            f"parameter {use}": parts[name].detach().reshape(num_steps, *shapes[name])
+            for use, name in own.items()
+        }
+
+
+def taken(item: Item) -> str:
+    """The place of what a composite takes as its input: the layers in it, and what goes past them, start there."""
+    return f"{item.name} takes"
+
+
+def _run(stacked: Stacked, leaves: Tensors, given: Tensors, buffers: Tensors) -> tuple[torch.Tensor, Tensors]:
+    """One step: its loss, and torch's value of each layer's output and of what a composite gives to its children."""
+    step = _Step(stacked, leaves, given, buffers)
+    prediction = step.chain(stacked.plan.chain, given["input"])
+    return stacked.loss_function(prediction, given["target"]), step.values
+
+
+class _Step:
+    """torch's run of one step, of whose tensors torch.vmap has stacked many."""
+
+    def __init__(self, stacked: Stacked, leaves: Tensors, given: Tensors, buffers: Tensors) -> None:
+        self.stacked, self.leaves, self.given, self.buffers = stacked, leaves, given, buffers
+        self.values: Tensors = {}
+
+    def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
+        """Layers one after the other."""
+        for item in items:
+            output = self._composite(item, node) if item.children else self._leaf(item, node)
+            self.values[f"{item.name}.output"] = output.detach()
+            node = self._anchored(f"{item.name}.output", output)
+        return node
+
+    def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
+        ours = self.leaves[place]
+        return ours + (node - node.detach()) if ours.is_floating_point() else ours
+
+    def _leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        layer, name = item.layer, item.name
+        noise, module = self._noise(item), self.stacked.modules.get(item.name)
+        parameters = {key: self.leaves[f"parameter {name}.{key}"] for key in item.own_parameters}
+        buffers = {key: self.buffers[f"{name}.{key}"] for key in item.own_buffers}
+        if module is not None:
+            output: torch.Tensor = torch.func.functional_call(module, {**parameters, **buffers}, (node,), noise)
+            return output
+        function: Callable[..., Any] = layer.reference  # type: ignore[attr-defined]  # the plan has asked
+        if not buffers:
+            return function(node, **parameters, **noise)  # type: ignore[no-any-return]  # a user's own
+        output, moved = function(node, **parameters, **{key: b.clone() for key, b in buffers.items()}, **noise)
+        for key, value in moved.items():
+            buffers[key].copy_(value.detach())
+        return output
+
+    def _composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        children = [
+            functools.partial(self._child, name, children) for name, children in item.children.items()
+        ]
+        node = self._anchored(taken(item), node)
+        output: torch.Tensor = item.layer.reference(node, *children, **self._noise(item))  # type: ignore[attr-defined]
+        return output
+
+    def _child(self, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:
+        """What a composite's reference calls with the input of one of its children."""
+        if not chain:
+            return given
+        self.values[f"{name}.input"] = given.detach()
+        return self.chain(chain, self._anchored(f"{name}.input", given))
+
+    def _noise(self, item: Item) -> Tensors:
+        prefix = f"{item.name}{NOISE}"
+        return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
+
+
+def _source(ring: Ring, name: str) -> Any:
+    return ring.given(name) if name == "input" else ring.tensors[name]
+
+
+def _tensor(array: Any, num_steps: int) -> torch.Tensor:
+    return torch.from_numpy(array[:num_steps])
