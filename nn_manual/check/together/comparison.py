@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,37 +12,77 @@ from nn_manual.arrays import Array
 #: Elements of a block: 128 KiB in float32, so that it and the block it is compared with fit into a second-level cache.
 BLOCK = 1 << 15
 
-
-def stacked_differences(ours: Sequence[Array], references: Sequence[Array]) -> tuple[Array, Array]:
-    """max|ours - reference| and max|reference| of each pair in each step, (steps, pairs), in the arrays' dtype. NaN
-    anywhere, and infinity in both, give NaN. The arrays are (steps, ...), with at least one element in each step.
-    """
-    num_steps = len(ours[0])
-    absolute, scale = np.empty((2, num_steps, len(ours)), np.result_type(*ours))
-    for i, pair in enumerate(zip(ours, references, strict=True)):
-        own, reference = (array.reshape(num_steps, -1) for array in pair)
-        absolute[:, i], scale[:, i] = _differences(own, reference)
-    return absolute, scale
+#: Smaller tensors are compared side by side: each call of numpy takes longer than what there is to compare.
+SMALL = 1 << 9
 
 
-def _differences(ours: Array, reference: Array) -> tuple[Array, Array]:
-    num_steps, size = ours.shape
-    if size > BLOCK:
-        blocks = [slice(start, start + BLOCK) for start in range(0, size, BLOCK)]
-        rows = [[_largest(ours[i, block], reference[i, block]) for block in blocks] for i in range(num_steps)]
-        absolute, scale = np.array(rows).max(axis=1).T
+class StackedComparison:
+    """Compares tensors of these sizes, (steps, ...) each. What it needs for a block is made once."""
+
+    def __init__(self, sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
+        """The sizes are those of one step, at least 1."""
+        self._sizes, self._dtype = list(sizes), dtype
+        self._large = [i for i, size in enumerate(sizes) if size >= SMALL]
+        self._small = [i for i, size in enumerate(sizes) if size < SMALL]
+        small_sizes = [sizes[i] for i in self._small]
+        self._starts = np.cumsum([0, *small_sizes])[:-1]
+        self._num_small = sum(small_sizes)
+        self._block = np.empty(max(BLOCK, self._num_small), dtype)
+
+    def differences(self, ours: Sequence[Array], references: Sequence[Array]) -> tuple[Array, Array]:
+        """max|ours - reference| and max|reference| of each pair in each step, (steps, tensors). NaN anywhere, and
+        infinity in both, give NaN.
+        """
+        num_steps = len(ours[0])
+        absolute, scale = np.empty((2, num_steps, len(ours)), self._dtype)
+        for i in self._large:
+            own, reference = (arrays[i].reshape(num_steps, -1) for arrays in (ours, references))
+            self._compare(own, reference, absolute[:, i], scale[:, i])
+        if self._small:
+            own, reference = (
+                np.concatenate([arrays[i].reshape(num_steps, -1) for i in self._small], axis=1)
+                for arrays in (ours, references)
+            )
+            absolute[:, self._small], scale[:, self._small] = self._compared_side_by_side(own, reference)
         return absolute, scale
-    together = max(1, BLOCK // size)
-    blocks = [slice(start, start + together) for start in range(0, num_steps, together)]
-    found = [_largest(ours[block], reference[block]) for block in blocks]
-    return np.concatenate([absolute for absolute, _ in found]), np.concatenate([scale for _, scale in found])
+
+    def _compare(self, ours: Array, reference: Array, absolute: Array, scale: Array) -> None:
+        num_steps, size = ours.shape
+        if size <= BLOCK:
+            together = BLOCK // size
+            for start in range(0, num_steps, together):
+                steps = slice(start, start + together)
+                difference = self._difference(ours[steps], reference[steps])
+                np.max(difference, axis=1, out=absolute[steps])
+                np.max(np.abs(reference[steps], out=difference), axis=1, out=scale[steps])
+            return
+        for i in range(num_steps):
+            found = [
+                (self._difference(ours[i, block], reference[i, block]).max(), _magnitude(reference[i, block]))
+                for start in range(0, size, BLOCK)
+                for block in (slice(start, start + BLOCK),)
+            ]
+            absolute[i], scale[i] = np.max(found, axis=0)
+
+    def _compared_side_by_side(self, ours: Array, reference: Array) -> tuple[Array, Array]:
+        together = max(1, BLOCK // self._num_small)
+        found = []
+        for start in range(0, len(ours), together):
+            steps = slice(start, start + together)
+            difference = self._difference(ours[steps], reference[steps])
+            absolute = np.maximum.reduceat(difference, self._starts, axis=1)
+            np.abs(reference[steps], out=difference)
+            found.append((absolute, np.maximum.reduceat(difference, self._starts, axis=1)))
+        absolute, scale = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        return absolute, scale
+
+    def _difference(self, ours: Array, reference: Array) -> Array:
+        """|ours - reference|, until it is asked for the next one."""
+        difference = self._block[: ours.size].reshape(ours.shape)
+        with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+            np.subtract(ours, reference, out=difference)
+        return np.abs(difference, out=difference)
 
 
-def _largest(ours: Array, reference: Array) -> tuple[Array, Array]:
-    """max|ours - reference| and max|reference| along the last axis."""
-    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-        difference = ours - reference
-    np.abs(difference, out=difference)
-    absolute = difference.max(axis=-1)
-    np.abs(reference, out=difference)
-    return absolute, difference.max(axis=-1)
+def _magnitude(array: Array) -> Any:
+    return np.maximum(array.max(), -array.min())

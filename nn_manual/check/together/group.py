@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nn_manual.arrays import Array, size_of
-from nn_manual.check.comparison import Differences
+from nn_manual.arrays import BLOCK_SIZE, Array, size_of
+from nn_manual.check.comparison import Differences, within
 from nn_manual.check.step.plan import Plan, grad_name
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.step.tree import Item
-from nn_manual.check.together.comparison import BLOCK, stacked_differences
+from nn_manual.check.together.comparison import StackedComparison
 from nn_manual.check.together.ring import Ring
 from nn_manual.check.together.stacked import CannotStack, Stacked
 from nn_manual.check.twin.optimizers import OptimizerTwin
@@ -37,9 +37,15 @@ class Group:
         self._stacked = Stacked(plan, checker.model, checker.loss)
         shapes = checker.model.parameter_shapes()
         self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
-        together = max(1, min(self.ring.num_steps, BLOCK // max(1, checker.model.num_parameters)))
+        together = max(1, min(self.ring.num_steps, BLOCK_SIZE // max(1, checker.model.num_parameters)))
         self._twin = OptimizerTwin(checker.optimizer, plan.dtype, together)
         self._together = together
+        quantities = [self.ring.tensors[quantity.name] for quantity in (*plan.forward, *plan.backward)]
+        self._of_tensors = StackedComparison([size_of(tensor.shape[1:]) for tensor in quantities], plan.dtype)
+        self._update_tolerances = np.array([quantity.tolerance for quantity in plan.update])
+        num_vectors = len(checker.optimizer.vectors) + 1
+        self._of_vectors = StackedComparison([*self._sizes.values()] * num_vectors, plan.dtype)
+        self._of_clipped = StackedComparison([checker.model.num_parameters], plan.dtype)
         self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
 
     def found(self, num_steps: int) -> list[Differences]:
@@ -60,8 +66,8 @@ class Group:
             if own.shape != torchs.shape:
                 raise CannotStack(f"{quantity.name} of {num_steps} steps has shape {tuple(torchs.shape)} in torch")
             ours.append(own)
-            theirs.append(torchs.numpy())
-        return stacked_differences(ours, theirs)
+            theirs.append(torchs.contiguous().numpy())
+        return self._of_tensors.differences(ours, theirs)
 
     def _of_clipping(self, num_steps: int, max_norm: float) -> tuple[Array, Array]:
         """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
@@ -73,7 +79,7 @@ class Group:
             for name in self._sizes
         ]
         theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
-        return stacked_differences([self.ring.grad[:num_steps]], [theirs])
+        return self._of_clipped.differences([self.ring.grad[:num_steps]], [theirs])
 
     def _grad(self, parameter: str, num_steps: int) -> Array:
         return self.ring.tensors[grad_name(parameter)][:num_steps].reshape(num_steps, -1)
@@ -93,7 +99,13 @@ class Group:
         ours = [*(ring.vectors_after[name][steps] for name in before), ring.param_after[steps]]
         theirs = [*(self._twin.vectors[name][:count] for name in before), self._twin.param[:count]]
         tensors = ([part for flat in vectors for part in self._tensors(flat)] for vectors in (ours, theirs))
-        return stacked_differences(*tensors)
+        absolute, scale = self._of_vectors.differences(*tensors)
+        wide = ~within(absolute, scale, self._update_tolerances)
+        for i, tensor in zip(*wide.nonzero(), strict=True):  # as the checker does: near zero, where it came from counts
+            vector = [*before.values(), ring.param_before[steps]][tensor // len(self._sizes)]
+            origin = self._tensors(vector)[tensor % len(self._sizes)][i]
+            scale[i, tensor] = max(scale[i, tensor], np.abs(origin).max())
+        return absolute, scale
 
     def _tensors(self, flat: Array) -> list[Array]:
         """The tensors that lie end to end along the last axis."""
