@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare, Differences, within
+from nn_manual.check.comparison import CannotCompare, Differences, joined, within
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
@@ -124,7 +125,22 @@ class GradientChecker:
 
     def _compared(self, step: Proof) -> StepCheck:
         plan = step.plan
-        parts = [self.judge.differences(step)]
+        found = self.judge.differences(step)
+        if self.max_norm is not None or self.update is not None:
+            found = joined(found, self.compare_update(plan))
+        num_compared = len(found.absolute)
+        assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
+        self._note(found.scale)
+        self._findings = step.findings
+        too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
+        self._judged |= self._findings.keys() - too_coarse
+        return StepCheck(plan, found, too_coarse)
+
+    def compare_update(self, plan: Plan) -> Differences:
+        """Compare clipping, and the optimizer's step from where `self.update` starts. Raises GradientMismatch, or
+        NotFiniteError.
+        """
+        parts = []
         if self.max_norm is not None:
             parts.append(compare_clipping(plan.clipping, self.model.grad_arena, self._unclipped(), self.max_norm))
         if self.update is not None:
@@ -133,15 +149,7 @@ class GradientChecker:
             except GradientMismatch:
                 self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
                 raise
-        absolute = np.concatenate([part.absolute for part in parts])
-        scale = np.concatenate([part.scale for part in parts])
-        assert len(absolute) == len(plan.quantities), f"{len(absolute)} tensors compared, not {len(plan.quantities)}"
-        self._note(scale)
-        self._findings = step.findings
-        too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
-        self._judged |= self._findings.keys() - too_coarse
-        rounding = frozenset[str]().union(*(part.rounding for part in parts))
-        return StepCheck(plan, Differences(absolute, scale, rounding), too_coarse)
+        return joined(*parts)
 
     def _note(self, scale: Array) -> None:
         if len(self._not_zero) < len(scale):
@@ -155,8 +163,10 @@ class GradientChecker:
         step counts as compared here. `largest_grad_output` is that of the layer whose tensor is the plan's i-th.
         """
         num_judged = len(plan.forward) + len(plan.backward)
-        absolute, scale, _ = found
-        if not within(absolute[num_judged:], scale[num_judged:], plan.tolerances[num_judged:]).all():
+        absolute, scale, rounding = found
+        of_update = plan.tensors[num_judged:]
+        passed = within(absolute[num_judged:], scale[num_judged:], plan.tolerances[num_judged:])
+        if not rounding.issuperset(itertools.compress(of_update, ~passed)):
             return None
         judged = Differences(absolute[:num_judged], scale[:num_judged])
         accepted = self.judge.accept(plan, input_shape, judged, largest_grad_output)
@@ -164,7 +174,7 @@ class GradientChecker:
             return None
         scale = np.concatenate([accepted.scale, scale[num_judged:]])
         self._note(scale)
-        return Differences(absolute, scale)
+        return Differences(absolute, scale, rounding)
 
     def _unclipped(self) -> list[Array]:
         """The gradient of each parameter as backward left it."""

@@ -138,6 +138,12 @@ class Differences(NamedTuple):
     rounding: frozenset[str] = frozenset()
 
 
+def joined(*parts: Differences) -> Differences:
+    """The differences of several parts of a step, in one."""
+    absolute, scale = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    return Differences(absolute, scale, frozenset[str]().union(*(part.rounding for part in parts)))
+
+
 class Arena:
     """Tensors that lie end to end in each of several flat vectors. Each must have at least one element."""
 

@@ -119,7 +119,7 @@ class UpdateChecker:
         GradientMismatch, or NotFiniteError.
         """
         torchs = self._stepped(self._twin, self.start, self.optimizer.model.grad_arena)
-        absolute, scale = self._arena.worst_differences(_now(self.optimizer).all, torchs.all)
+        absolute, scale = self._arena.worst_differences(state_of(self.optimizer).all, torchs.all)
         passed = within(absolute, scale, _tolerances(quantities))
         if passed.all():
             return Differences(absolute, scale)
@@ -143,7 +143,7 @@ class UpdateChecker:
         and in float64, which shows what is less than float32's numbers are.
         """
         torchs = self._torchs_in(self.start.param.dtype)
-        both = [Pair(*pair) for pair in zip(quantities, self._tensors(_now(self.optimizer)), torchs, strict=True)]
+        both = [Pair(*pair) for pair in zip(quantities, self._tensors(state_of(self.optimizer)), torchs, strict=True)]
         failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
         _check_finite(failed)
         rounding = Rounding(_by_name(quantities, self._torchs_in(np.dtype(np.float64))))
@@ -169,7 +169,7 @@ class UpdateChecker:
         vectors = {name: vector.astype(np.float64) for name, vector in self.start.vectors.items()}
         optimizer.load_state({"num_steps": np.array(self.num_steps), **vectors})
         optimizer.step()
-        return self._tensors(_now(optimizer))
+        return self._tensors(state_of(optimizer))
 
     def _torchs_in(self, dtype: np.dtype[Any], move: Move | None = None) -> list[torch.Tensor]:
         """Each tensor after torch's step, made in `dtype` from values that go through `move`."""
@@ -188,7 +188,8 @@ class UpdateChecker:
         return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
 
 
-def _now(optimizer: Optimizer) -> State:
+def state_of(optimizer: Optimizer) -> State:
+    """Where the optimizer is now: views."""
     return State(optimizer.model.param_arena, optimizer.vectors)
 
 

@@ -10,6 +10,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.step.proof import ours_of
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.together.ring import Ring
+from nn_manual.check.update import state_of
 
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
@@ -26,10 +27,9 @@ class Past:
         """Let the checker start where the `i`-th step did, which has just been made."""
         update = self.checker.update
         assert update is not None
-        self.checker.twin.anchor(self.ring.param_before[i])
         update.num_steps = self.ring.num_updates[i]
-        for name, vectors in self.ring.vectors_before.items():
-            update.start.vectors[name][...] = vectors[i]
+        for vector, rows in zip(update.start.all, self.ring.before.all, strict=True):
+            vector[...] = rows[i]
 
     @contextmanager
     def rewound(self, i: int) -> Iterator[tuple[Array, Array]]:
@@ -45,9 +45,8 @@ class Past:
         recorded = self.checker.recorded
         self.checker.recorded = Recording(model, recorded.loss.loss, copy_grads=self.checker.max_norm is not None)
         self._go_to(before, ring.numbers[i], ring.num_updates[i], ring.lrs[i])
-        model.param_arena[...] = ring.param_before[i]
-        for name, vector in optimizer.vectors.items():
-            vector[...] = ring.vectors_before[name][i]
+        for vector, rows in zip(state_of(optimizer).all, ring.before.all, strict=True):
+            vector[...] = rows[i]
         yield ring.given("input")[i].copy(), ring.given("target")[i].copy()
         for array, values in zip(arrays, present, strict=True):
             array[...] = values
@@ -75,7 +74,7 @@ class Past:
                 own[name][...] = then[i]
             elif now[name].flags.writeable:
                 now[name][...] = then[i]
-        self.model.grad_arena[...] = ring.grad[i]
-        self.model.param_arena[...] = ring.param_after[i]
-        for name, vector in self.optimizer.vectors.items():
-            vector[...] = ring.vectors_after[name][i]
+        if ring.after is not None and ring.grad is not None:
+            self.model.grad_arena[...] = ring.grad[i]
+            for vector, rows in zip(state_of(self.optimizer).all, ring.after.all, strict=True):
+                vector[...] = rows[i]

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare, Differences
+from nn_manual.check.comparison import CannotCompare, Differences, joined
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.past import Past
 from nn_manual.check.together.stacked import CannotStack
 from nn_manual.check.verdict.report import GradientReport, StepCheck
-from nn_manual.errors import GradientMismatch
+from nn_manual.errors import GradientMismatch, NotFiniteError
 
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
@@ -44,7 +45,8 @@ class Prover:
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
         self._groups: dict[Shape, Group] = {}
         self._group: Group | None = None
-        self._waiting: list[StepCheck] = []
+        #: The checks of these steps, and of large models what was found of clipping and of the update.
+        self._waiting: list[tuple[StepCheck, Differences | None]] = []
         #: The numbers of the steps that aren't proven yet; always this very list.
         self.numbers: list[int] = []
         #: Why steps are proven one by one, where they are.
@@ -92,12 +94,29 @@ class Prover:
         if not group.ring.end(i, recorded):  # it has another form than the first: the checker says what is wrong
             self._flush_before(group, i)
             return self.checker.compare()
-        check = StepCheck(group.ring.plan)
-        self._waiting.append(check)
+        try:
+            updated = None if group.proves_updates else self._update_of(group, i)
+        except (GradientMismatch, NotFiniteError):
+            self._flush_before(group, i)
+            return self.checker.compare()
+        check = StepCheck(group.plan)
+        self._waiting.append((check, updated))
         self.numbers.append(self.checker.model.num_steps)
         if len(self._waiting) == group.ring.num_steps:
             self.flush()
         return check
+
+    def _update_of(self, group: Group, i: int) -> Differences:
+        """What the checker finds of clipping and of the update in the step just made, the `i`-th."""
+        update, before = self.checker.update, group.ring.before
+        assert update is not None
+        start, update.start = update.start, before.map(lambda rows: rows[i])
+        update.num_steps = group.ring.num_updates[i]
+        try:
+            with threads_for(group.plan.num_products):
+                return self.checker.compare_update(group.plan)
+        finally:
+            update.start = start
 
     def _flush_before(self, group: Group, i: int) -> None:
         """Prove the steps before the `i`-th, which is the checker's to judge: what is wrong in them comes first."""
@@ -119,8 +138,9 @@ class Prover:
         except CannotStack as problem:
             self.reason, found = str(problem), []
             self._groups, self._group = {}, None
-        for i, check in enumerate(waiting):
-            self._conclude(group, i, check, found[i] if found else None)
+        for i, (check, updated) in enumerate(waiting):
+            differences = found[i] if found else None
+            self._conclude(group, i, check, joined(differences, updated) if differences and updated else differences)
 
     def _conclude(self, group: Group, i: int, check: StepCheck, differences: Differences | None) -> None:
         """Where there are no differences that pass, the checker decides."""

@@ -15,6 +15,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.proof import ours_of
 from nn_manual.check.step.recording import Recording
+from nn_manual.check.update import State, state_of
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 
@@ -43,12 +44,23 @@ class Kind(NamedTuple):
 class Ring:
     """Room for up to `num_steps` steps of one plan, carved from `memory`, bytes. Fewer than FEWEST_STEPS are none.
 
-    `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `param_before`, `grad` and
-    `param_after` are what an update reads and writes, (num_steps, parameters), as are the optimizer's vectors by name.
+    `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
+    updates start from, (num_steps, parameters); where `with_updates` says that these are to be proven, too, `grad` is
+    what they went along, and `after` where they ended.
     """
 
-    def __init__(self, plan: Plan, recorded: Recording, model: Sequential, optimizer: Optimizer, memory: Array) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        recorded: Recording,
+        model: Sequential,
+        optimizer: Optimizer,
+        memory: Array,
+        *,
+        with_updates: bool,
+    ) -> None:
         self.plan, self._memory, self._model, self._optimizer = plan, memory, model, optimizer
+        self.with_updates = with_updates
         ours = ours_of(plan, recorded)
         arena = model.grad_arena
         of_parameters = {name for item in plan.items for name in gradient_names(item)[:-1]} | plan.sums.keys()
@@ -68,21 +80,26 @@ class Ring:
             self.num_steps = 0
         self._arrays = self._carved(kinds)
         self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
-        self.param_before, self.param_after = self._arrays["param before"], self._arrays["param after"]
-        self.grad = self._arrays["grad"]
-        self.vectors_before = {name: self._arrays[f"{name} before"] for name in optimizer.vectors}
-        self.vectors_after = {name: self._arrays[f"{name} after"] for name in optimizer.vectors}
+        self.before = self._state("before")
+        self.after = self._state("after") if with_updates else None
+        self.grad = self._arrays.get("grad")
         #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
         self.lrs: list[tuple[float, ...]] = [()] * self.num_steps
         self.num_updates, self.numbers = [0] * self.num_steps, [0] * self.num_steps
 
     def _kinds(self, recorded: Recording, num_packed: int) -> dict[str, Kind]:
-        vector = Kind(self._model.param_arena.shape, self.plan.dtype)
+        names = [f"{name} before" for name in ("param", *self._optimizer.vectors)]
+        if self.with_updates:
+            names += [f"{name} after" for name in ("param", *self._optimizer.vectors)]
+        if self.with_updates or self._in_arena:
+            names.append("grad")
         kinds = {"packed": Kind((num_packed,), self.plan.dtype)}
-        kinds |= dict.fromkeys(("param before", "param after", "grad"), vector)
-        for name in self._optimizer.vectors:
-            kinds |= {f"{name} before": vector, f"{name} after": vector}
+        kinds |= dict.fromkeys(names, Kind(self._model.param_arena.shape, self.plan.dtype))
         return kinds | {name: Kind(array.shape, array.dtype) for name, array in _given(recorded).items()}
+
+    def _state(self, when: str) -> State:
+        vectors = {name: self._arrays[f"{name} {when}"] for name in self._optimizer.vectors}
+        return State(self._arrays[f"param {when}"], vectors)
 
     def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
         arrays, start = {}, 0
@@ -108,9 +125,8 @@ class Ring:
 
     def start(self, i: int) -> None:
         """Keep what the `i`-th step starts from."""
-        self.param_before[i] = self._model.param_arena
-        for name, vector in self._optimizer.vectors.items():
-            self.vectors_before[name][i] = vector
+        for rows, vector in zip(self.before.all, state_of(self._optimizer).all, strict=True):
+            rows[i] = vector
         self.num_updates[i] = self._optimizer.num_steps
 
     def end(self, i: int, recorded: Recording) -> bool:
@@ -125,10 +141,11 @@ class Ring:
                 return False
             row[...] = array
         np.concatenate(packed, axis=None, out=self._arrays["packed"][i])
-        self.grad[i] = self._model.grad_arena
-        self.param_after[i] = self._model.param_arena
-        for name, vector in self._optimizer.vectors.items():
-            self.vectors_after[name][i] = vector
+        if self.grad is not None:
+            self.grad[i] = self._model.grad_arena
+        if self.after is not None:
+            for rows, vector in zip(self.after.all, state_of(self._optimizer).all, strict=True):
+                rows[i] = vector
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True

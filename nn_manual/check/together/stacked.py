@@ -109,7 +109,7 @@ class Stacked:
     def _parameters(self, ring: Ring, num_steps: int) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = torch.from_numpy(ring.param_before[:num_steps])
+        flat = torch.from_numpy(ring.before.param[:num_steps])
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
