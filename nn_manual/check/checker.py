@@ -130,7 +130,7 @@ class GradientChecker:
             found = joined(found, self.compare_update(plan))
         num_compared = len(found.absolute)
         assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
-        self._note(found.scale)
+        self.note_compared(found)
         self._findings = step.findings
         too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
         self._judged |= self._findings.keys() - too_coarse
@@ -151,9 +151,10 @@ class GradientChecker:
                 raise
         return joined(*parts)
 
-    def _note(self, scale: Array) -> None:
-        if len(self._not_zero) < len(scale):
-            self._not_zero.update(scale.nonzero()[0].tolist())
+    def note_compared(self, found: Differences) -> None:
+        """A step was compared, and has passed: what `unproven` goes by."""
+        if len(self._not_zero) < len(found.scale):
+            self._not_zero.update(found.scale.nonzero()[0].tolist())
         self._has_compared = True
 
     def accept(
@@ -172,9 +173,9 @@ class GradientChecker:
         accepted = self.judge.accept(plan, input_shape, judged, largest_grad_output)
         if accepted is None:
             return None
-        scale = np.concatenate([accepted.scale, scale[num_judged:]])
-        self._note(scale)
-        return Differences(absolute, scale, rounding)
+        found = Differences(absolute, np.concatenate([accepted.scale, scale[num_judged:]]), rounding)
+        self.note_compared(found)
+        return found
 
     def _unclipped(self) -> list[Array]:
         """The gradient of each parameter as backward left it."""

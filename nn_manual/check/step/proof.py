@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import CannotCompare, Pair
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
@@ -69,10 +71,10 @@ def beside_torch(
     """
     with without_onednn():
         reference = differentiate(twin, recorded, plan, twin.param.dtype, move, move_grad, our_grads=our_grads)
-    ours = ours_of(plan, recorded)
+    ours = sources_of(plan, recorded)
     result = []
     for quantity in (*plan.forward, *plan.backward):
-        array, theirs = ours[quantity.name], reference.values[quantity.name]
+        array, theirs = ours[quantity.name](), reference.values[quantity.name]
         if array.shape != theirs.shape:
             raise CannotCompare(
                 f"{quantity.layer}: {quantity.name} has shape {array.shape}, torch's has {tuple(theirs.shape)}"
@@ -91,26 +93,37 @@ def _check_memory(pairs: list[Pair]) -> None:
 
 def ours_of(plan: Plan, recorded: Recording) -> dict[str, Any]:
     """What the step computed, by the names in the plan; more than the plan asks for."""
-    ours: dict[str, Any] = {
-        "loss": np.asarray(recorded.loss.value),
-        "loss.grad_prediction": recorded.loss.grad_prediction,
+    return {name: source() for name, source in sources_of(plan, recorded).items()}
+
+
+def sources_of(plan: Plan, recorded: Recording) -> dict[str, Callable[[], Any]]:
+    """Where to find what the last recorded step computed, by the names in the plan."""
+    sources: dict[str, Callable[[], Any]] = {
+        "loss": lambda: np.asarray(recorded.loss.value),
+        "loss.grad_prediction": partial(getattr, recorded.loss, "grad_prediction"),
     }
     calls = {calls.item.name: calls for calls in recorded.layers}
     for item in plan.items:
         of_layer = calls[item.name]
-        ours[f"{item.name}.output"], ours[f"{item.name}.grad_input"] = of_layer.output, of_layer.grad_input
-        for name, grad in of_layer.grads.items():
-            ours[f"{item.name}.grad_{name}"] = grad
+        for name in ("output", "grad_input"):
+            sources[f"{item.name}.{name}"] = partial(getattr, of_layer, name)
+        for name in of_layer.grads:
+            sources[f"{item.name}.grad_{name}"] = partial(_grad_of, of_layer, name)
         for name, children in item.children.items():
             if children:
-                ours[f"{name}.input"] = calls[children[0].name].input
-                ours[f"{name}.grad_output"] = calls[children[-1].name].grad_output
-    ours |= {name: buffer.astype(plan.dtype, copy=False) for name, buffer in recorded.buffers.items()}
+                sources[f"{name}.input"] = partial(getattr, calls[children[0].name], "input")
+                sources[f"{name}.grad_output"] = partial(getattr, calls[children[-1].name], "grad_output")
+    for name, buffer in recorded.buffers.items():
+        sources[name] = partial(buffer.astype, plan.dtype, copy=False)
     for name, (first, *_) in plan.sums.items():
-        ours[name] = recorded.grads[first]
+        sources[name] = partial(recorded.grads.__getitem__, first)
     if plan.target_grad:
-        ours["loss.grad_target"] = _grad_target(recorded)
-    return ours
+        sources["loss.grad_target"] = partial(_grad_target, recorded)
+    return sources
+
+
+def _grad_of(calls: LayerCalls, name: str) -> Array:
+    return calls.grads[name]
 
 
 def _grad_target(recorded: Recording) -> Array:

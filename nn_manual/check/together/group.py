@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array, size_of
-from nn_manual.check.comparison import LARGE, Differences, within
+from nn_manual.check.comparison import LARGE, within
+from nn_manual.check.step.glance import Glance
 from nn_manual.check.step.plan import Plan, grad_name
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.step.tree import Item
@@ -38,6 +39,7 @@ class Group:
         if not self.ring.num_steps:
             wanted, there = self.ring.num_bytes / 1e6, memory.nbytes / 1e6
             raise CannotStack(f"a step takes {wanted:,.0f} MB of the {there:,.0f} MB of gradient_check.memory")
+        self.glance = Glance(plan, checker.recorded)
         self._stacked = Stacked(plan, checker.model, checker.loss)
         shapes = checker.model.parameter_shapes()
         self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
@@ -51,9 +53,9 @@ class Group:
         self._of_clipped = StackedComparison([checker.model.num_parameters], plan.dtype)
         self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
 
-    def found(self, num_steps: int) -> list[Differences]:
-        """Of each of the first steps in the ring, the differences of all quantities of the plan; without those of
-        clipping and of the update where these are proven step by step.
+    def found(self, num_steps: int) -> tuple[Array, Array]:
+        """Of each of the first steps in the ring, max|ours - torch| and max|torch| of all quantities of the plan,
+        (steps, quantities); without those of clipping and of the update where these are proven step by step.
         """
         with threads_for(self.plan.num_products * num_steps):
             parts = [self._of_gradients(num_steps)]
@@ -62,7 +64,7 @@ class Group:
             if self.proves_updates:
                 parts.append(self._of_update(num_steps))
         absolute, scale = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        return [Differences(*rows) for rows in zip(absolute, scale, strict=True)]
+        return absolute, scale
 
     def _of_gradients(self, num_steps: int) -> tuple[Array, Array]:
         reference = self._stacked.differentiate(self.ring, num_steps)
