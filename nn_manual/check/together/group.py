@@ -57,6 +57,10 @@ class Group:
         """Of each of the first steps in the ring, max|ours - torch| and max|torch| of all quantities of the plan,
         (steps, quantities); without those of clipping and of the update where these are proven step by step.
         """
+        if num_steps == 1:  # torch adds up the gradient of one step in another order than those of several
+            self.ring.repeat_first()
+            absolute, scale = self.found(2)
+            return absolute[:1], scale[:1]
         with threads_for(self.plan.num_products * num_steps):
             parts = [self._of_gradients(num_steps)]
             if self.proves_updates and self.max_norm is not None:

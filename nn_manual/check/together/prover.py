@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,9 +83,7 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            check = self.checker.compare()
-            self._prepare(check)
-            return check
+            return self._first()
         group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
         try:
             if not group.glance.shows_nothing():
@@ -100,12 +99,41 @@ class Prover:
         except (GradientMismatch, NotFiniteError):
             self._flush_before(group, i)
             return self.checker.compare()
+        return self._keep(group, updated)
+
+    def _keep(self, group: Group, updated: Differences | None) -> StepCheck:
+        """Let the step that is in the ring wait for its proof."""
         check = StepCheck(group.plan)
         self._waiting.append((check, updated))
         self.numbers.append(self.checker.model.num_steps)
         if len(self._waiting) == group.ring.num_steps:
             self.flush()
         return check
+
+    def _first(self) -> StepCheck:
+        """The check of the first step of its shape. The checker alone compares it first. But its figures are those of
+        a step among others: after a resume another one is the first.
+        """
+        checker, input = self.checker, self.checker.recorded.first.input
+        zeros = copy.deepcopy(checker.judge.zeros)
+        check = checker.compare()
+        assert input is not None  # the step was compared
+        if self.reason or not self._memory.size:
+            return check
+        try:
+            group = Group(checker, check.plan, self._memory)
+        except CannotStack as problem:
+            self.reason = str(problem)
+            return check
+        checker.judge.zeros = zeros  # as before the step: it is yet to be judged
+        self._groups[input.shape] = self._group = group
+        assert checker.update is not None  # a trainer's checker has an optimizer
+        group.ring.start_from(checker.update.start, checker.update.num_steps)
+        group.ring.end(0, checker.recorded)
+        num_judged = len(group.plan.forward) + len(group.plan.backward)
+        absolute, scale, rounding = check.found
+        updated = Differences(absolute[num_judged:], scale[num_judged:], rounding)
+        return self._keep(group, None if group.proves_updates else updated)
 
     def _update_of(self, group: Group, i: int) -> Differences:
         """What the checker finds of clipping and of the update in the step just made, the `i`-th."""
@@ -174,15 +202,3 @@ class Prover:
             except GradientMismatch as mismatch:
                 mismatch.batch = input, target
                 raise
-
-    def _prepare(self, check: StepCheck) -> None:
-        """Get ready for more steps like the one that the checker has just compared."""
-        checker = self.checker
-        input = checker.recorded.first.input
-        assert input is not None  # the step was compared
-        if input.shape in self._groups or self.reason or not self._memory.size:
-            return
-        try:
-            self._groups[input.shape] = Group(checker, check.plan, self._memory)
-        except CannotStack as problem:
-            self.reason = str(problem)

@@ -24,9 +24,9 @@ MOST_STEPS = 256
 #: Fewer aren't worth their copies.
 FEWEST_STEPS = 4
 
-#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, 12 MB,
-#: takes 1.15 times as long as alone, that of config/digits_convnet.yaml, 2.8 MB, 1.3 times; that of the 784-128-10 net,
-#: 1.6 MB, 0.9 times.
+#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, with
+#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB, 1.3 times; that of the
+#: 784-128-10 net, with 1.6 MB, 0.9 times.
 LARGEST_STEP = 2_000_000
 
 #: Arrays begin at multiples of so many bytes, a line of the processor's cache.
@@ -137,6 +137,12 @@ class Ring:
             rows[i] = vector
         self.num_updates[i] = self._optimizer.num_steps
 
+    def start_from(self, start: State, num_updates: int) -> None:
+        """Keep what the first step has started from."""
+        for rows, vector in zip(self.before.all, start.all, strict=True):
+            rows[0] = vector
+        self.num_updates[0] = num_updates
+
     def end(self, i: int, recorded: Recording) -> bool:
         """Keep what the `i`-th step computed, unless it has another form than the plan says."""
         given, packed = _given(recorded), [source() for source in self._sources]
@@ -156,6 +162,13 @@ class Ring:
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
+
+    def repeat_first(self) -> None:
+        """Make the second step the same as the first."""
+        for array in self._arrays.values():
+            array[1] = array[0]
+        for values in (self.lrs, self.num_updates, self.numbers):
+            values[1:2] = values[:1]
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""
