@@ -46,7 +46,8 @@ class Prover:
     def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        self._groups: dict[Shape, Group] = {}
+        #: By the shape of the input; None for those whose steps are proven one by one.
+        self._groups: dict[Shape, Group | None] = {}
         self._group: Group | None = None
         #: The checks of these steps, and of large models what was found of clipping and of the update.
         self._waiting: list[tuple[StepCheck, Differences | None]] = []
@@ -139,7 +140,7 @@ class Prover:
             absolute, scale = group.found(len(waiting))
         except CannotStack as problem:
             self.reason = str(problem)
-            self._groups, self._group = {}, None
+            self._groups[group.ring.given("input").shape[1:]] = self._group = None
             for i, (check, _) in enumerate(waiting):
                 self._prove_alone(group, i, check)
             return
@@ -180,19 +181,20 @@ class Prover:
         """The check of the step just made, the first of its shape, and the group of those that follow."""
         checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
         check = checker.compare()
-        if self.reason or not self._memory.size:
-            return check
         input = checker.recorded.first.input
         assert input is not None  # the step was compared
+        if input.shape in self._groups or not self._memory.size:
+            return check
+        self._groups[input.shape] = None
         try:
             group = Group(checker, check.plan, self._memory)
             found = self._found_of_first(group, check)
         except CannotStack as problem:
             self.reason = str(problem)
             return check
-        self._groups[input.shape] = group
         if found is None:
             return check
+        self._groups[input.shape] = group
         # The judge takes it for one of many, and knows what it knew before.
         alone, checker.judge.zeros = checker.judge.zeros, zeros
         largest = functools.partial(group.largest_grad_output, 0)
