@@ -18,6 +18,7 @@ from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.past import Past
 from nn_manual.check.together.stacked import CannotStack
+from nn_manual.check.update import state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
@@ -36,7 +37,8 @@ class Prover:
         check = prover.compare()       # proven now, or when `flush` is called or the ring is full
 
     The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
-    granted. A step that differs together is compared again by the checker, from what was kept of it: so its verdict
+    granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
+    step that differs together is compared again by the checker, from what was kept of it: so its verdict
     never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
     that of all steps that wait; without any, each step is proven at once.
     """
@@ -44,7 +46,8 @@ class Prover:
     def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        self._groups: dict[Shape, Group] = {}
+        #: By the shape of the input; None for those whose steps are proven one by one.
+        self._groups: dict[Shape, Group | None] = {}
         self._group: Group | None = None
         #: The checks of these steps, and of large models what was found of clipping and of the update.
         self._waiting: list[tuple[StepCheck, Differences | None]] = []
@@ -70,7 +73,7 @@ class Prover:
                 yield recorded
         else:
             i = len(self._waiting)
-            group.ring.start(i)
+            group.ring.start(i, state_of(group.optimizer), group.optimizer.num_steps)
             try:
                 with self.checker.watching() as recorded:
                     yield recorded
@@ -83,7 +86,7 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            return self._first()
+            return self._compare_first()
         group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
         try:
             if not group.glance.shows_nothing():
@@ -99,41 +102,12 @@ class Prover:
         except (GradientMismatch, NotFiniteError):
             self._flush_before(group, i)
             return self.checker.compare()
-        return self._keep(group, updated)
-
-    def _keep(self, group: Group, updated: Differences | None) -> StepCheck:
-        """Let the step that is in the ring wait for its proof."""
         check = StepCheck(group.plan)
         self._waiting.append((check, updated))
         self.numbers.append(self.checker.model.num_steps)
         if len(self._waiting) == group.ring.num_steps:
             self.flush()
         return check
-
-    def _first(self) -> StepCheck:
-        """The check of the first step of its shape. The checker alone compares it first. But its figures are those of
-        a step among others: after a resume another one is the first.
-        """
-        checker, input = self.checker, self.checker.recorded.first.input
-        zeros = copy.deepcopy(checker.judge.zeros)
-        check = checker.compare()
-        assert input is not None  # the step was compared
-        if self.reason or not self._memory.size:
-            return check
-        try:
-            group = Group(checker, check.plan, self._memory)
-        except CannotStack as problem:
-            self.reason = str(problem)
-            return check
-        checker.judge.zeros = zeros  # as before the step: it is yet to be judged
-        self._groups[input.shape] = self._group = group
-        assert checker.update is not None  # a trainer's checker has an optimizer
-        group.ring.start_from(checker.update.start, checker.update.num_steps)
-        group.ring.end(0, checker.recorded)
-        num_judged = len(group.plan.forward) + len(group.plan.backward)
-        absolute, scale, rounding = check.found
-        updated = Differences(absolute[num_judged:], scale[num_judged:], rounding)
-        return self._keep(group, None if group.proves_updates else updated)
 
     def _update_of(self, group: Group, i: int) -> Differences:
         """What the checker finds of clipping and of the update in the step just made, the `i`-th."""
@@ -156,19 +130,31 @@ class Prover:
         """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
         that is wrong: the model, the optimizer and the checker are then as they were after that step.
         """
-        waiting, group = self._waiting, self._group
-        if not waiting:
+        group = self._group
+        if not self._waiting:
             return
         assert group is not None  # where the steps wait
+        try:
+            self._prove(group)
+        except Exception:  # what comes after a wrong step is never proven; after an interruption all is
+            self._forget()
+            raise
+        self._forget()
+
+    def _forget(self) -> None:
         self._waiting = []
         self.numbers.clear()
+
+    def _prove(self, group: Group) -> None:
+        """Prove the steps that wait in a group."""
+        waiting = self._waiting
         try:
             absolute, scale = group.found(len(waiting))
         except CannotStack as problem:
             self.reason = str(problem)
-            self._groups, self._group = {}, None
             for i, (check, _) in enumerate(waiting):
                 self._prove_alone(group, i, check)
+            self._groups[group.ring.given("input").shape[1:]] = self._group = None
             return
         tolerances = group.plan.tolerances[: absolute.shape[1]]
         passed = np.all(within(absolute, scale, tolerances), axis=1)
@@ -202,3 +188,44 @@ class Prover:
             except GradientMismatch as mismatch:
                 mismatch.batch = input, target
                 raise
+
+    def _compare_first(self) -> StepCheck:
+        """The check of the step just made, the first of its shape, and the group of those that follow."""
+        checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
+        check = checker.compare()
+        input = checker.recorded.first.input
+        assert input is not None  # the step was compared
+        if input.shape in self._groups or not self._memory.size:
+            return check
+        self._groups[input.shape] = None
+        try:
+            group = Group(checker, check.plan, self._memory)
+            found = self._found_of_first(group, check)
+        except CannotStack as problem:
+            self.reason = str(problem)
+            return check
+        if found is None:
+            return check
+        self._groups[input.shape] = group
+        # The judge takes it for one of many, and knows what it knew before.
+        alone, checker.judge.zeros = checker.judge.zeros, zeros
+        largest = functools.partial(group.largest_grad_output, 0)
+        accepted = checker.accept(check.plan, input.shape, found, largest)
+        if accepted is None:
+            checker.judge.zeros = alone
+            return check
+        return StepCheck(check.plan, accepted, check.not_judged)
+
+    def _found_of_first(self, group: Group, check: StepCheck) -> Differences | None:
+        """What a batched proof finds of the step that the checker has just compared, or None where the step has another
+        form than those that wait.
+        """
+        update = self.checker.update
+        assert update is not None
+        group.ring.start(0, update.start, update.num_steps)
+        if not group.ring.end(0, self.checker.recorded):
+            return None
+        absolute, scale = (of_steps[0] for of_steps in group.found(1))
+        rest = slice(len(absolute), None)
+        excused = check.rounding.intersection(check.plan.tensors[rest])
+        return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))

@@ -7,11 +7,12 @@ takes them.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.proof import ours_of, sources_of
 from nn_manual.check.step.recording import Recording
@@ -23,6 +24,13 @@ from nn_manual.optim import Optimizer
 MOST_STEPS = 256
 #: Fewer aren't worth their copies.
 FEWEST_STEPS = 4
+
+#: Elements that torch's loops over an array take at once; the rest at its end it computes by other functions, whose
+#: last bits differ. So steps are proven in multiples of as many as have no rest: what is found of one then doesn't
+#: depend on the others.
+TOGETHER = 32
+#: Never one alone: its batch normalization has a loop of its own.
+FEWEST_ROWS = 2
 
 #: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, with
 #: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB, 1.3 times; that of the
@@ -83,7 +91,13 @@ class Ring:
         self._shapes = [ours[name].shape for name in self._packed]
         kinds = self._kinds(recorded, sum(ours[name].size for name in self._packed))
         num_bytes = sum(kind.num_bytes for kind in kinds.values())
-        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, memory.nbytes // num_bytes)
+        #: torch computes multiples of so many steps.
+        sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
+        self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
+        num_fitting = memory.nbytes // num_bytes
+        if num_fitting > self.multiple:
+            num_fitting -= num_fitting % self.multiple
+        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
         self._arrays = self._carved(kinds)
@@ -131,17 +145,11 @@ class Ring:
         stop = start + int(np.prod(shape, dtype=np.int64))
         return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
 
-    def start(self, i: int) -> None:
-        """Keep what the `i`-th step starts from."""
-        for rows, vector in zip(self.before.all, state_of(self._optimizer).all, strict=True):
+    def start(self, i: int, state: State, num_updates: int) -> None:
+        """Keep what the `i`-th step starts from, and how many were made before it."""
+        for rows, vector in zip(self.before.all, state.all, strict=True):
             rows[i] = vector
-        self.num_updates[i] = self._optimizer.num_steps
-
-    def start_from(self, start: State, num_updates: int) -> None:
-        """Keep what the first step has started from."""
-        for rows, vector in zip(self.before.all, start.all, strict=True):
-            rows[0] = vector
-        self.num_updates[0] = num_updates
+        self.num_updates[i] = num_updates
 
     def end(self, i: int, recorded: Recording) -> bool:
         """Keep what the `i`-th step computed, unless it has another form than the plan says."""
@@ -162,13 +170,6 @@ class Ring:
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
-
-    def repeat_first(self) -> None:
-        """Make the second step the same as the first."""
-        for array in self._arrays.values():
-            array[1] = array[0]
-        for values in (self.lrs, self.num_updates, self.numbers):
-            values[1:2] = values[:1]
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""
