@@ -53,6 +53,10 @@ class Plan:
         self.chain = in_order(recorded.chain, {name: calls[name].place for name in calls})
         #: Every layer, a composite after its children.
         self.items = list(walk(self.chain))
+        #: The name of each parameter's gradient, by the parameter's: "0.grad_weight" by "0.weight".
+        self.grad_names = {
+            f"{item.name}.{name}": f"{item.name}.grad_{name}" for item in self.items for name in item.own_parameters
+        }
         #: The shapes of each layer's input and output, by its name.
         self.shapes = {name: (_shape(calls[name].input), _shape(calls[name].output)) for name in calls}
         #: The layers whose input is indices, which have no gradient.
@@ -86,7 +90,11 @@ class Plan:
         self.backward += self._backward_of(self.chain[self.first :], self.first_grad_input - self.first)
         #: The names of the uses of each shared parameter, by that of its gradient. Clipping would change this: then the
         #: sum is compared when it is clipped.
-        self.sums = {" + ".join(map(grad_name, names)): names for names in model.ties.names.values() if not clip}
+        self.sums = {
+            " + ".join(self.grad_names[name] for name in names): names
+            for names in model.ties.names.values()
+            if not clip
+        }
         self.backward += [Quantity(name, "Sequential", widest) for name in self.sums]
         self.update = [
             Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name]) for name in _updated(model, optimizer)
@@ -162,12 +170,6 @@ class Plan:
         stated = checked_length(item.layer, "longest_sum", item.layer.longest_sum(input_shape))
         longest = longest if stated is None else max(1, min(longest, stated))
         return tolerances.sum_of_products(self.dtype, longest)
-
-
-def grad_name(parameter: str) -> str:
-    """The name of a parameter's gradient: "0.grad_weight" for "0.weight"."""
-    layer, _, name = parameter.rpartition(".")
-    return f"{layer}.grad_{name}"
 
 
 def gradient_names(item: Item) -> list[str]:

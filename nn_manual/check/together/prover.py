@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.past import Past
 from nn_manual.check.together.stacked import CannotStack
+from nn_manual.check.update import state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
@@ -35,7 +37,8 @@ class Prover:
         check = prover.compare()       # proven now, or when `flush` is called or the ring is full
 
     The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
-    granted. A step that differs together is compared again by the checker, from what was kept of it: so its verdict
+    granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
+    step that differs together is compared again by the checker, from what was kept of it: so its verdict
     never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
     that of all steps that wait; without any, each step is proven at once.
     """
@@ -69,7 +72,7 @@ class Prover:
                 yield recorded
         else:
             i = len(self._waiting)
-            group.ring.start(i)
+            group.ring.start(i, state_of(group.optimizer), group.optimizer.num_steps)
             try:
                 with self.checker.watching() as recorded:
                     yield recorded
@@ -82,9 +85,7 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            check = self.checker.compare()
-            self._prepare(check)
-            return check
+            return self._compare_first()
         group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
         try:
             if not group.glance.shows_nothing():
@@ -175,14 +176,42 @@ class Prover:
                 mismatch.batch = input, target
                 raise
 
-    def _prepare(self, check: StepCheck) -> None:
-        """Get ready for more steps like the one that the checker has just compared."""
-        checker = self.checker
+    def _compare_first(self) -> StepCheck:
+        """The check of the step just made, the first of its shape, and the group of those that follow."""
+        checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
+        check = checker.compare()
+        if self.reason or not self._memory.size:
+            return check
         input = checker.recorded.first.input
         assert input is not None  # the step was compared
-        if input.shape in self._groups or self.reason or not self._memory.size:
-            return
         try:
-            self._groups[input.shape] = Group(checker, check.plan, self._memory)
+            group = Group(checker, check.plan, self._memory)
+            found = self._found_of_first(group, check)
         except CannotStack as problem:
             self.reason = str(problem)
+            return check
+        self._groups[input.shape] = group
+        if found is None:
+            return check
+        # The judge takes it for one of many, and knows what it knew before.
+        alone, checker.judge.zeros = checker.judge.zeros, zeros
+        largest = functools.partial(group.largest_grad_output, 0)
+        accepted = checker.accept(check.plan, input.shape, found, largest)
+        if accepted is None:
+            checker.judge.zeros = alone
+            return check
+        return StepCheck(check.plan, accepted, check.not_judged)
+
+    def _found_of_first(self, group: Group, check: StepCheck) -> Differences | None:
+        """What a batched proof finds of the step that the checker has just compared, or None where the step has another
+        form than those that wait.
+        """
+        update = self.checker.update
+        assert update is not None
+        group.ring.start(0, update.start, update.num_steps)
+        if not group.ring.end(0, self.checker.recorded):
+            return None
+        absolute, scale = (of_steps[0] for of_steps in group.found(1))
+        rest = slice(len(absolute), None)
+        excused = check.rounding.intersection(check.plan.tensors[rest])
+        return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))

@@ -131,11 +131,11 @@ class Ring:
         stop = start + int(np.prod(shape, dtype=np.int64))
         return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
 
-    def start(self, i: int) -> None:
-        """Keep what the `i`-th step starts from."""
-        for rows, vector in zip(self.before.all, state_of(self._optimizer).all, strict=True):
+    def start(self, i: int, state: State, num_updates: int) -> None:
+        """Keep what the `i`-th step starts from, and how many were made before it."""
+        for rows, vector in zip(self.before.all, state.all, strict=True):
             rows[i] = vector
-        self.num_updates[i] = self._optimizer.num_steps
+        self.num_updates[i] = num_updates
 
     def end(self, i: int, recorded: Recording) -> bool:
         """Keep what the `i`-th step computed, unless it has another form than the plan says."""
