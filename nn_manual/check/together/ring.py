@@ -131,6 +131,14 @@ class Ring:
         stop = start + int(np.prod(shape, dtype=np.int64))
         return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
 
+    @property
+    def reason(self) -> str:
+        """Why there is no room, where there is none."""
+        step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
+        if self.num_bytes > LARGEST_STEP:
+            return f"a step takes {step:,.1f} MB; above {LARGEST_STEP / 1e6:,.0f} MB, copies cost more than they save"
+        return f"fewer than {FEWEST_STEPS} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
+
     def start(self, i: int, state: State, num_updates: int) -> None:
         """Keep what the `i`-th step starts from, and how many were made before it."""
         for rows, vector in zip(self.before.all, state.all, strict=True):
