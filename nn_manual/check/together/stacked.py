@@ -29,15 +29,18 @@ from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
 from nn_manual.losses import Loss
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 
 Tensors = dict[str, torch.Tensor]
-#: Steps of a ring.
-Rows = slice | list[int]
 
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
     """A layer's reference doesn't run on many steps at once; the text says which, and why."""
+
+
+class NoRoom(CannotStack):
+    """No steps are kept; the text says why."""
 
 
 class Stacked:
@@ -85,11 +88,11 @@ class Stacked:
         """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
         Raises CannotStack.
         """
-        rows = _rows(num_steps, ring.multiple)
-        given = {name: _tensor(ring.given(name), rows) for name in ring.given_names()}
+        num_rows = ring.num_rows(num_steps)
+        given = {name: _tensor(ring.given(name), num_rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
-        leaves = self._parameters(ring, rows)
-        leaves |= {place: _tensor(_source(ring, name), rows) for place, name in self.leaves.items()}
+        leaves = self._parameters(ring, num_rows)
+        leaves |= {place: _tensor(_source(ring, name), num_rows) for place, name in self.leaves.items()}
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
@@ -103,7 +106,7 @@ class Stacked:
         except CannotStack:
             raise
         except Exception as error:  # a user's own reference may raise anything here
-            raise CannotStack(f"torch.vmap: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
+            raise CannotStack(f"torch.vmap raised {_described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
         values |= {
@@ -112,10 +115,10 @@ class Stacked:
         }
         return {name: tensor[:num_steps] for name, tensor in values.items()}
 
-    def _parameters(self, ring: Ring, rows: Rows) -> Tensors:
+    def _parameters(self, ring: Ring, num_rows: int) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = _tensor(ring.before.param, rows)
+        flat = _tensor(ring.before.param, num_rows)
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
@@ -123,6 +126,11 @@ class Stacked:
             f"parameter {use}": parts[name].detach().reshape(-1, *shapes[name])
             for use, name in own.items()
         }
+
+
+def _described(error: Exception) -> str:
+    """An error's type, and the first sentence of its text: torch's have many."""
+    return f"{type(error).__name__}: {one_line(str(error).partition('. ')[0])}"
 
 
 def taken(item: Item) -> str:
@@ -147,10 +155,18 @@ class _Step:
     def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
         """Layers one after the other."""
         for item in items:
-            output = self._composite(item, node) if item.children else self._leaf(item, node)
+            output = self._output(item, node)
             self.values[f"{item.name}.output"] = output.detach()
             node = self._anchored(f"{item.name}.output", output)
         return node
+
+    def _output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        try:
+            return self._composite(item, node) if item.children else self._leaf(item, node)
+        except CannotStack:  # of a layer in this one
+            raise
+        except Exception as error:  # a user's own reference may raise anything here
+            raise CannotStack(f"{item.label} under torch.vmap raised {_described(error)}") from error
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
         ours = self.leaves[place]
@@ -196,11 +212,5 @@ def _source(ring: Ring, name: str) -> Array:
     return ring.given(name) if name == "input" else ring.tensors[name]
 
 
-def _rows(num_steps: int, multiple: int) -> Rows:
-    """The first steps, and the last of them again up to a multiple."""
-    missing = -num_steps % multiple
-    return [*range(num_steps), *[num_steps - 1] * missing] if missing else slice(num_steps)
-
-
-def _tensor(array: Array, rows: Rows) -> torch.Tensor:
-    return torch.from_numpy(array[rows])
+def _tensor(array: Array, num_rows: int) -> torch.Tensor:
+    return torch.from_numpy(array[:num_rows])
