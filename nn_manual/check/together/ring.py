@@ -137,10 +137,10 @@ class Ring:
         if [array.shape for array in packed] != self._shapes:
             return False
         for name, array in given.items():
-            row = self._arrays[name][i]
-            if row.shape != array.shape or row.dtype != array.dtype:
+            rows = self._arrays[name]
+            if rows.shape[1:] != array.shape or rows.dtype != array.dtype:
                 return False
-            row[...] = array
+            rows[i] = array
         np.concatenate(packed, axis=None, out=self._arrays["packed"][i])
         if self.grad is not None:
             self.grad[i] = self._model.grad_arena
