@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nn_manual.arrays import BLOCK_SIZE, Array, Shape, blocks
+from nn_manual.arrays import Array, Shape
 from nn_manual.check import tolerances
+from nn_manual.check.blocks import worst_difference
 
-#: From this size on, torch's own threaded kernels compare a tensor faster than numpy compares it packed together with
-#: others: above it, copying costs more than the calls it saves.
+#: From this size on, a tensor is compared by itself: packed together with others, copying costs more than the calls
+#: that it saves.
 LARGE = 1 << 14
 
 
@@ -122,9 +123,9 @@ def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor])
         packed, starts = np.concatenate(ours, axis=None), _starts(array.size for array in ours)
         return _packed_differences(packed, np.concatenate([r.numpy() for r in references], axis=None), starts)
     absolute, scale = np.empty(len(ours)), np.empty(len(ours))
-    for i, array in enumerate(ours):  # the large ones first, while torch's threads are still awake
+    for i, array in enumerate(ours):
         if array.size >= LARGE:
-            absolute[i], scale[i] = _large_difference(as_tensor(array), references[i])
+            absolute[i], scale[i] = worst_difference(array, references[i].numpy())
     if small:
         absolute[small], scale[small] = worst_differences([ours[i] for i in small], [references[i] for i in small])
     return absolute, scale
@@ -170,25 +171,6 @@ def _packed_differences(ours: Array, reference: Array, starts: Array) -> tuple[A
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
         difference = ours - reference
     return np.maximum.reduceat(np.abs(difference), starts), np.maximum.reduceat(np.abs(reference), starts)
-
-
-def _large_difference(ours: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
-    """max|ours - reference| and max|reference| by torch's threads, a block at a time.
-
-    A block's difference lies in memory that is at hand. For one as large as a large weight the allocator would fetch
-    fresh pages in every step, 7 ms of it in the step of the 784-2048-2048-10 net.
-    """
-    if reference.numel() <= BLOCK_SIZE:
-        return _largest_magnitude(ours - reference), _largest_magnitude(reference)
-    ours, reference = ours.reshape(-1), reference.reshape(-1)
-    differences = [_large_difference(ours[block], reference[block]) for block in blocks(ours.numel())]
-    absolute, scale = np.max(differences, axis=0)
-    return absolute, scale
-
-
-def _largest_magnitude(tensor: torch.Tensor) -> float:
-    low, high = torch.aminmax(tensor)  # both NaN where any element is
-    return max(-float(low), float(high))
 
 
 def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: float | None = None) -> Comparison:

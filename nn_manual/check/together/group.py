@@ -38,7 +38,7 @@ class Group:
         )
         if not self.ring.num_steps:
             wanted, there = self.ring.num_bytes / 1e6, memory.nbytes / 1e6
-            raise CannotStack(f"a step takes {wanted:,.0f} MB of the {there:,.0f} MB of gradient_check.memory")
+            raise CannotStack(f"a step takes {wanted:,.1f} MB, of {there:,.0f} MB of gradient_check.memory")
         self.glance = Glance(plan, checker.recorded)
         self._stacked = Stacked(plan, checker.model, checker.loss)
         shapes = checker.model.parameter_shapes()
