@@ -48,6 +48,7 @@ class Rounding:
     def __init__(self, truth: Mapping[str, Array]) -> None:
         self.truth, self.jump = truth, JUMP
         self._measured = {slot: dict.fromkeys(truth, 0.0) for slot in (*DTYPES, ELSEWHERE)}
+        self._in_float64: set[str] = set()
 
     def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
         """Take what has become of torch's values into account, or of the true ones `elsewhere`, of another step. What
@@ -59,15 +60,17 @@ class Rounding:
             if effect < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
                 measured = self._measured[dtype.name if elsewhere is None else ELSEWHERE]
                 measured[name] = max(measured[name], effect)
+            if dtype == np.float64:
+                self._in_float64.add(name)
 
     def effect(self, name: str, dtype: np.dtype[Any]) -> float:
         """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`. Of float64
-        values float32 alone says nothing.
+        values float32 alone says nothing, unless float64 was looked at and shows nothing.
         """
         single, double, elsewhere = (measured[name] for measured in self._measured.values())
         if not max(single, elsewhere) > 0:
             return double
-        if dtype == np.float64:
+        if dtype == np.float64 and (double > 0 or name not in self._in_float64):
             single = min(single, SATURATED * double)
         single = max(single, elsewhere)
         return max(single, min(double, self.jump * single))

@@ -69,6 +69,8 @@ def test_what_saturates_in_float32_says_nothing_of_float64() -> None:
     rounding.measure({"gradient": np.full(1, 2, np.float32)})
     assert not rounding.explains("gradient", np.full(1, 1 + 1e-12))  # until float64 has been measured
     assert rounding.explains("gradient", np.full(1, 3, np.float32))
+    rounding.measure({"gradient": np.ones(1)})
+    assert rounding.explains("gradient", np.full(1, 1 + 1e-12))  # float64 shows nothing, not even its rounding
     rounding.measure({"gradient": np.full(1, 1 + EPS)})
     assert rounding.effect("gradient", np.dtype(np.float64)) == SATURATED
     assert rounding.explains("gradient", np.full(1, 1 + 0.9 * MARGIN * SATURATED * EPS))
