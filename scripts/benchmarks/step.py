@@ -1,8 +1,8 @@
 """Microseconds of a training step: this trainer with every step checked, this trainer unchecked, and torch eager.
 
 Each contestant trains whole epochs, from their first step to their last: what checked steps record, and the proof of
-all of them, belong to it. In a round every contestant trains one epoch, one after the other, so that a slow moment of the
-machine meets all of them. Ratios are medians over the rounds' own ratios. All of it runs on one thread.
+all of them, belong to it. In a round every contestant trains one epoch, one after the other, so that a slow moment of
+the machine meets all of them. Ratios are medians over the rounds' own ratios. All of it runs on one thread.
 """
 
 from __future__ import annotations

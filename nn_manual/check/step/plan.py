@@ -84,9 +84,19 @@ class Plan:
         loss_grads = ["grad_prediction", *(["grad_target"] if self.target_grad else [])]
         self.backward = [Quantity(f"loss.{name}", "loss", widest) for name in loss_grads]
         self.backward += self._backward_of(self.chain[self.first :], self.first_grad_input - self.first)
+        #: The name of the gradient of each use of each parameter: "0.grad_weight" for "0.weight".
+        self.grad_names = {
+            f"{item.name}.{parameter}": f"{item.name}.grad_{parameter}"
+            for item in self.items
+            for parameter in item.own_parameters
+        }
         #: The names of the uses of each shared parameter, by that of its gradient. Clipping would change this: then the
         #: sum is compared when it is clipped.
-        self.sums = {" + ".join(map(grad_name, names)): names for names in model.ties.names.values() if not clip}
+        self.sums = {
+            " + ".join(self.grad_names[name] for name in names): names
+            for names in model.ties.names.values()
+            if not clip
+        }
         self.backward += [Quantity(name, "Sequential", widest) for name in self.sums]
         self.update = [
             Quantity(name, "optimizer", tolerances.UPDATE[model.dtype.name]) for name in _updated(model, optimizer)
@@ -162,12 +172,6 @@ class Plan:
         stated = checked_length(item.layer, "longest_sum", item.layer.longest_sum(input_shape))
         longest = longest if stated is None else max(1, min(longest, stated))
         return tolerances.sum_of_products(self.dtype, longest)
-
-
-def grad_name(parameter: str) -> str:
-    """The name of a parameter's gradient: "0.grad_weight" for "0.weight"."""
-    layer, _, name = parameter.rpartition(".")
-    return f"{layer}.grad_{name}"
 
 
 def gradient_names(item: Item) -> list[str]:

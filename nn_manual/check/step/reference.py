@@ -20,7 +20,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
 from nn_manual.check.step.guarded import described, error_line, run_loss_reference, run_reference
 from nn_manual.check.step.inside import MovedInside
-from nn_manual.check.step.plan import Plan, grad_name, gradient_names
+from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
@@ -108,7 +108,7 @@ class Anchored:
             raise CannotCompare(f"torch can't differentiate a reference: {error_line(error)}") from error
         self.values |= zip(names, grads, strict=True)
         self.values |= {
-            name: torch.stack([self.values[grad_name(use)] for use in uses]).sum(0)
+            name: torch.stack([self.values[self.plan.grad_names[use]] for use in uses]).sum(0)
             for name, uses in self.plan.sums.items()
         }
         for name, finding in self.findings.items():

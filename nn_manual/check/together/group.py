@@ -9,7 +9,7 @@ import numpy as np
 from nn_manual.arrays import Array, size_of
 from nn_manual.check.comparison import LARGE, within
 from nn_manual.check.step.glance import Glance
-from nn_manual.check.step.plan import Plan, grad_name
+from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.comparison import StackedComparison
@@ -91,7 +91,7 @@ class Group:
         return self._of_clipped.differences([self.ring.grad[:num_steps]], [theirs])
 
     def _grad(self, parameter: str, num_steps: int) -> Array:
-        return self.ring.tensors[grad_name(parameter)][:num_steps].reshape(num_steps, -1)
+        return self.ring.tensors[self.plan.grad_names[parameter]][:num_steps].reshape(num_steps, -1)
 
     def _of_update(self, num_steps: int) -> tuple[Array, Array]:
         ring = self.ring

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.step.onednn import without_onednn
-from nn_manual.check.step.plan import Plan, grad_name
+from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
@@ -60,7 +60,7 @@ class Stacked:
         self.leaves: dict[str, str] = {}
         self.places: dict[str, str] = {}
         self.places["loss.grad_prediction"] = self._walk(plan.chain, "input")
-        self.places |= {grad_name(use): f"parameter {use}" for use in self.uses}
+        self.places |= {name: f"parameter {use}" for use, name in plan.grad_names.items()}
         self._wanted = [quantity.name for quantity in plan.backward if quantity.name not in plan.sums]
 
     def _walk(self, chain: Sequence[Item], place: str) -> str:
@@ -103,7 +103,7 @@ class Stacked:
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
         return values | {
-            name: torch.stack([values[grad_name(use)] for use in uses]).sum(0) for name, uses in self.plan.sums.items()
+            name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0) for name, uses in self.plan.sums.items()
         }
 
     def _parameters(self, ring: Ring, num_steps: int) -> Tensors:
