@@ -32,9 +32,9 @@ TOGETHER = 32
 #: Never one alone: its batch normalization has a loop of its own.
 FEWEST_ROWS = 2
 
-#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, 12 MB,
-#: takes 1.15 times as long as alone, that of config/digits_convnet.yaml, 2.8 MB, 1.3 times; that of the 784-128-10 net,
-#: 1.6 MB, 0.9 times.
+#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net,
+#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, 2.8 MB, 1.3 times; that of the
+#: 784-128-10 net, 1.6 MB, 0.9 times.
 LARGEST_STEP = 2_000_000
 
 #: Arrays begin at multiples of so many bytes, a line of the processor's cache.
@@ -95,11 +95,10 @@ class Ring:
         sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
         self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
         num_fitting = memory.nbytes // num_bytes
-        if num_fitting > self.multiple:
-            num_fitting -= num_fitting % self.multiple
-        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting)
+        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
+        self._num_rows = self._num_padded(self.num_steps)
         self._arrays = self._carved(kinds)
         self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
         self.before = self._state("before")
@@ -126,10 +125,10 @@ class Ring:
     def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
         arrays, start = {}, 0
         for name, kind in kinds.items():
-            stop = start + self.num_steps * kind.num_bytes
-            rows = self._memory[start:stop].reshape(self.num_steps, kind.num_bytes)
+            stop = start + self._num_rows * kind.num_bytes
+            rows = self._memory[start:stop].reshape(self._num_rows, kind.num_bytes)
             size = int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
-            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_steps, *kind.shape)
+            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self._num_rows, *kind.shape)
             start = stop
         return arrays
 
@@ -143,7 +142,7 @@ class Ring:
 
     def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
         stop = start + int(np.prod(shape, dtype=np.int64))
-        return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
+        return self._arrays[name][:, start:stop].reshape(self._num_rows, *shape), stop
 
     def start(self, i: int, state: State, num_updates: int) -> None:
         """Keep what the `i`-th step starts from, and how many were made before it."""
@@ -170,6 +169,18 @@ class Ring:
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
+
+    def pad(self, num_steps: int) -> int:
+        """Repeat the last of the first steps up to a multiple of as many as torch takes at once; returns how many they
+        are then.
+        """
+        num_rows = self._num_padded(num_steps)
+        for rows in self._arrays.values():
+            rows[num_steps:num_rows] = rows[num_steps - 1]
+        return num_rows
+
+    def _num_padded(self, num_steps: int) -> int:
+        return num_steps + -num_steps % self.multiple
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""

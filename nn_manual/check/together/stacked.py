@@ -32,8 +32,6 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
 Tensors = dict[str, torch.Tensor]
-#: Steps of a ring.
-Rows = slice | list[int]
 
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
@@ -85,11 +83,11 @@ class Stacked:
         """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
         Raises CannotStack.
         """
-        rows = _rows(num_steps, ring.multiple)
-        given = {name: _tensor(ring.given(name), rows) for name in ring.given_names()}
+        num_rows = ring.pad(num_steps)
+        given = {name: _tensor(ring.given(name), num_rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
-        leaves = self._parameters(ring, rows)
-        leaves |= {place: _tensor(_source(ring, name), rows) for place, name in self.leaves.items()}
+        leaves = self._parameters(ring, num_rows)
+        leaves |= {place: _tensor(_source(ring, name), num_rows) for place, name in self.leaves.items()}
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
@@ -112,15 +110,15 @@ class Stacked:
         }
         return {name: tensor[:num_steps] for name, tensor in values.items()}
 
-    def _parameters(self, ring: Ring, rows: Rows) -> Tensors:
+    def _parameters(self, ring: Ring, num_rows: int) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = _tensor(ring.before.param, rows)
+        flat = _tensor(ring.before.param, num_rows)
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
         return {
-            f"parameter {use}": parts[name].detach().reshape(-1, *shapes[name])
+            f"parameter {use}": parts[name].detach().reshape(num_rows, *shapes[name])
             for use, name in own.items()
         }
 
@@ -154,7 +152,10 @@ class _Step:
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
         ours = self.leaves[place]
-        return ours + (node - node.detach()) if ours.is_floating_point() else ours
+        if not ours.is_floating_point():
+            return ours
+        anchored: torch.Tensor = _Apart.apply(ours + (node - node.detach()))  # type: ignore[no-untyped-call]  # as torch has it
+        return anchored
 
     def _leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         layer, name = item.layer, item.name
@@ -192,15 +193,32 @@ class _Step:
         return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
 
 
+class _Apart(torch.autograd.Function):
+    """A tensor whose gradient comes back with one step behind the other in memory. Some functions of torch lay the
+    steps side by side, and a sum over such a gradient would depend on how many they are.
+    """
+
+    @staticmethod
+    def forward(node: torch.Tensor) -> torch.Tensor:
+        return node.view_as(node)
+
+    @staticmethod
+    def setup_context(context: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:  # noqa: ARG004 - torch's
+        return grad_output.contiguous()
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], node: torch.Tensor) -> tuple[torch.Tensor, int]:  # noqa: ARG004 - torch's
+        stacked: torch.Tensor = _Apart.apply(node.movedim(in_dims[0], 0))  # type: ignore[no-untyped-call]  # as above
+        return stacked, 0
+
+
 def _source(ring: Ring, name: str) -> Array:
     return ring.given(name) if name == "input" else ring.tensors[name]
 
 
-def _rows(num_steps: int, multiple: int) -> Rows:
-    """The first steps, and the last of them again up to a multiple."""
-    missing = -num_steps % multiple
-    return [*range(num_steps), *[num_steps - 1] * missing] if missing else slice(num_steps)
-
-
-def _tensor(array: Array, rows: Rows) -> torch.Tensor:
-    return torch.from_numpy(array[rows])
+def _tensor(array: Array, num_rows: int) -> torch.Tensor:
+    return torch.from_numpy(array[:num_rows])
