@@ -159,13 +159,14 @@ class Trainer:
             has_value = self.loss.has_value(denominator)
             check = prover.compare() if prover and has_value else None
             # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-            if prover and (self._suspects or (has_value and not math.isfinite(value))):
-                prover.flush()
+            if self._prover and (self._suspects or (has_value and not math.isfinite(value))):
+                self._prover.flush()
         except GradientMismatch as mismatch:
             self.num_steps = self.model.num_steps  # it may be an earlier one
             mismatch.batch = mismatch.batch or (input, target)
             raise
         except NotFiniteError as error:
+            self.flush()  # of a step that isn't checked nothing else has asked for those before it
             raise self._placed(error) from None
         if has_value:
             self._check_finite("the loss", value)
