@@ -34,8 +34,8 @@ class Prover:
             ... the step ...
         check = prover.compare()       # proven now, or when `flush` is called or the ring is full
 
-    The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
-    granted. A step that differs together is compared again by the checker, from what was kept of it: so its verdict
+    The first step of each shape is compared at once, by the checker alone, which finds what a batched proof takes for
+    granted; then it waits, too. A step that differs together is compared again by the checker, from what was kept of it: so its verdict
     never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
     that of all steps that wait; without any, each step is proven at once.
     """
@@ -82,9 +82,7 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            check = self.checker.compare()
-            self._prepare(check)
-            return check
+            return self._first_of_group(self.checker.compare())
         group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
         try:
             if not group.glance.shows_nothing():
@@ -175,14 +173,32 @@ class Prover:
                 mismatch.batch = input, target
                 raise
 
-    def _prepare(self, check: StepCheck) -> None:
-        """Get ready for more steps like the one that the checker has just compared."""
+    def _first_of_group(self, check: StepCheck) -> StepCheck:
+        """Get ready for more steps like the one that the checker has just compared, and let it wait with them, if they
+        can wait: what is said of a step then is the same in a run that went on from a checkpoint, where another step is
+        the first one.
+        """
         checker = self.checker
-        input = checker.recorded.first.input
+        input, update = checker.recorded.first.input, checker.update
         assert input is not None  # the step was compared
+        assert update is not None  # a trainer's checker has an optimizer
         if input.shape in self._groups or self.reason or not self._memory.size:
-            return
+            return check
         try:
-            self._groups[input.shape] = Group(checker, check.plan, self._memory)
+            group = Group(checker, check.plan, self._memory)
         except CannotStack as problem:
             self.reason = str(problem)
+            return check
+        group.ring.start_from(0, update.start, update.num_steps)
+        group.ring.end(0, checker.recorded)
+        self._groups[input.shape] = self._group = group
+        waiting = StepCheck(check.plan)
+        self._waiting.append((waiting, None if group.proves_updates else _of_update(check)))
+        return waiting
+
+
+def _of_update(check: StepCheck) -> Differences:
+    """What was found of clipping and of the update."""
+    start = len(check.plan.forward) + len(check.plan.backward)
+    rounding = check.rounding.intersection(check.tensors[start:])
+    return Differences(check.absolute[start:], check.scale[start:], rounding)

@@ -132,10 +132,14 @@ class Ring:
         return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
 
     def start(self, i: int) -> None:
-        """Keep what the `i`-th step starts from."""
-        for rows, vector in zip(self.before.all, state_of(self._optimizer).all, strict=True):
+        """Keep what the `i`-th step starts from: where the optimizer is now."""
+        self.start_from(i, state_of(self._optimizer), self._optimizer.num_steps)
+
+    def start_from(self, i: int, state: State, num_updates: int) -> None:
+        """Keep what the `i`-th step started from, and how many steps the optimizer had made before it."""
+        for rows, vector in zip(self.before.all, state.all, strict=True):
             rows[i] = vector
-        self.num_updates[i] = self._optimizer.num_steps
+        self.num_updates[i] = num_updates
 
     def end(self, i: int, recorded: Recording) -> bool:
         """Keep what the `i`-th step computed, unless it has another form than the plan says."""
