@@ -35,9 +35,9 @@ class Prover:
         check = prover.compare()       # proven now, or when `flush` is called or the ring is full
 
     The first step of each shape is compared at once, by the checker alone, which finds what a batched proof takes for
-    granted; then it waits, too. A step that differs together is compared again by the checker, from what was kept of it: so its verdict
-    never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
-    that of all steps that wait; without any, each step is proven at once.
+    granted; then it waits, too. A step that differs together is compared again by the checker, from what was kept of
+    it: so its verdict never depends on the steps beside it. `again` makes a step anew from what it started from.
+    `memory`, in bytes, is that of all steps that wait; without any, each step is proven at once.
     """
 
     def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:

@@ -103,7 +103,8 @@ class Stacked:
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
         return values | {
-            name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0) for name, uses in self.plan.sums.items()
+            name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0)
+            for name, uses in self.plan.sums.items()
         }
 
     def _parameters(self, ring: Ring, num_steps: int) -> Tensors:

@@ -27,6 +27,9 @@ def test_a_run_that_goes_on_finds_the_same() -> None:
             whole.flush()
             second.model.load_state_dict(whole.model.state_dict())
             second.optimizer.load_state(whole.optimizer.state())
+            assert whole.checker is not None
+            assert second.checker is not None
+            second.checker.load_state(whole.checker.state())
     second.num_steps = second.model.num_steps = LAST_BEFORE
     found = [step.check for step in second.epoch(examples, 8, seed=0, epoch=0, first=LAST_BEFORE)]
     assert len(found) == NUM_STEPS - LAST_BEFORE
