@@ -23,7 +23,7 @@ COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
-RUNNING |= {"run_directory", "plotting"}
+RUNNING |= {"check.together", "run_directory", "plotting"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.verdict": COMPARING | {"check.twin", "check.step", "streams"},
     "check.update": JUDGING,
     "check.checker": JUDGING | {"check.update"},
+    "check.together": JUDGING | {"check.update", "check.checker"},
     "check.catalogue": CHECKING | {"registry"},
     "check.functions": CHECKING,
     "config": TRAINING | {"data", "registry", "ties"},

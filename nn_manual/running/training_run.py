@@ -60,6 +60,8 @@ class TrainingRun:
         self.best_weights: dict[str, Array] = {}
         #: What was compared and never proven: known when the run has ended.
         self.unproven: list[str] = []
+        #: Whether it was said that steps are proven one by one.
+        self.is_noted = False
         #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
         self._checked: deque[tuple[int, StepCheck]] = deque()
         self._seconds_before, self._start = 0.0, time.perf_counter()
@@ -114,6 +116,8 @@ class TrainingRun:
             self.early_stop.after(evaluation.loss)
         self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
         self.epoch, self.losses = self.epoch + 1, []
+        if trainer.prover is not None and trainer.prover.most:
+            self.tally.num_together = trainer.prover.most
         if self.ended and trainer.checker is not None and self.tally.num_steps:
             self.unproven = list(trainer.checker.unproven())
         return self.record

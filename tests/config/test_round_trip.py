@@ -54,7 +54,7 @@ lr_scheduler: null
 lr_step: epoch
 clip_grad_norm: null
 early_stopping: null
-gradient_check: {every: 1}
+gradient_check: {every: 1, memory: 64 MB}
 checkpoint: {every: 1 epoch, keep: 3}
 """
 

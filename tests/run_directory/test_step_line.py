@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from nets import batch, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, Sequential
+from nn_manual.check.comparison import Differences
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import StepCheck
@@ -27,7 +28,7 @@ def plan_of(dtype: str = "float32") -> Plan:
 
 
 def ledger(absolute: list[float], scale: list[float], dtype: str = "float32") -> list[list[float]]:
-    check = StepCheck(plan_of(dtype), np.array(absolute), np.array(scale), frozenset())
+    check = StepCheck(plan_of(dtype), Differences(np.array(absolute), np.array(scale)))
     result = json.loads(line_of({"step": 1}, check.tensors, errors_of(check)))["errors"]
     assert list(result) == [quantity.name for quantity in check.plan.quantities]
     return list(result.values())
@@ -68,7 +69,7 @@ def test_a_name_that_json_and_the_template_would_read_otherwise() -> None:
 
     model = Sequential(Odd(2, 2))
     plan = Plan(model, Recording(model, CrossEntropyLoss()), input_grad=False)
-    check = StepCheck(plan, np.zeros(4), np.ones(4), frozenset())
+    check = StepCheck(plan, Differences(np.zeros(4), np.ones(4)))
     line = line_of(record_of(1, check), check.tensors, errors_of(check))
     assert list(json.loads(line)["errors"])[-1] == '0.grad_100% "weight"'
 
@@ -93,5 +94,5 @@ def test_a_record_is_a_line_of_json() -> None:
 
 
 def test_errors_that_are_no_number_are_the_largest() -> None:
-    check = StepCheck(plan_of(), np.array([1.0, 0, 0, 0]), np.array([1e39, 1, 1, 1]), frozenset())  # beyond float32
+    check = StepCheck(plan_of(), Differences(np.array([1.0, 0, 0, 0]), np.array([1e39, 1, 1, 1])))  # beyond float32
     assert errors_of(check)[:, 0].tolist() == [100 * (1 / 1e39) / 1e-5, LARGEST]

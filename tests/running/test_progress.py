@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nn_manual import Linear, MSELoss, Sequential
+from nn_manual.check.comparison import Differences
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import StepCheck
@@ -24,7 +25,7 @@ def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:
     tolerances = plan.tolerances
     absolute = np.full(len(tolerances), 1e-9)
     absolute[3] = severity * tolerances[3]
-    return StepCheck(plan, absolute, np.ones(len(tolerances)), frozenset(rounding))
+    return StepCheck(plan, Differences(absolute, np.ones(len(tolerances)), frozenset(rounding)))
 
 
 def test_a_tally_keeps_the_one_nearest_to_its_tolerance() -> None:

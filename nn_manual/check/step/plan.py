@@ -53,6 +53,10 @@ class Plan:
         self.chain = in_order(recorded.chain, {name: calls[name].place for name in calls})
         #: Every layer, a composite after its children.
         self.items = list(walk(self.chain))
+        #: The name of each parameter's gradient, by the parameter's: "0.grad_weight" by "0.weight".
+        self.grad_names = {
+            f"{item.name}.{name}": f"{item.name}.grad_{name}" for item in self.items for name in item.own_parameters
+        }
         #: The shapes of each layer's input and output, by its name.
         self.shapes = {name: (_shape(calls[name].input), _shape(calls[name].output)) for name in calls}
         #: The layers whose input is indices, which have no gradient.
@@ -84,12 +88,6 @@ class Plan:
         loss_grads = ["grad_prediction", *(["grad_target"] if self.target_grad else [])]
         self.backward = [Quantity(f"loss.{name}", "loss", widest) for name in loss_grads]
         self.backward += self._backward_of(self.chain[self.first :], self.first_grad_input - self.first)
-        #: The name of the gradient of each use of each parameter: "0.grad_weight" for "0.weight".
-        self.grad_names = {
-            f"{item.name}.{parameter}": f"{item.name}.grad_{parameter}"
-            for item in self.items
-            for parameter in item.own_parameters
-        }
         #: The names of the uses of each shared parameter, by that of its gradient. Clipping would change this: then the
         #: sum is compared when it is clipped.
         self.sums = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.past import Past
-from nn_manual.check.together.stacked import CannotStack
+from nn_manual.check.together.stacked import CannotStack, NoRoom
+from nn_manual.check.update import state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
@@ -34,23 +36,37 @@ class Prover:
             ... the step ...
         check = prover.compare()       # proven now, or when `flush` is called or the ring is full
 
-    The first step of each shape is compared at once, by the checker alone, which finds what a batched proof takes for
-    granted; then it waits, too. A step that differs together is compared again by the checker, from what was kept of
-    it: so its verdict never depends on the steps beside it. `again` makes a step anew from what it started from.
-    `memory`, in bytes, is that of all steps that wait; without any, each step is proven at once.
+    The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
+    granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
+    step that differs together is compared again by the checker, from what was kept of it: so its verdict
+    never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
+    that of all steps that wait; without any, each step is proven at once.
     """
 
     def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        self._groups: dict[Shape, Group] = {}
+        #: By the shape of the input; None for those whose steps are proven one by one.
+        self._groups: dict[Shape, Group | None] = {}
         self._group: Group | None = None
         #: The checks of these steps, and of large models what was found of clipping and of the update.
         self._waiting: list[tuple[StepCheck, Differences | None]] = []
         #: The numbers of the steps that aren't proven yet; always this very list.
         self.numbers: list[int] = []
-        #: Why steps are proven one by one, where they are.
-        self.reason = ""
+        #: Why steps are proven one by one, where there is memory; and whether a layer is why.
+        self.reason, self.is_of_layer = "", False
+        self._has_compared = False
+
+    @property
+    def most(self) -> int:
+        """How many steps are proven together at most: 1 where they are proven one by one, 0 before the first."""
+        return max((group.ring.num_steps for group in self._groups.values() if group), default=int(self._has_compared))
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory that so many steps take."""
+        rings = [group.ring for group in self._groups.values() if group]
+        return max((ring.num_steps * ring.num_bytes for ring in rings), default=0)
 
     @property
     def num_waiting(self) -> int:
@@ -69,7 +85,7 @@ class Prover:
                 yield recorded
         else:
             i = len(self._waiting)
-            group.ring.start(i)
+            group.ring.start(i, state_of(group.optimizer), group.optimizer.num_steps)
             try:
                 with self.checker.watching() as recorded:
                     yield recorded
@@ -82,7 +98,7 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            return self._first_of_group(self.checker.compare())
+            return self._compare_first()
         group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
         try:
             if not group.glance.shows_nothing():
@@ -122,23 +138,39 @@ class Prover:
         self.flush()
         Past(self.checker, group.ring).anchor(i)
 
+    def drop(self) -> None:
+        """Forget the steps that wait: what they made is given up."""
+        self._waiting = []
+        self.numbers.clear()
+
     def flush(self) -> None:
         """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
         that is wrong: the model, the optimizer and the checker are then as they were after that step.
         """
-        waiting, group = self._waiting, self._group
-        if not waiting:
+        group = self._group
+        if not self._waiting:
             return
         assert group is not None  # where the steps wait
+        try:
+            self._prove(group)
+        except Exception:  # what comes after a wrong step is never proven; after an interruption all is
+            self._forget()
+            raise
+        self._forget()
+
+    def _forget(self) -> None:
         self._waiting = []
         self.numbers.clear()
+
+    def _prove(self, group: Group) -> None:
+        """Prove the steps that wait in a group."""
+        waiting = self._waiting
         try:
             absolute, scale = group.found(len(waiting))
         except CannotStack as problem:
-            self.reason = str(problem)
-            self._groups, self._group = {}, None
             for i, (check, _) in enumerate(waiting):
                 self._prove_alone(group, i, check)
+            self._give_up(problem, group.ring.given("input").shape[1:])
             return
         tolerances = group.plan.tolerances[: absolute.shape[1]]
         passed = np.all(within(absolute, scale, tolerances), axis=1)
@@ -173,32 +205,72 @@ class Prover:
                 mismatch.batch = input, target
                 raise
 
-    def _first_of_group(self, check: StepCheck) -> StepCheck:
-        """Get ready for more steps like the one that the checker has just compared, and let it wait with them, if they
-        can wait: what is said of a step then is the same in a run that went on from a checkpoint, where another step is
-        the first one.
-        """
-        checker = self.checker
-        input, update = checker.recorded.first.input, checker.update
+    def _compare_first(self) -> StepCheck:
+        """The check of the step just made, the first of its shape, and the group of those that follow."""
+        checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
+        check = checker.compare()
+        self._has_compared = True
+        input = checker.recorded.first.input
         assert input is not None  # the step was compared
-        assert update is not None  # a trainer's checker has an optimizer
-        if input.shape in self._groups or self.reason or not self._memory.size:
+        if input.shape in self._groups or self.is_of_layer or not self._memory.size:
             return check
         try:
             group = Group(checker, check.plan, self._memory)
+            found = self._found_of_first(group, check)
         except CannotStack as problem:
-            self.reason = str(problem)
+            self._give_up(problem, input.shape)
             return check
-        group.ring.start_from(0, update.start, update.num_steps)
-        group.ring.end(0, checker.recorded)
-        self._groups[input.shape] = self._group = group
-        waiting = StepCheck(check.plan)
-        self._waiting.append((waiting, None if group.proves_updates else _of_update(check)))
-        return waiting
+        self._groups[input.shape] = group if found else None
+        if found is None:
+            return check
+        # The judge takes it for one of many, and knows what it knew before.
+        alone, checker.judge.zeros = checker.judge.zeros, zeros
+        largest = functools.partial(group.largest_grad_output, 0)
+        accepted = checker.accept(check.plan, input.shape, found, largest)
+        if accepted is None:
+            checker.judge.zeros = alone
+            return check
+        return StepCheck(check.plan, accepted, check.not_judged)
 
+    def _found_of_first(self, group: Group, check: StepCheck) -> Differences | None:
+        """What a batched proof finds of the step that the checker has just compared, or None where the step has another
+        form than those that wait.
+        """
+        if not self._keep_first(group):
+            return None
+        absolute, scale = (of_steps[0] for of_steps in group.found(1))
+        rest = slice(len(absolute), None)
+        excused = check.rounding.intersection(check.plan.tensors[rest])
+        return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
 
-def _of_update(check: StepCheck) -> Differences:
-    """What was found of clipping and of the update."""
-    start = len(check.plan.forward) + len(check.plan.backward)
-    rounding = check.rounding.intersection(check.tensors[start:])
-    return Differences(check.absolute[start:], check.scale[start:], rounding)
+    def _keep_first(self, group: Group) -> bool:
+        """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
+        update = self.checker.update
+        assert update is not None  # a trainer's checker has one
+        group.ring.start(0, update.start, update.num_steps)
+        return group.ring.end(0, self.checker.recorded)
+
+    def _give_up(self, problem: CannotStack, shape: Shape) -> None:
+        """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
+        self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
+        self._groups = {} if self.is_of_layer else {**self._groups, shape: None}
+        self._group = None
+
+    def look_at(self, input: Array, target: Array) -> None:
+        """Make a step, whose numbers nobody judges, to find how many like it can be proven together: `most` and
+        `reason`. Raises GradientMismatch where a layer raises, or something else than the model's layers ran.
+        """
+        with self.checker.recording():
+            self._again(input, target)
+        self._has_compared = True
+        try:
+            plan = self.checker.plan()
+            check_structure(self.checker.recorded, plan)
+        except CannotCompare as problem:
+            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+        try:
+            group = self._groups[input.shape] = Group(self.checker, plan, self._memory)
+            if self._keep_first(group):
+                group.found(1)
+        except CannotStack as problem:
+            self._give_up(problem, input.shape)

@@ -7,11 +7,12 @@ takes them.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.proof import ours_of, sources_of
 from nn_manual.check.step.recording import Recording
@@ -24,9 +25,16 @@ MOST_STEPS = 256
 #: Fewer aren't worth their copies.
 FEWEST_STEPS = 4
 
-#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, 12 MB,
-#: takes 1.15 times as long as alone, that of config/digits_convnet.yaml, 2.8 MB, 1.3 times; that of the 784-128-10 net,
-#: 1.6 MB, 0.9 times.
+#: Elements that torch's loops over an array take at once; the rest at its end it computes by other functions, whose
+#: last bits differ. So steps are proven in multiples of as many as have no rest: what is found of one then doesn't
+#: depend on the others.
+TOGETHER = 32
+#: Never one alone: its batch normalization has a loop of its own.
+FEWEST_ROWS = 2
+
+#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, with
+#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB, 1.3 times; that of the
+#: 784-128-10 net, with 1.6 MB, 0.9 times.
 LARGEST_STEP = 2_000_000
 
 #: Arrays begin at multiples of so many bytes, a line of the processor's cache.
@@ -83,9 +91,14 @@ class Ring:
         self._shapes = [ours[name].shape for name in self._packed]
         kinds = self._kinds(recorded, sum(ours[name].size for name in self._packed))
         num_bytes = sum(kind.num_bytes for kind in kinds.values())
-        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, memory.nbytes // num_bytes)
+        #: torch computes multiples of so many steps.
+        sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
+        self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
+        num_fitting = memory.nbytes // num_bytes // self.multiple * self.multiple
+        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
+        self._num_rows = -(-self.num_steps // self.multiple) * self.multiple
         self._arrays = self._carved(kinds)
         self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
         self.before = self._state("before")
@@ -112,10 +125,10 @@ class Ring:
     def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
         arrays, start = {}, 0
         for name, kind in kinds.items():
-            stop = start + self.num_steps * kind.num_bytes
-            rows = self._memory[start:stop].reshape(self.num_steps, kind.num_bytes)
+            stop = start + self._num_rows * kind.num_bytes
+            rows = self._memory[start:stop].reshape(self._num_rows, kind.num_bytes)
             size = int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
-            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_steps, *kind.shape)
+            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self._num_rows, *kind.shape)
             start = stop
         return arrays
 
@@ -129,14 +142,18 @@ class Ring:
 
     def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
         stop = start + int(np.prod(shape, dtype=np.int64))
-        return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
+        return self._arrays[name][:, start:stop].reshape(self._num_rows, *shape), stop
 
-    def start(self, i: int) -> None:
-        """Keep what the `i`-th step starts from: where the optimizer is now."""
-        self.start_from(i, state_of(self._optimizer), self._optimizer.num_steps)
+    @property
+    def reason(self) -> str:
+        """Why there is no room, where there is none."""
+        step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
+        if self.num_bytes > LARGEST_STEP:
+            return f"a step takes {step:,.1f} MB; above {LARGEST_STEP / 1e6:,.0f} MB, copies cost more than they save"
+        return f"fewer than {FEWEST_STEPS} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
 
-    def start_from(self, i: int, state: State, num_updates: int) -> None:
-        """Keep what the `i`-th step started from, and how many steps the optimizer had made before it."""
+    def start(self, i: int, state: State, num_updates: int) -> None:
+        """Keep what the `i`-th step starts from, and how many were made before it."""
         for rows, vector in zip(self.before.all, state.all, strict=True):
             rows[i] = vector
         self.num_updates[i] = num_updates
@@ -160,6 +177,13 @@ class Ring:
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
+
+    def num_rows(self, num_steps: int) -> int:
+        """How many rows torch computes for so many steps: those of the last are there again, up to a multiple."""
+        num_rows = -(-num_steps // self.multiple) * self.multiple
+        for array in self._arrays.values():
+            array[num_steps:num_rows] = array[num_steps - 1]
+        return num_rows
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from nn_manual.arrays import Array
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item
@@ -28,6 +29,7 @@ from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
 from nn_manual.losses import Loss
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 
 Tensors = dict[str, torch.Tensor]
@@ -35,6 +37,10 @@ Tensors = dict[str, torch.Tensor]
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
     """A layer's reference doesn't run on many steps at once; the text says which, and why."""
+
+
+class NoRoom(CannotStack):
+    """No steps are kept; the text says why."""
 
 
 class Stacked:
@@ -60,7 +66,7 @@ class Stacked:
         self.leaves: dict[str, str] = {}
         self.places: dict[str, str] = {}
         self.places["loss.grad_prediction"] = self._walk(plan.chain, "input")
-        self.places |= {name: f"parameter {use}" for use, name in plan.grad_names.items()}
+        self.places |= {plan.grad_names[use]: f"parameter {use}" for use in self.uses}
         self._wanted = [quantity.name for quantity in plan.backward if quantity.name not in plan.sums]
 
     def _walk(self, chain: Sequence[Item], place: str) -> str:
@@ -82,10 +88,11 @@ class Stacked:
         """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
         Raises CannotStack.
         """
-        given = {name: torch.from_numpy(ring.given(name)[:num_steps]) for name in ring.given_names()}
+        num_rows = ring.num_rows(num_steps)
+        given = {name: _tensor(ring.given(name), num_rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
-        leaves = self._parameters(ring, num_steps)
-        leaves |= {place: _tensor(_source(ring, name), num_steps) for place, name in self.leaves.items()}
+        leaves = self._parameters(ring, num_rows)
+        leaves |= {place: _tensor(_source(ring, name), num_rows) for place, name in self.leaves.items()}
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
@@ -99,25 +106,31 @@ class Stacked:
         except CannotStack:
             raise
         except Exception as error:  # a user's own reference may raise anything here
-            raise CannotStack(f"torch.vmap: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
+            raise CannotStack(f"torch.vmap raised {_described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
-        return values | {
+        values |= {
             name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0)
             for name, uses in self.plan.sums.items()
         }
+        return {name: tensor[:num_steps] for name, tensor in values.items()}
 
-    def _parameters(self, ring: Ring, num_steps: int) -> Tensors:
+    def _parameters(self, ring: Ring, num_rows: int) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = torch.from_numpy(ring.before.param[:num_steps])
+        flat = _tensor(ring.before.param, num_rows)
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
         return {
-            f"parameter {use}": parts[name].detach().reshape(num_steps, *shapes[name])
+            f"parameter {use}": parts[name].detach().reshape(-1, *shapes[name])
             for use, name in own.items()
         }
+
+
+def _described(error: Exception) -> str:
+    """An error's type, and the first sentence of its text: torch's have many."""
+    return f"{type(error).__name__}: {one_line(str(error).partition('. ')[0])}"
 
 
 def taken(item: Item) -> str:
@@ -142,10 +155,18 @@ class _Step:
     def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
         """Layers one after the other."""
         for item in items:
-            output = self._composite(item, node) if item.children else self._leaf(item, node)
+            output = self._output(item, node)
             self.values[f"{item.name}.output"] = output.detach()
             node = self._anchored(f"{item.name}.output", output)
         return node
+
+    def _output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        try:
+            return self._composite(item, node) if item.children else self._leaf(item, node)
+        except CannotStack:  # of a layer in this one
+            raise
+        except Exception as error:  # a user's own reference may raise anything here
+            raise CannotStack(f"{item.label} under torch.vmap raised {_described(error)}") from error
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
         ours = self.leaves[place]
@@ -187,9 +208,9 @@ class _Step:
         return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
 
 
-def _source(ring: Ring, name: str) -> Any:
+def _source(ring: Ring, name: str) -> Array:
     return ring.given(name) if name == "input" else ring.tensors[name]
 
 
-def _tensor(array: Any, num_steps: int) -> torch.Tensor:
-    return torch.from_numpy(array[:num_steps])
+def _tensor(array: Array, num_rows: int) -> torch.Tensor:
+    return torch.from_numpy(array[:num_rows])

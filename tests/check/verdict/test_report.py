@@ -7,7 +7,7 @@ import pytest
 from nets import batch, break_gradient, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, ReLU, Sequential, check_gradients
-from nn_manual.check.comparison import Comparison
+from nn_manual.check.comparison import Comparison, Differences
 from nn_manual.check.verdict.report import WIDTH, GradientReport, StepCheck
 from nn_manual.run_directory.step_line import errors_of, record_of
 from nn_manual.running.progress import GradientTally
@@ -110,12 +110,12 @@ def test_the_worst_is_one_and_the_same_everywhere() -> None:
     errors, scale = np.full(len(plan.quantities), 1e-7), np.ones(len(plan.quantities))
     errors[[3, 5]], scale[[3, 4]] = (1e-12, 0.5), (0.0, 0.0)
     errors[4] = 0
-    check = StepCheck(plan, errors, scale, frozenset({plan.quantities[3].name}))
+    check = StepCheck(plan, Differences(errors, scale, frozenset({plan.quantities[3].name})))
     name = plan.quantities[3].name
     assert record_of(1, check)["worst"] == name
     tally = GradientTally()
-    larger = StepCheck(plan, np.where(scale > 0, 0.5, 0), scale, frozenset())
-    for step, each in enumerate((larger, check, StepCheck(plan, errors, scale, frozenset())), start=1):
+    larger = StepCheck(plan, Differences(np.where(scale > 0, 0.5, 0), scale))
+    for step, each in enumerate((larger, check, StepCheck(plan, Differences(errors, scale))), start=1):
         tally.add(step, each)
         if step == 2:  # what rounding has excused is no error
             assert (tally.worst["step"], tally.num_rounding) == (1, 1)
