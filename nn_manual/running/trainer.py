@@ -158,15 +158,16 @@ class Trainer:
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
             check = prover.compare() if prover and has_value else None
-            # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-            if prover and (self._suspects or (has_value and not math.isfinite(value))):
-                prover.flush()
         except GradientMismatch as mismatch:
             self.num_steps = self.model.num_steps  # it may be an earlier one
             mismatch.batch = mismatch.batch or (input, target)
             raise
         except NotFiniteError as error:
+            self.flush()  # what was wrong before comes first
             raise self._placed(error) from None
+        # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+        if self._suspects or (has_value and not math.isfinite(value)):
+            self.flush()
         if has_value:
             self._check_finite("the loss", value)
         if self._suspects:
@@ -209,7 +210,12 @@ class Trainer:
         self.start_epoch(epoch)
         unchecked: Batch | None = examples
         for batch in batches(examples, batch_size, seed, epoch, first):
-            yield self._train_step(*batch, unchecked, together=True)
+            try:
+                step = self._train_step(*batch, unchecked, together=True)
+            except Exception:
+                self.flush()  # what was wrong before comes first
+                raise
+            yield step
             unchecked = None
         self.flush()
         self.check_finite()

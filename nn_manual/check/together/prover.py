@@ -46,7 +46,8 @@ class Prover:
     def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        self._groups: dict[Shape, Group] = {}
+        #: By the shape of the input; None for those whose steps are proven one by one.
+        self._groups: dict[Shape, Group | None] = {}
         self._group: Group | None = None
         #: The checks of these steps, and of large models what was found of clipping and of the update.
         self._waiting: list[tuple[StepCheck, Differences | None]] = []
@@ -59,12 +60,7 @@ class Prover:
     @property
     def most(self) -> int:
         """How many steps are proven together at most: 1 where they are proven one by one, 0 before the first."""
-        return max((group.ring.num_steps for group in self._groups.values()), default=int(self._has_compared))
-
-    @property
-    def num_bytes(self) -> int:
-        """The memory that so many steps take."""
-        return max((group.ring.num_steps * group.ring.num_bytes for group in self._groups.values()), default=0)
+        return max((group.ring.num_steps for group in self._groups.values() if group), default=int(self._has_compared))
 
     @property
     def num_waiting(self) -> int:
@@ -145,18 +141,31 @@ class Prover:
         """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
         that is wrong: the model, the optimizer and the checker are then as they were after that step.
         """
-        waiting, group = self._waiting, self._group
-        if not waiting:
+        group = self._group
+        if not self._waiting:
             return
         assert group is not None  # where the steps wait
+        try:
+            self._prove(group)
+        except Exception:  # what comes after a wrong step is never proven; after an interruption all is
+            self._forget()
+            raise
+        self._forget()
+
+    def _forget(self) -> None:
         self._waiting = []
         self.numbers.clear()
+
+    def _prove(self, group: Group) -> None:
+        """Prove the steps that wait in a group."""
+        waiting = self._waiting
         try:
             absolute, scale = group.found(len(waiting))
         except CannotStack as problem:
-            self._give_up(problem)
+            self._note(problem)
             for i, (check, _) in enumerate(waiting):
                 self._prove_alone(group, i, check)
+            self._groups[group.ring.given("input").shape[1:]] = self._group = None
             return
         tolerances = group.plan.tolerances[: absolute.shape[1]]
         passed = np.all(within(absolute, scale, tolerances), axis=1)
@@ -196,18 +205,20 @@ class Prover:
         checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
         check = checker.compare()
         self._has_compared = True
-        if self.reason or not self._memory.size:
-            return check
         input = checker.recorded.first.input
         assert input is not None  # the step was compared
+        if input.shape in self._groups or not self._memory.size:
+            return check
+        self._groups[input.shape] = None
         try:
-            group = self._groups[input.shape] = Group(checker, check.plan, self._memory)
+            group = Group(checker, check.plan, self._memory)
             found = self._found_of_first(group, check)
         except CannotStack as problem:
-            self._give_up(problem)
+            self._note(problem)
             return check
         if found is None:
             return check
+        self._groups[input.shape] = group
         # The judge takes it for one of many, and knows what it knew before.
         alone, checker.judge.zeros = checker.judge.zeros, zeros
         largest = functools.partial(group.largest_grad_output, 0)
@@ -221,40 +232,13 @@ class Prover:
         """What a batched proof finds of the step that the checker has just compared, or None where the step has another
         form than those that wait.
         """
-        if not self._keep_first(group):
+        if not group.keep_first(self.checker):
             return None
         absolute, scale = (of_steps[0] for of_steps in group.found(1))
         rest = slice(len(absolute), None)
         excused = check.rounding.intersection(check.plan.tensors[rest])
         return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
 
-    def _keep_first(self, group: Group) -> bool:
-        """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
-        update = self.checker.update
-        assert update is not None  # a trainer's checker has one
-        group.ring.start(0, update.start, update.num_steps)
-        return group.ring.end(0, self.checker.recorded)
-
-    def _give_up(self, problem: CannotStack) -> None:
-        """Prove each step by itself from now on."""
+    def _note(self, problem: CannotStack) -> None:
+        """Why steps of a shape are proven one by one."""
         self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
-        self._groups, self._group = {}, None
-
-    def look_at(self, input: Array, target: Array) -> None:
-        """Make a step, whose numbers nobody judges, to find how many like it can be proven together: `most` and
-        `reason`. Raises GradientMismatch where a layer raises, or something else than the model's layers ran.
-        """
-        with self.checker.recording():
-            self._again(input, target)
-        self._has_compared = True
-        try:
-            plan = self.checker.plan()
-            check_structure(self.checker.recorded, plan)
-        except CannotCompare as problem:
-            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
-        try:
-            group = self._groups[input.shape] = Group(self.checker, plan, self._memory)
-            if self._keep_first(group):
-                group.found(1)
-        except CannotStack as problem:
-            self._give_up(problem)

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from nn_manual.arrays import Array
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item
@@ -32,6 +33,8 @@ from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 
 Tensors = dict[str, torch.Tensor]
+#: Steps of a ring.
+Rows = slice | list[int]
 
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
@@ -87,10 +90,11 @@ class Stacked:
         """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
         Raises CannotStack.
         """
-        given = {name: torch.from_numpy(ring.given(name)[:num_steps]) for name in ring.given_names()}
+        rows = _rows(num_steps, ring.multiple)
+        given = {name: _tensor(ring.given(name), rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
-        leaves = self._parameters(ring, num_steps)
-        leaves |= {place: _tensor(_source(ring, name), num_steps) for place, name in self.leaves.items()}
+        leaves = self._parameters(ring, rows)
+        leaves |= {place: _tensor(_source(ring, name), rows) for place, name in self.leaves.items()}
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
@@ -107,20 +111,21 @@ class Stacked:
             raise CannotStack(f"torch.vmap raised {_described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
-        return values | {
+        values |= {
             name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0)
             for name, uses in self.plan.sums.items()
         }
+        return {name: tensor[:num_steps] for name, tensor in values.items()}
 
-    def _parameters(self, ring: Ring, num_steps: int) -> Tensors:
+    def _parameters(self, ring: Ring, rows: Rows) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = torch.from_numpy(ring.before.param[:num_steps])
+        flat = _tensor(ring.before.param, rows)
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
         return {
-            f"parameter {use}": parts[name].detach().reshape(num_steps, *shapes[name])
+            f"parameter {use}": parts[name].detach().reshape(-1, *shapes[name])
             for use, name in own.items()
         }
 
@@ -205,9 +210,15 @@ class _Step:
         return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
 
 
-def _source(ring: Ring, name: str) -> Any:
+def _source(ring: Ring, name: str) -> Array:
     return ring.given(name) if name == "input" else ring.tensors[name]
 
 
-def _tensor(array: Any, num_steps: int) -> torch.Tensor:
-    return torch.from_numpy(array[:num_steps])
+def _rows(num_steps: int, multiple: int) -> Rows:
+    """The first steps, and the last of them again up to a multiple."""
+    missing = -num_steps % multiple
+    return [*range(num_steps), *[num_steps - 1] * missing] if missing else slice(num_steps)
+
+
+def _tensor(array: Array, rows: Rows) -> torch.Tensor:
+    return torch.from_numpy(array[rows])
