@@ -90,7 +90,7 @@ class TestALayerThatCanNotBeStacked:
 @pytest.mark.usefixtures("without_figure")
 @pytest.mark.parametrize(
     ("setting", "together"),
-    [("every=1", 256), ("memory=20 kB", 5), ("memory=1 kB", 1), ("memory=0 kB", 1), ("every=0", 0)],
+    [("every=1", 256), ("memory=20 kB", 4), ("memory=1 kB", 1), ("memory=0 kB", 1), ("every=0", 0)],
 )
 def test_the_summary_of_a_run(
     tmp_path: Path, setting: str, together: int, capsys: pytest.CaptureFixture[str]

@@ -43,7 +43,7 @@ def test_a_small_model(tmp_path: Path) -> None:
     [
         ("every=0", "none"),
         ("every=3", "1 step of 3, up to 256 proven together in 0.92 MB"),
-        ("memory=100 kB", "every step, up to 27 proven together in 0.097 MB"),
+        ("memory=100 kB", "every step, up to 26 proven together in 0.093 MB"),
         ("memory=0 kB", "every step, each proven by itself: fewer than 4 steps, of 0.00358 MB each, fit into 0 MB"),
     ],
 )

@@ -162,10 +162,9 @@ class Prover:
         try:
             absolute, scale = group.found(len(waiting))
         except CannotStack as problem:
-            self._note(problem)
             for i, (check, _) in enumerate(waiting):
                 self._prove_alone(group, i, check)
-            self._groups[group.ring.given("input").shape[1:]] = self._group = None
+            self._give_up(problem, group.ring.given("input").shape[1:])
             return
         tolerances = group.plan.tolerances[: absolute.shape[1]]
         passed = np.all(within(absolute, scale, tolerances), axis=1)
@@ -207,18 +206,17 @@ class Prover:
         self._has_compared = True
         input = checker.recorded.first.input
         assert input is not None  # the step was compared
-        if input.shape in self._groups or not self._memory.size:
+        if input.shape in self._groups or self.is_of_layer or not self._memory.size:
             return check
-        self._groups[input.shape] = None
         try:
             group = Group(checker, check.plan, self._memory)
             found = self._found_of_first(group, check)
         except CannotStack as problem:
-            self._note(problem)
+            self._give_up(problem, input.shape)
             return check
+        self._groups[input.shape] = group if found else None
         if found is None:
             return check
-        self._groups[input.shape] = group
         # The judge takes it for one of many, and knows what it knew before.
         alone, checker.judge.zeros = checker.judge.zeros, zeros
         largest = functools.partial(group.largest_grad_output, 0)
@@ -239,6 +237,8 @@ class Prover:
         excused = check.rounding.intersection(check.plan.tensors[rest])
         return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
 
-    def _note(self, problem: CannotStack) -> None:
-        """Why steps of a shape are proven one by one."""
+    def _give_up(self, problem: CannotStack, shape: Shape) -> None:
+        """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
         self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
+        self._groups = {} if self.is_of_layer else {**self._groups, shape: None}
+        self._group = None

@@ -94,12 +94,11 @@ class Ring:
         #: torch computes multiples of so many steps.
         sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
         self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
-        num_fitting = memory.nbytes // num_bytes
-        if num_fitting > self.multiple:
-            num_fitting -= num_fitting % self.multiple
+        num_fitting = memory.nbytes // num_bytes // self.multiple * self.multiple
         self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
+        self._num_rows = -(-self.num_steps // self.multiple) * self.multiple
         self._arrays = self._carved(kinds)
         self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
         self.before = self._state("before")
@@ -126,10 +125,10 @@ class Ring:
     def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
         arrays, start = {}, 0
         for name, kind in kinds.items():
-            stop = start + self.num_steps * kind.num_bytes
-            rows = self._memory[start:stop].reshape(self.num_steps, kind.num_bytes)
+            stop = start + self._num_rows * kind.num_bytes
+            rows = self._memory[start:stop].reshape(self._num_rows, kind.num_bytes)
             size = int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
-            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_steps, *kind.shape)
+            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self._num_rows, *kind.shape)
             start = stop
         return arrays
 
@@ -143,7 +142,7 @@ class Ring:
 
     def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
         stop = start + int(np.prod(shape, dtype=np.int64))
-        return self._arrays[name][:, start:stop].reshape(self.num_steps, *shape), stop
+        return self._arrays[name][:, start:stop].reshape(self._num_rows, *shape), stop
 
     @property
     def reason(self) -> str:
@@ -178,6 +177,13 @@ class Ring:
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
+
+    def num_rows(self, num_steps: int) -> int:
+        """How many rows torch computes for so many steps: those of the last are there again, up to a multiple."""
+        num_rows = -(-num_steps // self.multiple) * self.multiple
+        for array in self._arrays.values():
+            array[num_steps:num_rows] = array[num_steps - 1]
+        return num_rows
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""

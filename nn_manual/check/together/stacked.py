@@ -33,8 +33,6 @@ from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 
 Tensors = dict[str, torch.Tensor]
-#: Steps of a ring.
-Rows = slice | list[int]
 
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
@@ -90,11 +88,11 @@ class Stacked:
         """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
         Raises CannotStack.
         """
-        rows = _rows(num_steps, ring.multiple)
-        given = {name: _tensor(ring.given(name), rows) for name in ring.given_names()}
+        num_rows = ring.num_rows(num_steps)
+        given = {name: _tensor(ring.given(name), num_rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
-        leaves = self._parameters(ring, rows)
-        leaves |= {place: _tensor(_source(ring, name), rows) for place, name in self.leaves.items()}
+        leaves = self._parameters(ring, num_rows)
+        leaves |= {place: _tensor(_source(ring, name), num_rows) for place, name in self.leaves.items()}
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
@@ -117,10 +115,10 @@ class Stacked:
         }
         return {name: tensor[:num_steps] for name, tensor in values.items()}
 
-    def _parameters(self, ring: Ring, rows: Rows) -> Tensors:
+    def _parameters(self, ring: Ring, num_rows: int) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = _tensor(ring.before.param, rows)
+        flat = _tensor(ring.before.param, num_rows)
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
@@ -214,11 +212,5 @@ def _source(ring: Ring, name: str) -> Array:
     return ring.given(name) if name == "input" else ring.tensors[name]
 
 
-def _rows(num_steps: int, multiple: int) -> Rows:
-    """The first steps, and the last of them again up to a multiple."""
-    missing = -num_steps % multiple
-    return [*range(num_steps), *[num_steps - 1] * missing] if missing else slice(num_steps)
-
-
-def _tensor(array: Array, rows: Rows) -> torch.Tensor:
-    return torch.from_numpy(array[rows])
+def _tensor(array: Array, num_rows: int) -> torch.Tensor:
+    return torch.from_numpy(array[:num_rows])
