@@ -148,13 +148,9 @@ class Prover:
         try:
             self._prove(group)
         except Exception:  # what comes after a wrong step is never proven; after an interruption all is
-            self._forget()
+            self.drop()
             raise
-        self._forget()
-
-    def _forget(self) -> None:
-        self._waiting = []
-        self.numbers.clear()
+        self.drop()
 
     def _prove(self, group: Group) -> None:
         """Prove the steps that wait in a group."""
