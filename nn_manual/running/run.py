@@ -83,7 +83,9 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
             try:
                 while not training.ended:
                     _train_epoch(training, keeper, stop, bar)
-            except (GradientMismatch, NotFiniteError) as end:
+            except DataError:  # a disk that is full takes no more lines
+                raise
+            except BaseException as end:
                 keeper.add_proven()
                 if isinstance(end, GradientMismatch):
                     gradients.append_mismatch(training.trainer.num_steps, end.report)
