@@ -11,7 +11,6 @@ from proving import BATCH, figures, group_size, points, trained, trainer_of
 
 from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, StepLR, Tanh, Trainer
 from nn_manual.arrays import Array
-from nn_manual.check.together.past import Past
 from nn_manual.check.together.prover import Prover
 from nn_manual.layers import Layer
 
@@ -30,7 +29,7 @@ class Cancelling(Layer):
         return grad_output.copy()
 
     def reference(self, input: Any) -> Any:
-        return (input - 1e5) + 1e5
+        return (input + 3e5) - 3e5
 
 
 def trainer(**settings: Any) -> Trainer:
@@ -73,19 +72,3 @@ def test_steps_that_are_judged_leave_everything_as_it_is(monkeypatch: pytest.Mon
         assert all(step.check is not None and "2.output" in step.check.rounding for step in steps)
         alone = trained(trainer(memory=0), points(NUM_STEPS))
         assert figures(steps) == figures(alone)
-
-
-def test_what_is_judged_is_what_was_computed_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that depends on something else than its input is not what is made again."""
-    kept = list[float]()
-    right = Past.overwrite
-
-    def seen(past: Past, i: int) -> None:
-        right(past, i)
-        output = past.checker.recorded.layers[2].output
-        assert output is not None
-        kept.append(float(np.abs(output - past.ring.tensors["2.output"][i]).max()))
-
-    monkeypatch.setattr(Past, "overwrite", seen)
-    trained(trainer(), points(NUM_STEPS))
-    assert kept == [0.0] * (NUM_STEPS - 1)
