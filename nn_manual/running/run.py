@@ -83,9 +83,12 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
             try:
                 while not training.ended:
                     _train_epoch(training, keeper, stop, bar)
-            except GradientMismatch as mismatch:
+            except DataError:  # a disk that is full takes no more lines
+                raise
+            except BaseException as end:
                 keeper.add_proven()
-                gradients.append_mismatch(training.trainer.num_steps, mismatch.report)
+                if isinstance(end, GradientMismatch):
+                    gradients.append_mismatch(training.trainer.num_steps, end.report)
                 raise
         return _finish(directory, training, origin)
     except BaseException as end:

@@ -80,15 +80,18 @@ def _how_checked(config: RunConfig) -> str:
     steps = "every step" if every == 1 else f"1 step of {every:,}"
     try:
         split, model = load(config)
-        training = TrainingRun(config, split, model)
-        prover = training.trainer.prover
-        assert prover is not None  # steps are checked
-        prover.look_at(*next(batches(split.train, config.batch_size, config.seed, epoch=0)))
+        trainer = TrainingRun(config, split, model).trainer
+        from nn_manual.check.together.capacity import capacity  # torch
+
+        assert trainer.checker is not None  # steps are checked
+        with trainer.checker.recording():
+            trainer.step(*next(batches(split.train, config.batch_size, config.seed, epoch=0)))
+        found = capacity(trainer.checker, config.gradient_check.num_bytes)
     except NNManualError as error:
         return f"{steps}; how many are proven together isn't known: {str(error).partition(chr(10))[0]}"
-    if prover.reason:
-        return f"{steps}, each proven by itself: {prover.reason}"
-    return f"{steps}, up to {prover.most} proven together in {prover.num_bytes / 1e6:.2g} MB"
+    if found.reason:
+        return f"{steps}, each proven by itself: {found.reason}"
+    return f"{steps}, up to {found.num_steps} proven together in {found.num_bytes / 1e6:.2g} MB"
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:

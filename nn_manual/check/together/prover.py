@@ -63,12 +63,6 @@ class Prover:
         return max((group.ring.num_steps for group in self._groups.values() if group), default=int(self._has_compared))
 
     @property
-    def num_bytes(self) -> int:
-        """The memory that so many steps take."""
-        rings = [group.ring for group in self._groups.values() if group]
-        return max((ring.num_steps * ring.num_bytes for ring in rings), default=0)
-
-    @property
     def num_waiting(self) -> int:
         """How many steps aren't proven yet."""
         return len(self._waiting)
@@ -154,13 +148,9 @@ class Prover:
         try:
             self._prove(group)
         except Exception:  # what comes after a wrong step is never proven; after an interruption all is
-            self._forget()
+            self.drop()
             raise
-        self._forget()
-
-    def _forget(self) -> None:
-        self._waiting = []
-        self.numbers.clear()
+        self.drop()
 
     def _prove(self, group: Group) -> None:
         """Prove the steps that wait in a group."""
@@ -236,41 +226,15 @@ class Prover:
         """What a batched proof finds of the step that the checker has just compared, or None where the step has another
         form than those that wait.
         """
-        if not self._keep_first(group):
+        if not group.keep_first(self.checker):
             return None
         absolute, scale = (of_steps[0] for of_steps in group.found(1))
         rest = slice(len(absolute), None)
         excused = check.rounding.intersection(check.plan.tensors[rest])
         return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
 
-    def _keep_first(self, group: Group) -> bool:
-        """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
-        update = self.checker.update
-        assert update is not None  # a trainer's checker has one
-        group.ring.start(0, update.start, update.num_steps)
-        return group.ring.end(0, self.checker.recorded)
-
     def _give_up(self, problem: CannotStack, shape: Shape) -> None:
         """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
         self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
         self._groups = {} if self.is_of_layer else {**self._groups, shape: None}
         self._group = None
-
-    def look_at(self, input: Array, target: Array) -> None:
-        """Make a step, whose numbers nobody judges, to find how many like it can be proven together: `most` and
-        `reason`. Raises GradientMismatch where a layer raises, or something else than the model's layers ran.
-        """
-        with self.checker.recording():
-            self._again(input, target)
-        self._has_compared = True
-        try:
-            plan = self.checker.plan()
-            check_structure(self.checker.recorded, plan)
-        except CannotCompare as problem:
-            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
-        try:
-            group = self._groups[input.shape] = Group(self.checker, plan, self._memory)
-            if self._keep_first(group):
-                group.found(1)
-        except CannotStack as problem:
-            self._give_up(problem, input.shape)
