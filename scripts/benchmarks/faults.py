@@ -98,6 +98,8 @@ def make(fault: Fault, model: Sequential, loss: Loss, stack: ExitStack) -> None:
         stack.enter_context(_update(fault.tensor, change))
     elif tensor == "output":
         _replace(layers[name], "forward", _changed_value(type(layers[name]).forward, change))
+    elif tensor == "grad_input":
+        _replace(layers[name], "backward", _changed_grad_input(type(layers[name]).backward, change))
     elif tensor.startswith("grad_"):
         layers[name].__class__ = change_gradient(type(layers[name]), tensor, change)
     else:
@@ -116,6 +118,13 @@ def _changed_value(right: Callable[..., Any], change: Change) -> Callable[..., A
         return change(np.asarray(value))[()], saved
 
     return forward
+
+
+def _changed_grad_input(right: Callable[..., Array], change: Change) -> Callable[..., Array]:
+    def backward(self: Any, *arguments: Any) -> Array:
+        return change(right(self, *arguments))
+
+    return backward
 
 
 def _changed_buffer(layer: Layer, name: str, change: Change) -> Callable[..., None]:
