@@ -44,6 +44,8 @@ class Past:
         numbers = model.num_steps, optimizer.num_steps, [member.lr for member in optimizer.members]
         before = {name: ring.given_before(name)[i] for name in buffers}
         recorded = self.checker.recorded
+        noisy = [calls.layer for calls in recorded.layers if hasattr(calls.layer, "noise")]
+        noise = [layer.noise for layer in noisy]  # a step binds new ones
         self.checker.recorded = Recording(model, recorded.loss.loss, copy_grads=self.checker.max_norm is not None)
         self._go_to(before, ring.numbers[i], ring.num_updates[i], ring.lrs[i])
         for vector, rows in zip(state_of(optimizer).all, ring.before.all, strict=True):
@@ -59,6 +61,8 @@ class Past:
                 for array, values in zip(arrays, present, strict=True):
                     array[...] = values
                 self._go_to(buffers, *numbers)
+                for layer, namespace in zip(noisy, noise, strict=True):
+                    layer.noise = namespace
                 self.checker.recorded = recorded
 
     def _go_to(self, buffers: dict[str, Array], number: int, num_updates: int, lrs: Sequence[float]) -> None:

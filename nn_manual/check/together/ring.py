@@ -94,11 +94,11 @@ class Ring:
         #: torch computes multiples of so many steps.
         sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
         self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
-        num_fitting = memory.nbytes // num_bytes // self.multiple * self.multiple
-        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting)
+        num_fitting = memory.nbytes // num_bytes
+        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
-        self._num_rows = -(-self.num_steps // self.multiple) * self.multiple
+        self._num_rows = self._num_padded(self.num_steps)
         self._arrays = self._carved(kinds)
         self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
         self.before = self._state("before")
@@ -178,12 +178,17 @@ class Ring:
         self.numbers[i] = self._model.num_steps
         return True
 
-    def num_rows(self, num_steps: int) -> int:
-        """How many rows torch computes for so many steps: those of the last are there again, up to a multiple."""
-        num_rows = -(-num_steps // self.multiple) * self.multiple
-        for array in self._arrays.values():
-            array[num_steps:num_rows] = array[num_steps - 1]
+    def pad(self, num_steps: int) -> int:
+        """Repeat the last of the first steps up to a multiple of as many as torch takes at once; returns how many they
+        are then.
+        """
+        num_rows = self._num_padded(num_steps)
+        for rows in self._arrays.values():
+            rows[num_steps:num_rows] = rows[num_steps - 1]
         return num_rows
+
+    def _num_padded(self, num_steps: int) -> int:
+        return num_steps + -num_steps % self.multiple
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""

@@ -88,7 +88,7 @@ class Stacked:
         """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
         Raises CannotStack.
         """
-        num_rows = ring.num_rows(num_steps)
+        num_rows = ring.pad(num_steps)
         given = {name: _tensor(ring.given(name), num_rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
         leaves = self._parameters(ring, num_rows)
@@ -123,7 +123,7 @@ class Stacked:
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
         return {
-            f"parameter {use}": parts[name].detach().reshape(-1, *shapes[name])
+            f"parameter {use}": parts[name].detach().reshape(num_rows, *shapes[name])
             for use, name in own.items()
         }
 
@@ -170,7 +170,10 @@ class _Step:
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
         ours = self.leaves[place]
-        return ours + (node - node.detach()) if ours.is_floating_point() else ours
+        if not ours.is_floating_point():
+            return ours
+        anchored: torch.Tensor = _Apart.apply(ours + (node - node.detach()))  # type: ignore[no-untyped-call]  # as torch has it
+        return anchored
 
     def _leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         layer, name = item.layer, item.name
@@ -206,6 +209,29 @@ class _Step:
     def _noise(self, item: Item) -> Tensors:
         prefix = f"{item.name}{NOISE}"
         return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
+
+
+class _Apart(torch.autograd.Function):
+    """A tensor whose gradient comes back with one step behind the other in memory. Some functions of torch lay the
+    steps side by side, and a sum over such a gradient would depend on how many they are.
+    """
+
+    @staticmethod
+    def forward(node: torch.Tensor) -> torch.Tensor:
+        return node.view_as(node)
+
+    @staticmethod
+    def setup_context(context: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:  # noqa: ARG004 - torch's
+        return grad_output.contiguous()
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], node: torch.Tensor) -> tuple[torch.Tensor, int]:  # noqa: ARG004 - torch's
+        stacked: torch.Tensor = _Apart.apply(node.movedim(in_dims[0], 0))  # type: ignore[no-untyped-call]  # as above
+        return stacked, 0
 
 
 def _source(ring: Ring, name: str) -> Array:
