@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from runs import CONFIG, lines, write_config
 
+from nn_manual.check.together.ring import MOST_STEPS
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
@@ -91,6 +92,12 @@ class Step:
 
 def test_the_limit_above_which_a_line_stands_for_several_steps() -> None:
     assert f"more than {ledger.MOST_STEPS:,} checked steps" in " ".join(PAGE.split())
+
+
+def test_how_many_steps_are_proven_together_at_most() -> None:
+    assert f"proven together, up to {MOST_STEPS} at once" in " ".join(PAGE.split())
+    assert f"up to {MOST_STEPS} steps at once" in Path("docs/your_own_layer.md").read_text(encoding="utf-8")
+    assert f"proven together, at most {MOST_STEPS};" in Path("docs/configs.md").read_text(encoding="utf-8")
 
 
 def test_the_manifest(runs: Path) -> None:
