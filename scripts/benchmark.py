@@ -33,7 +33,8 @@ def main() -> int:
     mask = commands.add_parser("mask", help="microseconds of a random mask, beside numpy's fastest generator")
     mask.set_defaults(run=_mask)
     check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
-    check.add_argument("parts", nargs="*", metavar="PART", help="mutants, smallest, alarms, random, appeals; or all")
+    parts = "mutants, smallest, alarms, random, appeals, late; or all"
+    check.add_argument("parts", nargs="*", metavar="PART", help=parts)
     check.set_defaults(run=_check)
     reliability = commands.add_parser("reliability", help="what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")

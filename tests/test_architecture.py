@@ -1,4 +1,4 @@
-"""docs/architecture.md: its tree is the folders', and each function of its walk is in the file that it names."""
+"""docs/architecture.md: its tree is the folders', and each function of its walks is in the file that it names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-TREE, _, _, WALK = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+TREE, _, _, WALK, MANY = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 PACKAGE = ROOT / "nn_manual"
 
 
@@ -34,9 +34,9 @@ def test_every_folder_and_module_of_the_package_is_in_the_tree() -> None:
     assert (modules | folders) - set(paths_of_tree()) == set()
 
 
-def test_each_function_of_the_walk_is_in_its_file() -> None:
-    lines = re.findall(r"^ *(\w+)(\(\))? +.* (\S+\.py)$", WALK, re.MULTILINE)
-    assert len(lines) == len([line for line in WALK.splitlines() if line])
+def test_each_function_of_the_walks_is_in_its_file() -> None:
+    lines = re.findall(r"^ *(\w+)(\(\))? +.* (\S+\.py)$", WALK + MANY, re.MULTILINE)
+    assert len(lines) == len([line for line in (WALK + MANY).splitlines() if line])
     for name, is_function, file in lines:
         definition = f"def {name}(" if is_function else f"class {name}"
         assert definition in (PACKAGE / file).read_text(encoding="utf-8"), f"{definition} in {file}"

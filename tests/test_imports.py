@@ -19,7 +19,7 @@ PACKAGE = Path(nn_manual.__file__).parent
 ARRAYS = {"messages", "errors", "arrays"}
 FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
 TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
-COMPARING = TRAINING | {"check.tolerances", "check.comparison"}
+COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
@@ -44,7 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": ARRAYS | {"streams"},
     "registry": FUNCTIONS | {"optim", "data"},
     "check.tolerances": ARRAYS,
-    "check.comparison": ARRAYS | {"check.tolerances"},
+    "check.blocks": ARRAYS,
+    "check.comparison": ARRAYS | {"check.tolerances", "check.blocks"},
     "check.kinds": ARRAYS | {"layers"},
     "check.twin": COMPARING,
     "check.step": COMPARING | {"check.twin"},

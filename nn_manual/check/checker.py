@@ -105,7 +105,7 @@ class GradientChecker:
                 yield self.recorded
         except CallFailed as failed:
             try:
-                check_structure(self.recorded, self._plan())
+                check_structure(self.recorded, self.plan())
             except CannotCompare as problem:
                 raise GradientMismatch(GradientReport((), problem=str(problem))) from failed
             # The step is sound so far: the loss refused its target, or is wrong itself.
@@ -118,7 +118,7 @@ class GradientChecker:
         either.
         """
         try:
-            with threads_for(self._plan().num_products):
+            with threads_for(self.plan().num_products):
                 return self._compared(self._proof())
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
@@ -192,7 +192,7 @@ class GradientChecker:
         step could write into it.
         """
         try:
-            check_structure(self.recorded, self._plan())
+            check_structure(self.recorded, self.plan())
             self._check_conduct(input)  # before torch: what misbehaves may be its own reference
             step = self._proof()
             report = self.judge.with_evaluation(step, self.judge.report(step))
@@ -208,7 +208,7 @@ class GradientChecker:
         if self._evaluation_compared or first.input is None or first.input.shape not in self._plans:
             return
         self._evaluation_compared = True
-        step = Proof(self._plan(), self.recorded, self.twin.param, [], {})
+        step = Proof(self.plan(), self.recorded, self.twin.param, [], {})
         try:
             report = self.judge.with_evaluation(step, GradientReport(()))
             if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
@@ -223,7 +223,7 @@ class GradientChecker:
         """
         if not self._has_compared:  # a run that went on, and has no step left to be compared
             return self._unproven_before
-        plan = self._plan()
+        plan = self.plan()
         compared = [*plan.forward, *plan.backward]
         zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
         never = {name: finding for name, finding in self._findings.items() if name not in self._judged}
@@ -250,16 +250,17 @@ class GradientChecker:
         run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
 
     def _check_conduct(self, input: Array | None = None) -> None:
-        check_conduct(self.recorded, self._plan(), self.recorded.first.input if input is None else input)
+        check_conduct(self.recorded, self.plan(), self.recorded.first.input if input is None else input)
 
     def _proof(self) -> Proof:
         """The recorded step beside torch's. Raises CannotCompare."""
-        plan = self._plan()
+        plan = self.plan()
         step = prove(self.twin, self.recorded, plan, own_memory=plan not in self._memory_checked)
         self._memory_checked.add(plan)  # once for each shape of the input
         return step
 
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan:
+        """What the recorded step must prove. Raises CannotCompare."""
         first = self.recorded.first
         if first.input is None:
             raise CannotCompare(f"Sequential never ran its first layer, {first.label}")

@@ -123,6 +123,7 @@ class Builder:
         if get_origin(inner) is list and get_args(inner)[0] in KINDS:
             return self.list_of_components(get_args(inner)[0], name, node, path)
         if is_dataclass(inner) and isinstance(inner, type):
+            self.places[path] = node.name_place
             return self.construct(inner, name, node, path)
         if isinstance(node.value, list):
             self.places |= {f"{path}.{index}": item.place for index, item in enumerate(node.value)}

@@ -111,7 +111,8 @@ class RunConfig:
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
-    #: Where each component was written, by its path ("loss", "model.0"). Empty for one made in Python.
+    #: Where each component, and each key that holds keys, was written, by its path ("loss", "model.0"). Empty for one
+    #: made in Python.
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def new_model(self) -> Sequential:

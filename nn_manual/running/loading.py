@@ -59,7 +59,8 @@ def _check_composites(config: RunConfig, split: Split, model: Sequential) -> Non
 
 def _check_memory(config: RunConfig) -> None:
     """Raise ConfigError, naming the largest layer, for a model whose parameters and gradients exceed the machine's
-    memory. Left to the system, such a model may be granted, and the process killed when it fills what it was given.
+    memory, and for steps that may. Left to the system, such memory may be granted, and the process killed when it fills
+    what it was given.
     """
     layers = {path: layer for path, layer in config.named_layers().items() if not layer.children()}
     needed = 2 * sum(layer.num_parameters for layer in layers.values()) * DTYPES[config.dtype].itemsize
@@ -70,6 +71,10 @@ def _check_memory(config: RunConfig) -> None:
             f"{config.places.get(path, path)}: {largest} has {largest.num_parameters:,} parameters; with their "
             f"gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has {memory / 2**30:,.0f}"
         )
+    check = config.gradient_check
+    if check.every and check.num_bytes > memory:
+        place = config.places.get("gradient_check", "gradient_check")
+        raise ConfigError(f"{place}: memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB")
 
 
 @quiet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -25,6 +25,7 @@ class Tally(TypedDict):
     num_tensors: Count
     num_steps: Count
     num_rounding: Count
+    num_together: NotRequired[Count]  # older runs don't say
     worst: dict[str, Any]
     worst_severity: float
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,8 @@ class GradientTally:
     num_tensors: int = 0
     num_steps: int = 0
     num_rounding: int = 0
+    #: The most steps that are proven together: 1 where they are proven one by one.
+    num_together: int = 0
     #: The worst error that rounding hasn't excused, as a line of gradients.jsonl has it; empty before the first.
     worst: dict[str, Any] = field(default_factory=dict)
     worst_severity: float = -1.0
@@ -73,6 +76,10 @@ class RunBar:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.close()
+
+    def note(self, text: str) -> None:
+        """A line on standard error, above the bar."""
+        tqdm.write(text, file=sys.stderr)
 
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
         """The steps of an epoch, counted from 0. Behind the last the bar is gone until the next step: what is printed

@@ -83,13 +83,17 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
             try:
                 while not training.ended:
                     _train_epoch(training, keeper, stop, bar)
-            except (GradientMismatch, NotFiniteError) as end:
+            except DataError:  # a disk that is full takes no more lines
+                raise
+            except BaseException as end:
                 keeper.add_proven()
                 if isinstance(end, GradientMismatch):
                     gradients.append_mismatch(training.trainer.num_steps, end.report)
                 raise
         return _finish(directory, training, origin)
     except BaseException as end:
+        if training.trainer.prover is not None:  # who goes on makes the last steps again
+            training.trainer.prover.drop()
         _say_how_it_ended(training, directory, origin, end)
         raise
 
@@ -100,6 +104,7 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     """
     for _ in bar.over(training.steps(), training.epoch):
         keeper.add_proven()
+        _note_one_by_one(training, bar)
         if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place
             _stop_if_asked(stop, keeper)
             keeper.after_step()
@@ -114,6 +119,14 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     if training.early_stop.has_stopped:
         num_epochs = training.early_stop.num_epochs_since
         print(f"stopped early: the validation loss has not fallen for {num_epochs} epochs", flush=True)
+
+
+def _note_one_by_one(training: TrainingRun, bar: RunBar) -> None:
+    """Say it on standard error, once, where a layer is why each step is proven by itself."""
+    prover = training.trainer.prover
+    if prover is not None and prover.is_of_layer and not training.is_noted:
+        training.is_noted = True
+        bar.note(f"note: each step is proven by itself, which takes longer: {prover.reason}")
 
 
 def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:
@@ -132,6 +145,7 @@ def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> d
         "gradient_check": {
             "steps": tally.num_steps,
             "tensors": tally.num_tensors,
+            "together": tally.num_together,
             "mismatches": 0,  # a mismatch ends the run before there is a summary
             "rounding": tally.num_rounding,
             "worst": tally.worst or None,

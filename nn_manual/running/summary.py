@@ -9,8 +9,12 @@ from typing import NamedTuple
 from nn_manual.arrays import DTYPES, Shape, size_of
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.contract import checked_input_shapes, checked_length
+from nn_manual.data import batches
+from nn_manual.errors import NNManualError
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
+from nn_manual.running.loading import load, quiet
+from nn_manual.running.training_run import TrainingRun
 from nn_manual.ties import Ties
 
 #: Columns of a terminal, and those that a layer's name has at least.
@@ -34,10 +38,12 @@ class Row(NamedTuple):
     note: str
 
 
+@quiet
 def summary(config: RunConfig) -> str:
-    """The table, 80 columns wide. The data are read only where nothing else says what shape an example has.
+    """The table, 80 columns wide, and how the steps of a run are checked.
 
-    Raises DataError where they can't be read, and ConfigError where they don't fit the model.
+    Raises DataError where nothing but the data says what shape an example has, and they can't be read, and ConfigError
+    where these don't fit the model.
     """
     example_shape = config.data.example_shape
     if example_shape is None:
@@ -62,7 +68,30 @@ def summary(config: RunConfig) -> str:
     if is_tied:
         lines.append("a parameter that several layers share counts once in the total")
     notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
-    return "\n".join([*lines, *notes])
+    check = textwrap.wrap(f"gradient check: {_how_checked(config)}", WIDTH, subsequent_indent="  ")
+    return "\n".join([*lines, *notes, *check])
+
+
+def _how_checked(config: RunConfig) -> str:
+    """Which steps of a run are checked, and how many of them together: found by one step on the first batch."""
+    every = config.gradient_check.every
+    if not every:
+        return "none"
+    steps = "every step" if every == 1 else f"1 step of {every:,}"
+    try:
+        split, model = load(config)
+        trainer = TrainingRun(config, split, model).trainer
+        from nn_manual.check.together.capacity import capacity  # torch
+
+        assert trainer.checker is not None  # steps are checked
+        with trainer.checker.recording():
+            trainer.step(*next(batches(split.train, config.batch_size, config.seed, epoch=0)))
+        found = capacity(trainer.checker, config.gradient_check.num_bytes)
+    except NNManualError as error:
+        return f"{steps}; how many are proven together isn't known: {str(error).partition(chr(10))[0]}"
+    if found.reason:
+        return f"{steps}, each proven by itself: {found.reason}"
+    return f"{steps}, up to {found.num_steps} proven together in {found.num_bytes / 1e6:.2g} MB"
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:

@@ -73,6 +73,10 @@ class Trainer:
     anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
     `trainer.observe(loss)` after each epoch.
 
+    `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
+    bytes. `flush()` proves them now. `prover.most` says how many are proven at once, and `prover.reason` why each is
+    proven by itself, where it is.
+
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
     settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
@@ -95,6 +99,8 @@ class Trainer:
             raise ValueError("the optimizer moves another model than the one to be trained")
         if self.check_every < 0:
             raise ValueError(f"check_every must be at least 0, not {self.check_every}")
+        if self.check_memory < 0:
+            raise ValueError(f"check_memory must be at least 0, not {self.check_memory}")
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
         if self.lr_step not in ("epoch", "step"):
@@ -103,7 +109,7 @@ class Trainer:
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
         self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
-        self.checker, self._prover, self._one_by_one = None, None, None
+        self.checker, self.prover, self._one_by_one = None, None, None
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
             from nn_manual.check.together.prover import Prover
@@ -111,9 +117,9 @@ class Trainer:
             self.checker = GradientChecker(
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
-            self._prover = Prover(self.checker, self._step_again, self.check_memory)
+            self.prover = Prover(self.checker, self._step_again, self.check_memory)
             self._one_by_one = Prover(self.checker, self._step_again)
-            weakref.finalize(self, _report_unproven, self._prover.numbers)
+            weakref.finalize(self, _report_unproven, self.prover.numbers)
 
     def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
         """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
@@ -142,7 +148,7 @@ class Trainer:
     def _train_step(self, input: Array, target: Array, unchecked: Batch | None, *, together: bool) -> Step:
         """A step that is proven at once, or with others."""
         is_checked = self.check_every and (self.num_steps + 1) % self.check_every == 0
-        prover = (self._prover if together else self._one_by_one) if is_checked else None
+        prover = (self.prover if together else self._one_by_one) if is_checked else None
         if self.lr_step == "step":
             try:
                 self._set_lrs(self.num_steps, self.checker if prover else None)
@@ -158,16 +164,16 @@ class Trainer:
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
             check = prover.compare() if prover and has_value else None
-            # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-            if self._prover and (self._suspects or (has_value and not math.isfinite(value))):
-                self._prover.flush()
         except GradientMismatch as mismatch:
             self.num_steps = self.model.num_steps  # it may be an earlier one
             mismatch.batch = mismatch.batch or (input, target)
             raise
         except NotFiniteError as error:
-            self.flush()  # of a step that isn't checked nothing else has asked for those before it
+            self.flush()  # what was wrong before comes first
             raise self._placed(error) from None
+        # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+        if self._suspects or (has_value and not math.isfinite(value)):
+            self.flush()
         if has_value:
             self._check_finite("the loss", value)
         if self._suspects:
@@ -179,9 +185,9 @@ class Trainer:
         """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
         which everything then stands.
         """
-        if self._prover is not None and self._prover.num_waiting:
+        if self.prover is not None and self.prover.num_waiting:
             try:
-                self._prover.flush()
+                self.prover.flush()
             except GradientMismatch:
                 self.num_steps = self.model.num_steps
                 raise
@@ -210,7 +216,12 @@ class Trainer:
         self.start_epoch(epoch)
         unchecked: Batch | None = examples
         for batch in batches(examples, batch_size, seed, epoch, first):
-            yield self._train_step(*batch, unchecked, together=True)
+            try:
+                step = self._train_step(*batch, unchecked, together=True)
+            except Exception:
+                self.flush()  # what was wrong before comes first
+                raise
+            yield step
             unchecked = None
         self.flush()
         self.check_finite()

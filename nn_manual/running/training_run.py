@@ -60,6 +60,8 @@ class TrainingRun:
         self.best_weights: dict[str, Array] = {}
         #: What was compared and never proven: known when the run has ended.
         self.unproven: list[str] = []
+        #: Whether it was said that steps are proven one by one.
+        self.is_noted = False
         #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
         self._checked: deque[tuple[int, StepCheck]] = deque()
         self._seconds_before, self._start = 0.0, time.perf_counter()
@@ -114,9 +116,14 @@ class TrainingRun:
             self.early_stop.after(evaluation.loss)
         self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
         self.epoch, self.losses = self.epoch + 1, []
+        self._note_together()
         if self.ended and trainer.checker is not None and self.tally.num_steps:
             self.unproven = list(trainer.checker.unproven())
         return self.record
+
+    def _note_together(self) -> None:
+        if self.trainer.prover is not None and self.trainer.prover.most:  # else what a checkpoint says stays
+            self.tally.num_together = self.trainer.prover.most
 
     def _keep_best(self, record: Mapping[str, Any]) -> None:
         if record["validation_loss"] < self.best.get("validation_loss", math.inf):
@@ -138,6 +145,7 @@ class TrainingRun:
     def manifest(self) -> dict[str, Any]:
         """What a checkpoint keeps beside the arrays, of values that JSON knows and any floats."""
         trainer = self.trainer
+        self._note_together()
         return {
             "step": trainer.num_steps,
             "epoch": self.epoch,

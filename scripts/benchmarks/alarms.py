@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.processes import ROOT, on_all_cores
-from benchmarks.random_nets import random_run
+from benchmarks.proven import proven
+from benchmarks.random_nets import random_run_together
 from benchmarks.wrapped import wrapped
 from nn_manual import Adam, BatchNorm1d, CrossEntropyLoss, Dropout, Linear, ReLU, Residual, Sequential, Trainer
 from nn_manual.arrays import DTYPES, size_of
@@ -86,13 +87,12 @@ def _train(path: Path, dtype: str, tally: Tally, words: list[str]) -> None:
     runs = [(seed, batch_size) for batch_size in (own_size, *BATCH_SIZES) for seed in SEEDS]
     for number, (seed, batch_size) in enumerate(runs, start=1):
         config = load_config(path, [f"dtype={dtype}", f"seed={seed}", f"batch_size={batch_size}"])
+        wanted = NUM_ELEMENTS * number // len(runs)
         try:
-            for num_elements, num_rounding in _checked_steps(config):
+            for num_elements, num_rounding in _checked_steps(config, wanted - tally.num_elements):
                 tally.num_steps += 1
                 tally.num_elements += num_elements
                 tally.num_rounding += num_rounding
-                if tally.num_elements >= NUM_ELEMENTS * number // len(runs):
-                    break
         except GradientMismatch as mismatch:
             tally.num_mismatches += 1
             words.append(str(mismatch))
@@ -100,17 +100,31 @@ def _train(path: Path, dtype: str, tally: Tally, words: list[str]) -> None:
             tally.num_diverged += 1
 
 
-def _checked_steps(config: RunConfig) -> Iterator[tuple[int, int]]:
-    """For each step of a training without end, how many elements were compared, and how many tensors were beyond the
-    tolerance by rounding. It runs long after the loss has settled, where gradients are small differences of large
-    numbers.
+def _checked_steps(config: RunConfig, num_wanted: int) -> Iterator[tuple[int, int]]:
+    """For each step of a training, how many elements were compared, and how many tensors were beyond the tolerance by
+    rounding, until so many elements are. It runs long after the loss has settled, where gradients are small differences
+    of large numbers.
     """
     split, model = load(config)
     trainer = Trainer(model, config.loss, config.optimizer(model), config.clip_grad_norm, config.new_scheduler())
-    for epoch in itertools.count():
-        for step in trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch):
-            assert step.check is not None  # the trainer checks every step
-            yield _num_elements(step.check.plan, model.num_parameters), len(step.check.rounding)
+    epochs = (
+        trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch) for epoch in itertools.count()
+    )
+    steps = _with_elements(itertools.chain.from_iterable(epochs), model.num_parameters, num_wanted)
+    for step in proven(trainer, steps):
+        assert step.check is not None  # the trainer checks every step
+        yield _num_elements(step.check.plan, model.num_parameters), len(step.check.rounding)
+
+
+def _with_elements(steps: Iterator[Step], num_parameters: int, num_wanted: int) -> Iterator[Step]:
+    """As many of the steps as have so many elements, at least one."""
+    num_elements = 0
+    for step in steps:
+        yield step
+        assert step.check is not None  # the trainer checks every step
+        num_elements += _num_elements(step.check.plan, num_parameters)
+        if num_elements >= num_wanted:
+            return
 
 
 def random_alarms() -> bool:
@@ -132,7 +146,7 @@ def _random_alarms(seed: int) -> tuple[Tally, str]:
     tally = Tally()
     with np.errstate(all="ignore"):  # some of them diverge
         try:
-            for step in itertools.islice(random_run(seed), STEPS_OF_A_NET):
+            for step in random_run_together(seed, STEPS_OF_A_NET):
                 assert step.check is not None  # the trainer checks every step
                 tally.num_steps += 1
                 tally.num_rounding += len(step.check.rounding)
@@ -148,7 +162,7 @@ def appeals() -> bool:
     """How many steps the judge looks at twice in a net whose gradients cancel, in the training on the digits."""
     passed = True
     for dtype in DTYPES:
-        steps = itertools.islice(_normalized_training(dtype), NUM_STEPS_OF_APPEALS)
+        steps = _normalized_training(dtype, NUM_STEPS_OF_APPEALS)
         with unittest.mock.patch.object(Judge, "judge", autospec=True, side_effect=Judge.judge) as judge:
             num_steps = sum(1 for _ in steps)
         passed &= judge.call_count < FEW_APPEALS * num_steps
@@ -157,8 +171,9 @@ def appeals() -> bool:
     return passed
 
 
-def _normalized_training(dtype: str) -> Iterator[Step]:
-    """Biased Linears before batch normalization, whose gradient is zero in theory, Dropout, a Residual and Adam.
+def _normalized_training(dtype: str, num_steps: int) -> Iterator[Step]:
+    """So many steps of biased Linears before batch normalization, whose gradient is zero in theory, Dropout, a Residual
+    and Adam.
 
     Dropout keeps the net from learning the digits by heart. Of a loss that is almost zero, few digits are left.
     """
@@ -174,8 +189,8 @@ def _normalized_training(dtype: str) -> Iterator[Step]:
     )
     train = Digits().load(0, model.dtype).train
     trainer = Trainer(model, CrossEntropyLoss(), Adam(model))
-    for epoch in itertools.count():
-        yield from trainer.epoch(train, 64, seed=0, epoch=epoch)
+    epochs = (trainer.epoch(train, 64, seed=0, epoch=epoch) for epoch in itertools.count())
+    yield from proven(trainer, itertools.islice(itertools.chain.from_iterable(epochs), num_steps))
 
 
 def _num_elements(plan: Plan, num_parameters: int) -> int:

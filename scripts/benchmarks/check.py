@@ -1,4 +1,6 @@
-"""What the gradient check is worth: the mutants that it catches, the smallest error, false alarms and appeals."""
+"""What the gradient check is worth: the mutants that it catches, the smallest error, false alarms and appeals, and
+faults that begin late.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from dataclasses import astuple, dataclass
 import torch
 
 from benchmarks.alarms import appeals, false_alarms, random_alarms
+from benchmarks.late import late_faults
 from benchmarks.mutation.score import Score, score
 from benchmarks.mutation.smallest import ERRORS, smallest, tensors
 from benchmarks.mutation.subjects import subjects
@@ -144,4 +147,5 @@ PARTS: dict[str, Callable[[], bool]] = {
     "alarms": false_alarms,
     "random": random_alarms,
     "appeals": appeals,
+    "late": late_faults,
 }

@@ -8,19 +8,22 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from itertools import cycle, pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nn_manual  # noqa: F401 - before numpy: it makes numpy's threads leave room for torch's
 
 # isort: split
 import numpy as np
 
+if TYPE_CHECKING:
+    from nn_manual import Trainer
+
 #: Different batches to train on: on a single one a net reaches zero loss, and gradients that are only rounding.
 NUM_BATCHES = 64
 
 
 class Net(NamedTuple):
-    """Layer sizes, with a ReLU between; the batch size; and how many steps are measured at a time."""
+    """Layer sizes, with a ReLU between; the batch size; and how many steps `against` measures at a time."""
 
     sizes: tuple[int, ...]
     batch_size: int
@@ -39,7 +42,7 @@ NETS = (
 )
 
 
-def batches(net: Net) -> list[tuple[Any, Any]]:
+def batches(net: Net, num_batches: int = NUM_BATCHES) -> list[tuple[Any, Any]]:
     """Random inputs and labels, float32 and int64."""
     generator = np.random.default_rng(0)
     return [
@@ -47,19 +50,24 @@ def batches(net: Net) -> list[tuple[Any, Any]]:
             generator.standard_normal((net.batch_size, net.sizes[0]), np.float32),
             generator.integers(0, net.sizes[-1], net.batch_size),
         )
-        for _ in range(NUM_BATCHES)
+        for _ in range(num_batches)
     ]
 
 
-def training(net: Net, *, checked: bool) -> Callable[[], object]:
-    """A function that takes one step of training, with every tensor checked or none."""
+def new_trainer(net: Net, *, checked: bool) -> Trainer:
+    """A trainer that checks every step or none."""
     from nn_manual import SGD, CrossEntropyLoss, Layer, Linear, ReLU, Sequential, Trainer
 
     layers: list[Layer] = []
     for in_features, out_features in pairwise(net.sizes):
         layers += [Linear(in_features, out_features), ReLU()]
     model = Sequential(*layers[:-1])
-    trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.01, momentum=0.9), check_every=int(checked))
+    return Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.01, momentum=0.9), check_every=int(checked))
+
+
+def training(net: Net, *, checked: bool) -> Callable[[], object]:
+    """A function that takes one step of training, with every tensor checked at once or none."""
+    trainer = new_trainer(net, checked=checked)
     endless: Iterator[tuple[Any, Any]] = cycle(batches(net))
     return lambda: trainer.train_step(*next(endless))
 

@@ -26,6 +26,9 @@ from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
 from nn_manual import Sequential, Trainer
 from nn_manual.config import RunConfig, load_config
 
+#: A step of torch on an input and a target.
+TorchStep = Callable[[torch.Tensor, torch.Tensor], object]
+
 NUM_BATCHES = 8
 #: Rounds, and how many milliseconds each contestant's part of one takes at least.
 ROUNDS, MILLISECONDS = 15, 200
@@ -43,39 +46,40 @@ def main(what: str, name: str, threads: str) -> None:
         print(json.dumps(_times(config) if what == "time" else {"MiB": [_memory(config, what.rpartition(" ")[2])]}))
 
 
-def _batches(config: RunConfig) -> list[tuple[Any, Any]]:
+def random_batches(config: RunConfig, num_batches: int = NUM_BATCHES) -> list[tuple[Any, Any]]:
     """Random ones of the shapes of the data: text, or images as rows."""
     generator = np.random.default_rng(0)
     assert config.data.example_shape is not None
     shape = (config.batch_size, *config.data.example_shape)
     if config.data.predicts_characters:
-        return [tuple(generator.integers(0, NUM_CHARACTERS, (2, *shape))) for _ in range(NUM_BATCHES)]
+        return [tuple(generator.integers(0, NUM_CHARACTERS, (2, *shape))) for _ in range(num_batches)]
     return [
         (generator.standard_normal(shape, np.float32), generator.integers(0, NUM_CLASSES, config.batch_size))
-        for _ in range(NUM_BATCHES)
+        for _ in range(num_batches)
     ]
 
 
-def _ours(config: RunConfig, *, checked: bool) -> Callable[[], object]:
+def new_trainer(config: RunConfig, *, checked: bool) -> Trainer:
+    """A trainer that checks every step or none."""
     model = config.new_model()
-    trainer = Trainer(
+    return Trainer(
         model, config.loss, config.optimizer(model), clip_grad_norm=config.clip_grad_norm, check_every=int(checked)
     )
-    endless = cycle(_batches(config))
+
+
+def _ours(config: RunConfig, *, checked: bool) -> Callable[[], object]:
+    trainer, endless = new_trainer(config, checked=checked), cycle(random_batches(config))
     return lambda: trainer.train_step(*next(endless))
 
 
-def _torch(config: RunConfig) -> Callable[[], object]:
-    """As a user of torch writes it."""
+def torch_training(config: RunConfig) -> TorchStep:
+    """A training step as a user of torch writes it."""
     model: Sequential = config.new_model()
     net = torch_net(model)
     optimizer = torch_optimizer(config.optimizer(model), net)
-    batches = [(torch.from_numpy(input), torch.from_numpy(target)) for input, target in _batches(config)]
     torchs_loss = torch_loss(config.loss)
-    endless = cycle(batches)
 
-    def step() -> None:
-        input, target = next(endless)
+    def step(input: torch.Tensor, target: torch.Tensor) -> None:
         optimizer.zero_grad()
         loss = torchs_loss(net(input), target)
         loss.backward()
@@ -84,6 +88,12 @@ def _torch(config: RunConfig) -> Callable[[], object]:
         optimizer.step()
 
     return step
+
+
+def _torch(config: RunConfig) -> Callable[[], object]:
+    batches = [(torch.from_numpy(input), torch.from_numpy(target)) for input, target in random_batches(config)]
+    step, endless = torch_training(config), cycle(batches)
+    return lambda: step(*next(endless))
 
 
 def _times(config: RunConfig) -> dict[str, list[float]]:

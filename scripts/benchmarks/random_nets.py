@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, groupby, islice
 from typing import Any
 
 import numpy as np
 
+from benchmarks.proven import proven
 from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
 from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
@@ -20,6 +21,8 @@ from nn_manual.running.trainer import Step
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.
 NUM_BATCHES = (1, 4, 16)
+#: How many times each of them comes in an epoch whose steps are proven together.
+NUM_TIMES = 20
 #: Each example of each loss, by its number: what it is depends on the number of outputs.
 LOSSES: tuple[tuple[type[Loss], int], ...] = tuple(
     (loss_class, number)
@@ -31,7 +34,43 @@ SCHEDULERS: tuple[Scheduler, ...] = tuple(examples(components(Scheduler)))
 
 
 def random_run(seed: int) -> Iterator[Step]:
-    """The checked steps, without end, of a net, a loss, an optimizer, a schedule and data, all drawn from `seed`."""
+    """The checked steps, without end, of a net, a loss, an optimizer, a schedule and data, all drawn from `seed`. Each
+    step is proven at once.
+    """
+    trainer, batches = _drawn(seed)
+    for epoch in count():
+        trainer.start_epoch(epoch)
+        for batch in batches:
+            step = trainer.train_step(*batch)
+            yield step
+        trainer.observe(step.loss)
+
+
+def random_run_together(seed: int, num_steps: int) -> Iterator[Step]:
+    """So many checked steps of the same net on the same batches, each once it is proven. Batches of one size come one
+    after the other, several times each, so that many steps are proven together.
+    """
+    trainer, batches = _drawn(seed)
+    yield from proven(trainer, islice(_by_size(trainer, batches), num_steps))
+
+
+def _by_size(trainer: Trainer, batches: list[tuple[Array, Array]]) -> Iterator[Step]:
+    """The steps as `trainer.epoch` makes them, which takes batches of one size alone."""
+    for epoch in count():
+        trainer.start_epoch(epoch)
+        for _, same in groupby(sorted(batches, key=_size), _size):
+            for batch in list(same) * NUM_TIMES:
+                step = trainer._train_step(*batch, batch, together=True)
+                yield step
+        trainer.observe(step.loss)
+
+
+def _size(batch: tuple[Array, Array]) -> int:
+    return len(batch[0])
+
+
+def _drawn(seed: int) -> tuple[Trainer, list[tuple[Array, Array]]]:
+    """The trainer of a net, and its batches."""
     generator = np.random.default_rng(seed)
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
     others = np.random.default_rng([seed, 1])
@@ -44,13 +83,7 @@ def random_run(seed: int) -> Iterator[Step]:
     trainer = Trainer(
         model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)], **_schedule(generator.spawn(1)[0])
     )
-    batches = _batches(generator, model, loss)
-    for epoch in count():
-        trainer.start_epoch(epoch)
-        for batch in batches:
-            step = trainer.train_step(*batch)
-            yield step
-        trainer.observe(step.loss)
+    return trainer, _batches(generator, model, loss)
 
 
 def _sizes(model: Sequential) -> tuple[int, int]:

@@ -31,6 +31,17 @@ def test_no_false_alarm_in_a_random_net(seed: int) -> None:
     assert num_checked_steps(seed, 80) > 3
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_false_alarm_where_steps_are_proven_together(seed: int) -> None:
+    num_proven = 0
+    with contextlib.suppress(NotFiniteError), np.errstate(all="ignore"):  # some of them diverge
+        for step in random_nets.random_run_together(seed, 80):
+            assert step.check is not None
+            assert step.check.proven
+            num_proven += 1
+    assert num_proven > 3
+
+
 def drawn_from(
     monkeypatch: pytest.MonkeyPatch, activations: tuple[type[Layer], ...], num_cross_entropies: int
 ) -> None:

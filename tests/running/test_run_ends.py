@@ -48,6 +48,13 @@ class TestRefused:
             run(config, tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
+    def test_a_memory_of_the_check_that_no_machine_has(self, config_path: Path, tmp_path: Path) -> None:
+        config = load_config(config_path, ["gradient_check={every: 1, memory: 999999999 GB}"])
+        message = r"^override 'gradient_check=.*': memory is 999999999 GB, and this machine has [\d,]+ GB$"
+        with pytest.raises(ConfigError, match=message):
+            run(config, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
     def test_a_nested_model_that_no_memory_holds(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is refused as a flat one is, before any memory is asked for."""
         width, zeros = 10**11, np.zeros

@@ -41,8 +41,8 @@ def trained(trainer: Trainer, examples: Examples, batch_size: int = BATCH) -> li
 
 def prover_of(trainer: Trainer) -> Prover:
     """What proves the steps of an epoch."""
-    assert trainer._prover is not None
-    return trainer._prover
+    assert trainer.prover is not None
+    return trainer.prover
 
 
 def group_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:

@@ -14,7 +14,7 @@ from nn_manual.check.step.threads import threads_for
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.comparison import StackedComparison
 from nn_manual.check.together.ring import Ring
-from nn_manual.check.together.stacked import CannotStack, Stacked
+from nn_manual.check.together.stacked import CannotStack, NoRoom, Stacked
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.update import State, clipped_by_torch
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Group:
     """The `ring` of the steps of a plan, and torch's versions of what they do.
 
-    Raises CannotStack where the steps can't be proven together, or too few of them fit into `memory`.
+    Raises CannotStack where the steps can't be proven together, NoRoom where `memory` has no room for them.
     """
 
     def __init__(self, checker: GradientChecker, plan: Plan, memory: Array) -> None:
@@ -37,8 +37,7 @@ class Group:
             plan, checker.recorded, checker.model, checker.optimizer, memory, with_updates=self.proves_updates
         )
         if not self.ring.num_steps:
-            wanted, there = self.ring.num_bytes / 1e6, memory.nbytes / 1e6
-            raise CannotStack(f"a step takes {wanted:,.1f} MB, of {there:,.0f} MB of gradient_check.memory")
+            raise NoRoom(self.ring.reason)
         self.glance = Glance(plan, checker.recorded)
         self._stacked = Stacked(plan, checker.model, checker.loss)
         shapes = checker.model.parameter_shapes()
@@ -52,6 +51,13 @@ class Group:
         self._of_vectors = StackedComparison([*self._sizes.values()] * num_vectors, plan.dtype)
         self._of_clipped = StackedComparison([checker.model.num_parameters], plan.dtype)
         self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
+
+    def keep_first(self, checker: GradientChecker) -> bool:
+        """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
+        update = checker.update
+        assert update is not None  # a trainer's checker has one
+        self.ring.start(0, update.start, update.num_steps)
+        return self.ring.end(0, checker.recorded)
 
     def found(self, num_steps: int) -> tuple[Array, Array]:
         """Of each of the first steps in the ring, max|ours - torch| and max|torch| of all quantities of the plan,

@@ -11,6 +11,7 @@ from nn_manual.check.step.proof import ours_of
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.together.ring import Ring
 from nn_manual.check.update import state_of
+from nn_manual.errors import GradientMismatch, NotFiniteError
 
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
@@ -34,7 +35,7 @@ class Past:
     @contextmanager
     def rewound(self, i: int) -> Iterator[tuple[Array, Array]]:
         """The context in which the `i`-th step is about to be made, on the input and target that it gives. It ends
-        where it began, unless an error ends it.
+        where it began, unless the step is wrong: then everything stays as it was after that step.
         """
         model, optimizer, ring = self.model, self.optimizer, self.ring
         buffers = {name: buffer.copy() for name, buffer in vars(model.buffer).items()}
@@ -49,13 +50,20 @@ class Past:
         self._go_to(before, ring.numbers[i], ring.num_updates[i], ring.lrs[i])
         for vector, rows in zip(state_of(optimizer).all, ring.before.all, strict=True):
             vector[...] = rows[i]
-        yield ring.given("input")[i].copy(), ring.given("target")[i].copy()
-        for array, values in zip(arrays, present, strict=True):
-            array[...] = values
-        self._go_to(buffers, *numbers)
-        for layer, namespace in zip(noisy, noise, strict=True):
-            layer.noise = namespace
-        self.checker.recorded = recorded
+        is_wrong = False
+        try:
+            yield ring.given("input")[i].copy(), ring.given("target")[i].copy()
+        except (GradientMismatch, NotFiniteError):
+            is_wrong = True
+            raise
+        finally:
+            if not is_wrong:
+                for array, values in zip(arrays, present, strict=True):
+                    array[...] = values
+                self._go_to(buffers, *numbers)
+                for layer, namespace in zip(noisy, noise, strict=True):
+                    layer.noise = namespace
+                self.checker.recorded = recorded
 
     def _go_to(self, buffers: dict[str, Array], number: int, num_updates: int, lrs: Sequence[float]) -> None:
         own = vars(self.model.buffer)

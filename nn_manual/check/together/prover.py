@@ -17,7 +17,7 @@ from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.past import Past
-from nn_manual.check.together.stacked import CannotStack
+from nn_manual.check.together.stacked import CannotStack, NoRoom
 from nn_manual.check.update import state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
@@ -53,8 +53,14 @@ class Prover:
         self._waiting: list[tuple[StepCheck, Differences | None]] = []
         #: The numbers of the steps that aren't proven yet; always this very list.
         self.numbers: list[int] = []
-        #: Why steps are proven one by one, where they are.
-        self.reason = ""
+        #: Why steps are proven one by one, where there is memory; and whether a layer is why.
+        self.reason, self.is_of_layer = "", False
+        self._has_compared = False
+
+    @property
+    def most(self) -> int:
+        """How many steps are proven together at most: 1 where they are proven one by one, 0 before the first."""
+        return max((group.ring.num_steps for group in self._groups.values() if group), default=int(self._has_compared))
 
     @property
     def num_waiting(self) -> int:
@@ -126,23 +132,35 @@ class Prover:
         self.flush()
         Past(self.checker, group.ring).anchor(i)
 
+    def drop(self) -> None:
+        """Forget the steps that wait: what they made is given up."""
+        self._waiting = []
+        self.numbers.clear()
+
     def flush(self) -> None:
         """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
         that is wrong: the model, the optimizer and the checker are then as they were after that step.
         """
-        waiting, group = self._waiting, self._group
-        if not waiting:
+        group = self._group
+        if not self._waiting:
             return
         assert group is not None  # where the steps wait
-        self._waiting = []
-        self.numbers.clear()
+        try:
+            self._prove(group)
+        except Exception:  # what comes after a wrong step is never proven; after an interruption all is
+            self.drop()
+            raise
+        self.drop()
+
+    def _prove(self, group: Group) -> None:
+        """Prove the steps that wait in a group."""
+        waiting = self._waiting
         try:
             absolute, scale = group.found(len(waiting))
         except CannotStack as problem:
-            self.reason = str(problem)
-            self._groups[group.ring.given("input").shape[1:]] = self._group = None
             for i, (check, _) in enumerate(waiting):
                 self._prove_alone(group, i, check)
+            self._give_up(problem, group.ring.given("input").shape[1:])
             return
         tolerances = group.plan.tolerances[: absolute.shape[1]]
         passed = np.all(within(absolute, scale, tolerances), axis=1)
@@ -181,20 +199,20 @@ class Prover:
         """The check of the step just made, the first of its shape, and the group of those that follow."""
         checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
         check = checker.compare()
+        self._has_compared = True
         input = checker.recorded.first.input
         assert input is not None  # the step was compared
-        if input.shape in self._groups or not self._memory.size:
+        if input.shape in self._groups or self.is_of_layer or not self._memory.size:
             return check
-        self._groups[input.shape] = None
         try:
             group = Group(checker, check.plan, self._memory)
             found = self._found_of_first(group, check)
         except CannotStack as problem:
-            self.reason = str(problem)
+            self._give_up(problem, input.shape)
             return check
+        self._groups[input.shape] = group if found else None
         if found is None:
             return check
-        self._groups[input.shape] = group
         # The judge takes it for one of many, and knows what it knew before.
         alone, checker.judge.zeros = checker.judge.zeros, zeros
         largest = functools.partial(group.largest_grad_output, 0)
@@ -208,12 +226,15 @@ class Prover:
         """What a batched proof finds of the step that the checker has just compared, or None where the step has another
         form than those that wait.
         """
-        update = self.checker.update
-        assert update is not None
-        group.ring.start(0, update.start, update.num_steps)
-        if not group.ring.end(0, self.checker.recorded):
+        if not group.keep_first(self.checker):
             return None
         absolute, scale = (of_steps[0] for of_steps in group.found(1))
         rest = slice(len(absolute), None)
         excused = check.rounding.intersection(check.plan.tensors[rest])
         return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
+
+    def _give_up(self, problem: CannotStack, shape: Shape) -> None:
+        """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
+        self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
+        self._groups = {} if self.is_of_layer else {**self._groups, shape: None}
+        self._group = None

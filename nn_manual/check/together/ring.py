@@ -32,9 +32,9 @@ TOGETHER = 32
 #: Never one alone: its batch normalization has a loop of its own.
 FEWEST_ROWS = 2
 
-#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net,
-#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, 2.8 MB, 1.3 times; that of the
-#: 784-128-10 net, 1.6 MB, 0.9 times.
+#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, with
+#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB, 1.3 times; that of the
+#: 784-128-10 net, with 1.6 MB, 0.9 times.
 LARGEST_STEP = 2_000_000
 
 #: Arrays begin at multiples of so many bytes, a line of the processor's cache.
@@ -143,6 +143,14 @@ class Ring:
     def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
         stop = start + int(np.prod(shape, dtype=np.int64))
         return self._arrays[name][:, start:stop].reshape(self._num_rows, *shape), stop
+
+    @property
+    def reason(self) -> str:
+        """Why there is no room, where there is none."""
+        step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
+        if self.num_bytes > LARGEST_STEP:
+            return f"a step takes {step:,.1f} MB; above {LARGEST_STEP / 1e6:,.0f} MB, copies cost more than they save"
+        return f"fewer than {FEWEST_STEPS} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
 
     def start(self, i: int, state: State, num_updates: int) -> None:
         """Keep what the `i`-th step starts from, and how many were made before it."""

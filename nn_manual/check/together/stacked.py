@@ -29,6 +29,7 @@ from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
 from nn_manual.losses import Loss
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 
 Tensors = dict[str, torch.Tensor]
@@ -36,6 +37,10 @@ Tensors = dict[str, torch.Tensor]
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
     """A layer's reference doesn't run on many steps at once; the text says which, and why."""
+
+
+class NoRoom(CannotStack):
+    """No steps are kept; the text says why."""
 
 
 class Stacked:
@@ -101,7 +106,7 @@ class Stacked:
         except CannotStack:
             raise
         except Exception as error:  # a user's own reference may raise anything here
-            raise CannotStack(f"torch.vmap: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
+            raise CannotStack(f"torch.vmap raised {_described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
         values |= {
@@ -121,6 +126,11 @@ class Stacked:
             f"parameter {use}": parts[name].detach().reshape(num_rows, *shapes[name])
             for use, name in own.items()
         }
+
+
+def _described(error: Exception) -> str:
+    """An error's type, and the first sentence of its text: torch's have many."""
+    return f"{type(error).__name__}: {one_line(str(error).partition('. ')[0])}"
 
 
 def taken(item: Item) -> str:
@@ -145,10 +155,18 @@ class _Step:
     def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
         """Layers one after the other."""
         for item in items:
-            output = self._composite(item, node) if item.children else self._leaf(item, node)
+            output = self._output(item, node)
             self.values[f"{item.name}.output"] = output.detach()
             node = self._anchored(f"{item.name}.output", output)
         return node
+
+    def _output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        try:
+            return self._composite(item, node) if item.children else self._leaf(item, node)
+        except CannotStack:  # of a layer in this one
+            raise
+        except Exception as error:  # a user's own reference may raise anything here
+            raise CannotStack(f"{item.label} under torch.vmap raised {_described(error)}") from error
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
         ours = self.leaves[place]

@@ -1,0 +1,25 @@
+"""Steps that are proven together, each once it is."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from nn_manual import Trainer
+from nn_manual.running.trainer import Step
+
+
+def proven(trainer: Trainer, steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps of the trainer, all of them checked, in their order: each once it has passed. Raises what they do."""
+    waiting = deque[Step]()
+    for step in steps:
+        waiting.append(step)
+        while waiting and _is_proven(waiting[0]):
+            yield waiting.popleft()
+    trainer.flush()
+    yield from waiting
+
+
+def _is_proven(step: Step) -> bool:
+    assert step.check is not None  # the trainer checks every step
+    return step.check.proven
