@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,18 @@ def test_a_run_that_ends_early(tmp_path: Path, step: int, factor: float) -> None
         ends.append((type(raised.value), str(raised.value), notes, summary, steps_of(tmp_path / name)))
     assert ends[0] == ends[1]
     assert f'"step": {step}' in ends[0][3]
+
+
+def test_the_ledger_of_a_run_that_overflows_has_the_steps_before(tmp_path: Path) -> None:
+    """They were proven, and none of them is lost."""
+    text = CONFIG.replace("CrossEntropyLoss", "MSELoss").replace("lr: 0.5", "lr: 5.0")
+    text = re.sub(r"data: .*", "data: {LinearTeacher: {num_examples: 160, in_features: 2, out_features: 2}}", text)
+    text = text.replace("  - Tanh\n", "")
+    ends = []
+    for name, overrides in {"one": [ONE_BY_ONE], "many": []}.items():
+        path = write_config(tmp_path, text)
+        with pytest.raises(NotFiniteError) as raised:
+            run(load_config(path, ["epochs=20", *overrides]), tmp_path / name)
+        ends.append((str(raised.value), (tmp_path / name / "summary.json").read_text(), steps_of(tmp_path / name)))
+    assert ends[0] == ends[1]
+    assert len(ends[0][2]) % 8 > 1, "some waited"

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from proving import BATCH, figures, group_size, points, trained, trainer_of
+from proving import BATCH, figures, group_size, points, prover_of, trained, trainer_of
 
 from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, StepLR, Tanh, Trainer
 from nn_manual.arrays import Array
+from nn_manual.check.together.past import Past
 from nn_manual.check.together.prover import Prover
 from nn_manual.layers import Layer
 
@@ -72,3 +73,21 @@ def test_steps_that_are_judged_leave_everything_as_it_is(monkeypatch: pytest.Mon
         assert all(step.check is not None and "2.output" in step.check.rounding for step in steps)
         alone = trained(trainer(memory=0), points(NUM_STEPS))
         assert figures(steps) == figures(alone)
+
+
+def test_an_earlier_step_made_again_leaves_everything_as_it_is() -> None:
+    """Its lr, random numbers and buffers are those of then; afterwards those of the last step are back."""
+    made, seen = trainer(), list[dict[str, Any]]()
+    trained(made, points(1))
+    for step in made.epoch(points(6), BATCH, seed=0, epoch=0):
+        seen.append(state(made))
+        if step.number == 6:
+            break
+    (group,) = prover_of(made)._groups.values()
+    assert group is not None
+    with Past(made.checker, group.ring).rewound(1) as (input, target):  # type: ignore[arg-type]  # it is checked
+        made._step_again(input, target)
+        again = state(made)
+    assert {name for name in again if again[name] != seen[1][name]} == {"steps"}  # the trainer's own number stays
+    assert state(made) == seen[-1]
+    made.flush()

@@ -255,3 +255,17 @@ def test_a_large_model_has_its_updates_proven_at_once(monkeypatch: pytest.Monkey
     with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.exp_avg"):
         trained(trainer, points(6))
     assert trainer.num_steps == 7
+
+
+def test_a_training_that_goes_on_counts_the_steps_of_a_zero_once() -> None:
+    """The first step is compared alone and with others: it is one step for what is known of gradients that are zero."""
+    first = trainer_of(model())
+    trained(first, points(4))
+    assert first.checker is not None
+    (known,) = first.checker.state()["zeros"]
+    second = trainer_of(model())
+    assert second.checker is not None
+    second.checker.load_state(first.checker.state())
+    trained(second, points(3))
+    (later,) = second.checker.state()["zeros"]
+    assert (known["steps"], later["steps"]) == (4, 7)

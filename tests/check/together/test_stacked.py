@@ -187,10 +187,10 @@ def test_of_shared_parameters(
 def test_of_layers_that_lay_steps_side_by_side(monkeypatch: pytest.MonkeyPatch, batch_size: int) -> None:
     """Batch normalization: its gradient comes back with the features of all steps in a row."""
     generator = np.random.default_rng(0)
-    data = Examples(*(generator.standard_normal((batch_size * 6, 3)).astype("float32") for _ in range(2)))
+    data = Examples(*(generator.standard_normal((batch_size * 6, 4)).astype("float32") for _ in range(2)))
 
     def make(memory: int) -> Trainer:
-        layers = Linear(3, 8), BatchNorm1d(8), Tanh(), Dropout(0.2), Linear(8, 3)
+        layers = Linear(4, 8), BatchNorm1d(8), Tanh(), Dropout(0.2), Linear(8, 4)
         return trainer_of(Sequential(*layers, seed=0), memory=memory)
 
     _, groups, reason = proven(monkeypatch, make, data, batch_size)
