@@ -24,7 +24,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.tree import Item
+from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
@@ -66,8 +66,12 @@ class Stacked:
         self.leaves: dict[str, str] = {}
         self.places: dict[str, str] = {}
         self.places["loss.grad_prediction"] = self._walk(plan.chain, "input")
+        for item in plan.chain:  # these stand between two runs of torch.vmap
+            del self.leaves[f"{item.name}.output"]
         self.places |= {plan.grad_names[use]: f"parameter {use}" for use in self.uses}
         self._wanted = [quantity.name for quantity in plan.backward if quantity.name not in plan.sums]
+        self._loss = torch.vmap(self.loss_function)
+        self._layers = [(item, torch.vmap(functools.partial(_run, self, item)), _Needs(item)) for item in plan.chain]
 
     def _walk(self, chain: Sequence[Item], place: str) -> str:
         """Find the places of a chain's gradients, from the `place` of its input on; returns that of its output."""
@@ -99,9 +103,10 @@ class Stacked:
         try:
             with without_onednn(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "There is a performance drop")  # a loop over the steps is right, too
-                losses, values = torch.vmap(functools.partial(_run, self))(leaves, given, buffers)
+                losses, nodes, values = self._forward(ring, leaves, given, buffers)
+                places = nodes | leaves
                 grads = torch.autograd.grad(
-                    losses.sum(), [leaves[self.places[name]] for name in self._wanted], materialize_grads=True
+                    losses.sum(), [places[self.places[name]] for name in self._wanted], materialize_grads=True
                 )
         except CannotStack:
             raise
@@ -114,6 +119,21 @@ class Stacked:
             for name, uses in self.plan.sums.items()
         }
         return {name: tensor[:num_steps] for name, tensor in values.items()}
+
+    def _forward(
+        self, ring: Ring, leaves: Tensors, given: Tensors, buffers: Tensors
+    ) -> tuple[torch.Tensor, Tensors, Tensors]:
+        """The losses; our value of the output of each layer of the chain, in torch's graph, by its place; and torch's
+        values, by the names of the plan.
+        """
+        nodes, values, node = dict[str, torch.Tensor](), dict[str, torch.Tensor](), given["input"]
+        for item, layer, needs in self._layers:
+            output, inside = layer(node, *needs.of(leaves, given, buffers))
+            name = f"{item.name}.output"
+            values |= inside
+            values[name], node = _anchored(output, _tensor(ring.tensors[name], len(output)), item)
+            nodes[name] = node
+        return self._loss(node, given["target"]), nodes, values
 
     def _parameters(self, ring: Ring, num_rows: int) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
@@ -138,15 +158,54 @@ def taken(item: Item) -> str:
     return f"{item.name} takes"
 
 
-def _run(stacked: Stacked, leaves: Tensors, given: Tensors, buffers: Tensors) -> tuple[torch.Tensor, Tensors]:
-    """One step: its loss, and torch's value of each layer's output and of what a composite gives to its children."""
+class _Needs:
+    """What a layer of the chain needs: the places of the leaves inside of it, and the names of its random numbers and
+    buffers, with those of the layers that it is made of.
+    """
+
+    def __init__(self, item: Item) -> None:
+        inside = list(walk([item]))
+        self.layers = {inner.name for inner in inside}
+        self.leaves = [f"parameter {inner.name}.{name}" for inner in inside for name in inner.own_parameters]
+        self.leaves += [f"{inner.name}.output" for inner in inside[:-1]]
+        self.leaves += [taken(inner) for inner in inside if inner.children]
+        self.leaves += [f"{name}.input" for inner in inside for name, chain in inner.children.items() if chain]
+        self.buffers = [f"{inner.name}.{name}" for inner in inside for name in inner.own_buffers]
+
+    def of(self, leaves: Tensors, given: Tensors, buffers: Tensors) -> tuple[Tensors, Tensors, Tensors]:
+        """The layer's own."""
+        noise = {name: tensor for name, tensor in given.items() if name.partition(NOISE)[0] in self.layers}
+        return {name: leaves[name] for name in self.leaves}, noise, {name: buffers[name] for name in self.buffers}
+
+
+def _anchored(output: torch.Tensor, ours: torch.Tensor, item: Item) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch's value of a layer's output, and the output with our value in its place. Its gradient comes back with one
+    step behind the other in memory, as `_Apart` has it.
+    """
+    if output.shape != ours.shape or output.dtype != ours.dtype:
+        raise CannotStack(f"{item.label}: of many steps, its reference returned {tuple(output.shape)}")
+    if not output.requires_grad:
+        return output, ours
+    if hasattr(output.grad_fn, "_saved_result"):  # torch's backward reads its output where it lies, as ours does
+        value = output.detach().clone()
+        output.data.copy_(ours)
+    else:
+        value = output.detach()
+        output.data = ours
+    output.register_hook(torch.Tensor.contiguous)  # type: ignore[no-untyped-call]  # torch has no annotations
+    return value, output
+
+
+def _run(
+    stacked: Stacked, item: Item, input: torch.Tensor, leaves: Tensors, given: Tensors, buffers: Tensors
+) -> tuple[torch.Tensor, Tensors]:
+    """One layer of the chain in one step: its output, and torch's values inside of it where it is a composite."""
     step = _Step(stacked, leaves, given, buffers)
-    prediction = step.chain(stacked.plan.chain, given["input"])
-    return stacked.loss_function(prediction, given["target"]), step.values
+    return step.output(item, input), step.values
 
 
 class _Step:
-    """torch's run of one step, of whose tensors torch.vmap has stacked many."""
+    """torch's run of a layer in one step, of whose tensors torch.vmap has stacked many."""
 
     def __init__(self, stacked: Stacked, leaves: Tensors, given: Tensors, buffers: Tensors) -> None:
         self.stacked, self.leaves, self.given, self.buffers = stacked, leaves, given, buffers
@@ -155,12 +214,13 @@ class _Step:
     def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
         """Layers one after the other."""
         for item in items:
-            output = self._output(item, node)
+            output = self.output(item, node)
             self.values[f"{item.name}.output"] = output.detach()
             node = self._anchored(f"{item.name}.output", output)
         return node
 
-    def _output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+    def output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """torch's output of a layer."""
         try:
             return self._composite(item, node) if item.children else self._leaf(item, node)
         except CannotStack:  # of a layer in this one
