@@ -18,7 +18,7 @@ LAYER, REFERENCE, COMPOSITE, WITH_DOMAIN, RANDOM, RANDOM_COMPOSITE, WITH_BUFFER 
 CONFIG, OF_COMPOSITE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PLUGIN_PAGE = (Path(__file__).parents[1] / "docs" / "pytest_plugin.md").read_text(encoding="utf-8")
 PLUGIN_TEST = PYTHON.findall(PLUGIN_PAGE)[1]
-SENTENCE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+SENTENCE, NOTE, HEADLINE = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +45,16 @@ def test_a_reference_takes_the_place_of_central_differences(capsys: pytest.Captu
     report = capsys.readouterr().out
     assert report.endswith("\n1 (Swish) is compared with its own reference\n")
     assert "1.0e-07" not in report
+
+
+def test_a_reference_that_asks_for_a_value_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    asking = REFERENCE.replace("        return", "        if input.sum() > 0:\n            pass\n        return")
+    Path("my_layers.py").write_text(f"import torch\n{LAYER}\n{asking}")
+    assert cli.main(["train", "swish.yaml", "--run-dir", "run"]) == 0
+    assert capsys.readouterr().err.split() == NOTE.split()
+    Path("my_layers.py").write_text(f"import torch\n{LAYER}\n{REFERENCE}")
+    assert cli.main(["train", "swish.yaml", "--run-dir", "other"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_the_mistake_is_found(capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", type=Path, required=True, metavar="FILE", help=".csv or .npz; a file of that name is replaced"
     )
     predict.set_defaults(command=commands.predict)
-    summary = names.add_parser("summary", help="a config's layers, shapes, parameters and multiplications")
+    summary = names.add_parser("summary", help="a config's layers, shapes, parameters, multiplications, check")
     _add_config(summary)
     summary.set_defaults(command=commands.summary)
     listing = names.add_parser("list", help="what a config can name, each with its keys, types and defaults")

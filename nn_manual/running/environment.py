@@ -6,6 +6,7 @@ import hashlib
 import platform
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,11 @@ def blas() -> dict[str, Any]:
     from threadpoolctl import threadpool_info
 
     np.ones(1).dot(np.ones(1))  # loads it
-    for library in threadpool_info():
-        if library["user_api"] == "blas":
-            names = ("internal_api", "version", "architecture", "num_threads")
-            return {name: library.get(name) for name in names}
-    return {}
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    # scipy brings one of its own, and they come in any order.
+    numpys = [library for library in libraries if {"numpy", "numpy.libs"} & {*Path(library["filepath"]).parts[-3:]}]
+    names = ("internal_api", "version", "architecture", "num_threads")
+    return next(({name: library.get(name) for name in names} for library in (*numpys, *libraries)), {})
 
 
 def set_blas_threads(num_threads: int) -> None:

@@ -73,6 +73,10 @@ class Trainer:
     anew each epoch, or each step where `lr_step` is "step". One that watches the validation loss needs
     `trainer.observe(loss)` after each epoch.
 
+    `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
+    bytes. `flush()` proves them now. `prover.most` says how many are proven at once, and `prover.reason` why each is
+    proven by itself, where it is.
+
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
     settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
@@ -95,6 +99,8 @@ class Trainer:
             raise ValueError("the optimizer moves another model than the one to be trained")
         if self.check_every < 0:
             raise ValueError(f"check_every must be at least 0, not {self.check_every}")
+        if self.check_memory < 0:
+            raise ValueError(f"check_memory must be at least 0, not {self.check_memory}")
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
         if self.lr_step not in ("epoch", "step"):

@@ -116,11 +116,14 @@ class TrainingRun:
             self.early_stop.after(evaluation.loss)
         self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
         self.epoch, self.losses = self.epoch + 1, []
-        if trainer.prover is not None and trainer.prover.most:
-            self.tally.num_together = trainer.prover.most
+        self._note_together()
         if self.ended and trainer.checker is not None and self.tally.num_steps:
             self.unproven = list(trainer.checker.unproven())
         return self.record
+
+    def _note_together(self) -> None:
+        if self.trainer.prover is not None and self.trainer.prover.most:  # else what a checkpoint says stays
+            self.tally.num_together = self.trainer.prover.most
 
     def _keep_best(self, record: Mapping[str, Any]) -> None:
         if record["validation_loss"] < self.best.get("validation_loss", math.inf):
@@ -142,6 +145,7 @@ class TrainingRun:
     def manifest(self) -> dict[str, Any]:
         """What a checkpoint keeps beside the arrays, of values that JSON knows and any floats."""
         trainer = self.trainer
+        self._note_together()
         return {
             "step": trainer.num_steps,
             "epoch": self.epoch,

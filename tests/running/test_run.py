@@ -64,6 +64,7 @@ def test_files_of_a_run(config_path: Path, tmp_path: Path) -> None:
     assert summary["gradient_check"] == {
         "steps": 9,
         "tensors": 9 * NUM_TENSORS,
+        "together": 256,
         "mismatches": 0,
         "rounding": 0,
         "worst": max(steps, key=lambda step: step["relative"] / step["tolerance"]),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from nn_manual import SGD, Linear, MSELoss, Sequential, Tanh, Trainer
-from nn_manual.arrays import Array
 from nn_manual.check.together import ring
 from nn_manual.check.together.prover import Prover
 from nn_manual.data import Examples
@@ -56,24 +54,3 @@ def group_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 def figures(steps: list[Step]) -> list[tuple[list[float], list[float]]]:
     """What was found in each step."""
     return [(step.check.absolute.tolist(), step.check.scale.tolist()) for step in steps if step.check]
-
-
-def spoil(
-    monkeypatch: pytest.MonkeyPatch, part: Any, method: str, is_wrong: Callable[[], bool], change: Callable[[Any], Any]
-) -> None:
-    """Let `change` spoil what a method of one object returns, or None for what it has written, where it `is_wrong`."""
-    right = getattr(type(part), method)
-
-    def spoilt(self: Any, *given: Any) -> Any:
-        result = right(self, *given)
-        if self is part and is_wrong():
-            changed = change(result)
-            return result if changed is None else changed
-        return result
-
-    monkeypatch.setattr(type(part), method, spoilt)
-
-
-def multiplied(array: Array, factor: float) -> None:
-    """In place."""
-    array *= array.dtype.type(factor)

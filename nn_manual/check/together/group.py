@@ -63,7 +63,7 @@ class Group:
         """Of each of the first steps in the ring, max|ours - torch| and max|torch| of all quantities of the plan,
         (steps, quantities); without those of clipping and of the update where these are proven step by step.
         """
-        with threads_for(self.plan.num_products * num_steps):
+        with threads_for(0):  # one: what is found of a step must not depend on how many wait
             parts = [self._of_gradients(num_steps)]
             if self.proves_updates and self.max_norm is not None:
                 parts.append(self._of_clipping(num_steps, self.max_norm))
