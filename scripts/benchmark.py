@@ -33,7 +33,7 @@ def main() -> int:
     mask = commands.add_parser("mask", help="microseconds of a random mask, beside numpy's fastest generator")
     mask.set_defaults(run=_mask)
     check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
-    parts = "mutants, smallest, alarms, random, appeals, late; or all"
+    parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
     check.set_defaults(run=_check)
     reliability = commands.add_parser("reliability", help="what runs and their files survive")

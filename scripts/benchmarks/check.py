@@ -14,15 +14,18 @@ import torch
 
 from benchmarks.alarms import appeals, false_alarms, random_alarms
 from benchmarks.late import late_faults
+from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.score import Score, score
-from benchmarks.mutation.smallest import ERRORS, smallest, tensors
+from benchmarks.mutation.smallest import ERRORS, PLACES, Fault, smallest, tensors
 from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.survivors import SURVIVORS
+from benchmarks.mutation.together import verdicts
 from benchmarks.processes import on_all_cores
 from benchmarks.wrapped import wrapped
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
 
 #: The smallest relative error that must be caught always.
 SMALLEST = {"float32": 1e-4, "float64": 1e-10}
@@ -141,6 +144,42 @@ def smallest_errors() -> bool:
     return passed
 
 
+def proven_together() -> bool:
+    """Mutants, and the smallest errors, in steps that are proven together: called what they are called one by one."""
+    print(f"{'proven together':20} {'wrong':>6} {'trainings':>9} {'together':>8} {'caught':>7} {'differ':>6}")
+    owners = [number for number, subject in enumerate(subjects()) if _can_be_trained(subject.owner)]
+    num_different = 0
+    for row in on_all_cores(_together, owners):
+        print(row[0], flush=True)
+        num_different += row[1]
+    print(f"{num_different} trainings in which the words differ from those of steps that are proven one by one\n")
+    return num_different == 0
+
+
+def _can_be_trained(owner: type) -> bool:
+    return issubclass(owner, Layer | Loss | Optimizer) and owner is not Sequential
+
+
+def _together(number: int) -> tuple[str, int]:
+    """The line of one class, and in how many trainings the words differ."""
+    subject = subjects()[number]
+    owner, wrong = subject.owner, [mutant.changed for mutant in subject.mutants()]
+    if issubclass(owner, Layer | Loss):
+        wrong += [
+            change_gradient(owner, tensor, Fault(place, SMALLEST["float32"]))
+            for tensor in tensors(owner)
+            for place in PLACES
+        ]
+    found = [verdicts(changed, index) for index, changed in enumerate(wrong)]
+    num_trainings, num_together, num_caught = (
+        sum(getattr(verdict, name) for verdict in found) for name in ("num_trainings", "num_together", "num_caught")
+    )
+    differ = [words for verdict in found for words in verdict.differ]
+    row = f"{owner.__name__:20} {len(wrong):6} {num_trainings:9} {num_together:8} {num_caught:7} {len(differ):6}"
+    texts = [wrapped(f"one by one: {alone}\ntogether: {together}") for alone, together in differ]
+    return "\n".join([row, *texts]), len(differ)
+
+
 PARTS: dict[str, Callable[[], bool]] = {
     "mutants": mutants,
     "smallest": smallest_errors,
@@ -148,4 +187,5 @@ PARTS: dict[str, Callable[[], bool]] = {
     "random": random_alarms,
     "appeals": appeals,
     "late": late_faults,
+    "together": proven_together,
 }

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
-from nn_manual.arrays import BLOCK_SIZE, Shape
+from nn_manual.arrays import BLOCK_SIZE, Array, Shape
 from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.checker import GradientChecker, check_gradients
 from nn_manual.check.kinds import KINDS, draw
@@ -143,14 +143,20 @@ def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
     """Each example alone, and in the middle of a net."""
     for layer, shape in owner.examples():
         yield Trial(layer_cases(layer, shape, dtype, SEED), f"0 ({owner.__name__})", "0.")
+    for net, place, shape in layer_nets(owner, dtype):
+        yield Trial(net_cases(net, MSELoss(), shape), f"{place} ({owner.__name__})", f"{place}.")
+
+
+def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int, Shape]]:
+    """For each example a net that has it in its middle, its place there, and the shape of the net's input."""
     for layer, (*leading, in_features) in owner.examples():
         out_features = layer.output_shape((*leading, in_features))[-1]
         if isinstance(layer.domain, range):  # no layer can stand before it
             net = Sequential(layer, Tanh(), Linear(out_features, 3), seed=SEED, dtype=dtype)
-            yield Trial(net_cases(net, MSELoss(), (*leading, in_features), dtype), f"0 ({owner.__name__})", "0.")
-            continue
-        net = Sequential(Linear(3, in_features), Tanh(), layer, Tanh(), Linear(out_features, 3), seed=SEED, dtype=dtype)
-        yield Trial(net_cases(net, MSELoss(), (*leading, 3), dtype), f"2 ({owner.__name__})", "2.")
+            yield net, 0, (*leading, in_features)
+        else:
+            before, after = (Linear(3, in_features), Tanh()), (Tanh(), Linear(out_features, 3))
+            yield Sequential(*before, layer, *after, seed=SEED, dtype=dtype), 2, (*leading, 3)
 
 
 def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
@@ -158,17 +164,21 @@ def _loss_trials(owner: type[Loss], dtype: str) -> Iterator[Trial]:
     for loss in owner.examples():
         yield Trial(loss_cases(loss, dtype, SEED), "loss", "loss.")
     for loss in owner.examples(num_outputs=3):
-        net = Sequential(Linear(3, 3), Tanh(), Linear(3, 3), seed=SEED, dtype=dtype)
-        yield Trial(net_cases(net, loss, (3, 3), dtype), "loss", "loss.")
+        yield Trial(net_cases(loss_net(dtype), loss, (3, 3)), "loss", "loss.")
+
+
+def loss_net(dtype: str) -> Sequential:
+    """What stands before a loss; its input and its output are (batch, 3)."""
+    return Sequential(Linear(3, 3), Tanh(), Linear(3, 3), seed=SEED, dtype=dtype)
 
 
 def _sequential_trials(owner: type[Sequential], dtype: str) -> Iterator[Trial]:
     """A net whose first layer has no parameters, one with a Sequential in it, and one with a shared parameter."""
     net = owner(Linear(3, 3), Tanh(), Linear(3, 3), tied=[("0.weight", "2.weight")], seed=SEED, dtype=dtype)
-    yield Trial(net_cases(net, MSELoss(), (3, 3), dtype), "Sequential", "")
+    yield Trial(net_cases(net, MSELoss(), (3, 3)), "Sequential", "")
     for inner in ([Linear(3, 3), Tanh()], [owner(Linear(3, 3), Tanh())]):
         net = owner(Tanh(), *inner, Linear(3, 3), seed=SEED, dtype=dtype)
-        yield Trial(net_cases(net, MSELoss(), (3, 3), dtype), "Sequential", "")
+        yield Trial(net_cases(net, MSELoss(), (3, 3)), "Sequential", "")
 
 
 def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
@@ -178,7 +188,7 @@ def _optimizer_trials(owner: type[Optimizer], dtype: str) -> Iterator[Trial]:
     for settings in owner.examples()[:2]:
         net = Sequential(Linear(512, 2 * BLOCK_SIZE // 512, bias=False), seed=SEED, dtype=dtype)
         optimizer = functools.partial(owner, **settings)
-        yield Trial(net_cases(net, MSELoss(), (2, 512), dtype, ("random",), optimizer), "optimizer", "")
+        yield Trial(net_cases(net, MSELoss(), (2, 512), ("random",), optimizer), "optimizer", "")
 
 
 def _scheduler_trials(owner: type[Scheduler], dtype: str) -> Iterator[Trial]:
@@ -191,7 +201,6 @@ def net_cases(
     net: Sequential,
     loss: Loss,
     input_shape: Shape,
-    dtype: str,
     kinds: Iterable[str] = tuple(KINDS),
     make_optimizer: Callable[..., Optimizer] = MOMENTUM,
 ) -> Iterator[Case]:
@@ -199,14 +208,9 @@ def net_cases(
     generator = np.random.default_rng(SEED)
     optimizer = make_optimizer(net, lr=0.1)
     checker = GradientChecker(net, loss, optimizer)
-    output_shape = net.output_shape(input_shape)
     for kind, step in itertools.product(kinds, range(4)):
         net.num_steps += 1
-        input = draw(kind, input_shape, dtype, generator, net.domain)
-        if hasattr(loss, "backward_target"):
-            target = draw("random", output_shape, dtype, generator)
-        else:
-            target = generator.integers(0, output_shape[-1], output_shape[0])
+        input, target = batch(net, loss, input_shape, kind, generator)
         description = f"{kind} input, step {step} of a net"
         if step == 0:
             report = check_gradients(net, loss, input, target)
@@ -217,6 +221,17 @@ def net_cases(
         else:
             report = _step_report(checker, optimizer, (input, target))
         yield Case(description, len(report.comparisons), 0.0, None if report.agrees else report)
+
+
+def batch(
+    net: Sequential, loss: Loss, input_shape: Shape, kind: str, generator: np.random.Generator
+) -> tuple[Array, Array]:
+    """An input of this kind, and a target, numbers or labels as the loss takes them."""
+    dtype, output_shape = net.dtype.name, net.output_shape(input_shape)
+    input = draw(kind, input_shape, dtype, generator, net.domain)
+    if hasattr(loss, "backward_target"):
+        return input, draw("random", output_shape, dtype, generator)
+    return input, generator.integers(0, output_shape[-1], output_shape[0])
 
 
 def _step_report(checker: GradientChecker, optimizer: Optimizer, batch: tuple[Any, Any]) -> GradientReport:
