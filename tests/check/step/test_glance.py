@@ -22,7 +22,7 @@ def recorded_step(change: Callable[[GradientChecker], None] | None = None) -> tu
     for _ in range(2):
         with checker.recording():
             checker.run(*batch())
-    glance = Glance(checker._plan(), checker.recorded)
+    glance = Glance(checker.plan(), checker.recorded)
     if change is not None:
         change(checker)
     return glance, checker
@@ -31,7 +31,7 @@ def recorded_step(change: Callable[[GradientChecker], None] | None = None) -> tu
 def test_nothing_is_wrong() -> None:
     glance, checker = recorded_step()
     assert glance.shows_nothing()
-    check_structure(checker.recorded, checker._plan())
+    check_structure(checker.recorded, checker.plan())
 
 
 def set_call(layer: int, name: str, value: Any) -> Callable[[GradientChecker], None]:
@@ -80,7 +80,7 @@ def test_what_it_passes_the_full_look_passes_too() -> None:
     checker = GradientChecker(model, MSELoss(), SGD(model, lr=0.1))
     with checker.recording():
         checker.run(*batch())
-    glance = Glance(checker._plan(), checker.recorded)
+    glance = Glance(checker.plan(), checker.recorded)
     with checker.recording():
         prediction, saved = model.forward(batch()[0])
         model.layers[0].forward(batch()[0])
