@@ -214,6 +214,10 @@ class Trainer:
         self.flush()
         self.loss.check_data(examples.target)
         self.start_epoch(epoch)
+        if self.prover is not None:
+            is_whole = len(examples.input) >= (first + 1) * batch_size  # the last batch, if smaller, is a first again
+            before = self.num_steps // self.check_every - (self.num_steps - first) // self.check_every
+            self.prover.begin(before if is_whole else 0)
         unchecked: Batch | None = examples
         for batch in batches(examples, batch_size, seed, epoch, first):
             try:

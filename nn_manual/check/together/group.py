@@ -52,12 +52,12 @@ class Group:
         self._of_clipped = StackedComparison([checker.model.num_parameters], plan.dtype)
         self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
 
-    def keep_first(self, checker: GradientChecker) -> bool:
+    def keep_first(self, checker: GradientChecker, row: int = 0) -> bool:
         """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
         update = checker.update
         assert update is not None  # a trainer's checker has one
-        self.ring.start(0, update.start, update.num_steps)
-        return self.ring.end(0, checker.recorded)
+        self.ring.start(row, update.start, update.num_steps)
+        return self.ring.end(row, checker.recorded)
 
     def found(self, num_steps: int) -> tuple[Array, Array]:
         """Of each of the first steps in the ring, max|ours - torch| and max|torch| of all quantities of the plan,

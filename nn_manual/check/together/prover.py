@@ -55,6 +55,11 @@ class Prover:
         self.numbers: list[int] = []
         #: Why steps are proven one by one, where there is memory; and whether a layer is why.
         self.reason, self.is_of_layer = "", False
+        #: The shape of the last step, and how many of this shape were compared since `begin`: that many rows are taken.
+        self._shape: Shape | None = None
+        self._count = 0
+        #: The row of the first step that waits.
+        self._first_row = 0
         self._has_compared = False
 
     @property
@@ -67,6 +72,13 @@ class Prover:
         """How many steps aren't proven yet."""
         return len(self._waiting)
 
+    def begin(self, count: int) -> None:
+        """Begin an epoch after `count` of its steps were compared. The last bit of what torch finds of a step may
+        depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on, too.
+        """
+        self.flush()
+        self._shape, self._count = None, count
+
     @contextmanager
     def recording(self, input: Array) -> Iterator[Recording]:
         """The context in which the step on `input` must run."""
@@ -74,11 +86,14 @@ class Prover:
         if group is not self._group:
             self.flush()
             self._group = group
+        if self._shape is not None and self._shape != input.shape:
+            self._count = 0
+        self._shape = input.shape
         if group is None:
             with self.checker.recording() as recorded:
                 yield recorded
         else:
-            i = len(self._waiting)
+            i = self._count % group.ring.num_steps
             group.ring.start(i, state_of(group.optimizer), group.optimizer.num_steps)
             try:
                 with self.checker.watching() as recorded:
@@ -92,8 +107,10 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            return self._compare_first()
-        group, recorded, i = self._group, self.checker.recorded, len(self._waiting)
+            check = self._compare_first()
+            self._count += 1
+            return check
+        group, recorded, i = self._group, self.checker.recorded, self._count % self._group.ring.num_steps
         try:
             if not group.glance.shows_nothing():
                 check_structure(recorded, group.plan)
@@ -109,9 +126,12 @@ class Prover:
             self._flush_before(group, i)
             return self.checker.compare()
         check = StepCheck(group.plan)
+        if not self._waiting:
+            self._first_row = i
+        self._count += 1
         self._waiting.append((check, updated))
         self.numbers.append(self.checker.model.num_steps)
-        if len(self._waiting) == group.ring.num_steps:
+        if i == group.ring.num_steps - 1:
             self.flush()
         return check
 
@@ -155,10 +175,11 @@ class Prover:
     def _prove(self, group: Group) -> None:
         """Prove the steps that wait in a group."""
         waiting = self._waiting
+        first = self._first_row
         try:
-            absolute, scale = group.found(len(waiting))
+            absolute, scale = (of_steps[first:] for of_steps in group.found(first + len(waiting)))
         except CannotStack as problem:
-            for i, (check, _) in enumerate(waiting):
+            for i, (check, _) in enumerate(waiting, first):
                 self._prove_alone(group, i, check)
             self._give_up(problem, group.ring.given("input").shape[1:])
             return
@@ -166,7 +187,8 @@ class Prover:
         passed = np.all(within(absolute, scale, tolerances), axis=1)
         for i, (check, updated) in enumerate(waiting):
             found = Differences(absolute[i], scale[i])
-            self._conclude(group, i, check, joined(found, updated) if updated else found, passes=passed[i])
+            both = joined(found, updated) if updated else found
+            self._conclude(group, first + i, check, both, passes=passed[i])
 
     def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
         """The checker decides where a difference doesn't pass, and where it knows of zeros."""
@@ -215,7 +237,7 @@ class Prover:
             return check
         # The judge takes it for one of many, and knows what it knew before.
         alone, checker.judge.zeros = checker.judge.zeros, zeros
-        largest = functools.partial(group.largest_grad_output, 0)
+        largest = functools.partial(group.largest_grad_output, self._count % group.ring.num_steps)
         accepted = checker.accept(check.plan, input.shape, found, largest)
         if accepted is None:
             checker.judge.zeros = alone
@@ -226,9 +248,10 @@ class Prover:
         """What a batched proof finds of the step that the checker has just compared, or None where the step has another
         form than those that wait.
         """
-        if not group.keep_first(self.checker):
+        row = self._count % group.ring.num_steps
+        if not group.keep_first(self.checker, row):
             return None
-        absolute, scale = (of_steps[0] for of_steps in group.found(1))
+        absolute, scale = (of_steps[row] for of_steps in group.found(row + 1))
         rest = slice(len(absolute), None)
         excused = check.rounding.intersection(check.plan.tensors[rest])
         return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))

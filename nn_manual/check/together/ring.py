@@ -107,6 +107,8 @@ class Ring:
         #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
         self.lrs: list[tuple[float, ...]] = [()] * self.num_steps
         self.num_updates, self.numbers = [0] * self.num_steps, [0] * self.num_steps
+        #: The lowest row in which a step was ever kept.
+        self._lowest = self.num_steps
 
     def _kinds(self, recorded: Recording, num_packed: int) -> dict[str, Kind]:
         names = [f"{name} before" for name in ("param", *self._optimizer.vectors)]
@@ -176,15 +178,21 @@ class Ring:
                 rows[i] = vector
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
+        self._lowest = min(self._lowest, i)
         return True
 
     def pad(self, num_steps: int) -> int:
-        """Repeat the last of the first steps up to a multiple of as many as torch takes at once; returns how many they
-        are then.
+        """Repeat the last of the first steps up to a multiple of as many as torch takes at once, and the first that was
+        ever kept in the rows below it; returns how many they are then.
         """
-        num_rows = self._num_padded(num_steps)
+        num_rows, lowest = self._num_padded(num_steps), self._lowest
         for rows in self._arrays.values():
             rows[num_steps:num_rows] = rows[num_steps - 1]
+            rows[:lowest] = rows[lowest]
+        if lowest:
+            self.lrs[:lowest] = [self.lrs[lowest]] * lowest
+            self.num_updates[:lowest] = [self.num_updates[lowest]] * lowest
+        self._lowest = 0
         return num_rows
 
     def _num_padded(self, num_steps: int) -> int:
