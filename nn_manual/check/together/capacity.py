@@ -9,7 +9,7 @@ import numpy as np
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.together.group import Group
-from nn_manual.check.together.stacked import CannotStack
+from nn_manual.check.together.one_layer import CannotStack
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import GradientMismatch
 

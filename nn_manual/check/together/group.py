@@ -13,8 +13,9 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.comparison import StackedComparison
+from nn_manual.check.together.one_layer import CannotStack, NoRoom
 from nn_manual.check.together.ring import Ring
-from nn_manual.check.together.stacked import CannotStack, NoRoom, Stacked
+from nn_manual.check.together.stacked import Stacked
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.update import State, clipped_by_torch
 

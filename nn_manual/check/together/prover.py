@@ -16,8 +16,8 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
+from nn_manual.check.together.one_layer import CannotStack, NoRoom
 from nn_manual.check.together.past import Past
-from nn_manual.check.together.stacked import CannotStack, NoRoom
 from nn_manual.check.update import state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError

@@ -3,12 +3,6 @@
 Anchored steps don't depend on each other. So each layer's function runs on all of them in one call, their parameters
 and inputs stacked along a first axis, and one backward of the summed losses gives the gradients of all. A call of torch
 takes longer than what a small layer computes in it: this is what is saved.
-
-Behind each output stands our value of it, a leaf of torch's graph:
-
-    node = ours + (output - output.detach())
-
-which has our value exactly, lets the gradient through to the output, and whose leaf gets the gradient at this place.
 """
 
 from __future__ import annotations
@@ -16,8 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
@@ -25,22 +18,12 @@ from nn_manual.arrays import Array
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item, walk
+from nn_manual.check.together.one_layer import CannotStack, LayerRun, Tensors, described, taken
 from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
 from nn_manual.losses import Loss
-from nn_manual.messages import one_line
 from nn_manual.model import Sequential
-
-Tensors = dict[str, torch.Tensor]
-
-
-class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
-    """A layer's reference doesn't run on many steps at once; the text says which, and why."""
-
-
-class NoRoom(CannotStack):
-    """No steps are kept; the text says why."""
 
 
 class Stacked:
@@ -111,7 +94,7 @@ class Stacked:
         except CannotStack:
             raise
         except Exception as error:  # a user's own reference may raise anything here
-            raise CannotStack(f"torch.vmap raised {_described(error)}") from error
+            raise CannotStack(f"torch.vmap raised {described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
         values |= {
@@ -146,16 +129,6 @@ class Stacked:
             f"parameter {use}": parts[name].detach().reshape(num_rows, *shapes[name])
             for use, name in own.items()
         }
-
-
-def _described(error: Exception) -> str:
-    """An error's type, and the first sentence of its text: torch's have many."""
-    return f"{type(error).__name__}: {one_line(str(error).partition('. ')[0])}"
-
-
-def taken(item: Item) -> str:
-    """The place of what a composite takes as its input: the layers in it, and what goes past them, start there."""
-    return f"{item.name} takes"
 
 
 class _Needs:
@@ -200,98 +173,8 @@ def _run(
     stacked: Stacked, item: Item, input: torch.Tensor, leaves: Tensors, given: Tensors, buffers: Tensors
 ) -> tuple[torch.Tensor, Tensors]:
     """One layer of the chain in one step: its output, and torch's values inside of it where it is a composite."""
-    step = _Step(stacked, leaves, given, buffers)
+    step = LayerRun(stacked.modules, leaves, given, buffers)
     return step.output(item, input), step.values
-
-
-class _Step:
-    """torch's run of a layer in one step, of whose tensors torch.vmap has stacked many."""
-
-    def __init__(self, stacked: Stacked, leaves: Tensors, given: Tensors, buffers: Tensors) -> None:
-        self.stacked, self.leaves, self.given, self.buffers = stacked, leaves, given, buffers
-        self.values: Tensors = {}
-
-    def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
-        """Layers one after the other."""
-        for item in items:
-            output = self.output(item, node)
-            self.values[f"{item.name}.output"] = output.detach()
-            node = self._anchored(f"{item.name}.output", output)
-        return node
-
-    def output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        """torch's output of a layer."""
-        try:
-            return self._composite(item, node) if item.children else self._leaf(item, node)
-        except CannotStack:  # of a layer in this one
-            raise
-        except Exception as error:  # a user's own reference may raise anything here
-            raise CannotStack(f"{item.label} under torch.vmap raised {_described(error)}") from error
-
-    def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
-        ours = self.leaves[place]
-        if not ours.is_floating_point():
-            return ours
-        anchored: torch.Tensor = _Apart.apply(ours + (node - node.detach()))  # type: ignore[no-untyped-call]  # as torch has it
-        return anchored
-
-    def _leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        layer, name = item.layer, item.name
-        noise, module = self._noise(item), self.stacked.modules.get(item.name)
-        parameters = {key: self.leaves[f"parameter {name}.{key}"] for key in item.own_parameters}
-        buffers = {key: self.buffers[f"{name}.{key}"] for key in item.own_buffers}
-        if module is not None:
-            output: torch.Tensor = torch.func.functional_call(module, {**parameters, **buffers}, (node,), noise)
-            return output
-        function: Callable[..., Any] = layer.reference  # type: ignore[attr-defined]  # the plan has asked
-        if not buffers:
-            return function(node, **parameters, **noise)  # type: ignore[no-any-return]  # a user's own
-        output, moved = function(node, **parameters, **{key: b.clone() for key, b in buffers.items()}, **noise)
-        for key, value in moved.items():
-            buffers[key].copy_(value.detach())
-        return output
-
-    def _composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        children = [
-            functools.partial(self._child, name, children) for name, children in item.children.items()
-        ]
-        node = self._anchored(taken(item), node)
-        output: torch.Tensor = item.layer.reference(node, *children, **self._noise(item))  # type: ignore[attr-defined]
-        return output
-
-    def _child(self, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:
-        """What a composite's reference calls with the input of one of its children."""
-        if not chain:
-            return given
-        self.values[f"{name}.input"] = given.detach()
-        return self.chain(chain, self._anchored(f"{name}.input", given))
-
-    def _noise(self, item: Item) -> Tensors:
-        prefix = f"{item.name}{NOISE}"
-        return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
-
-
-class _Apart(torch.autograd.Function):
-    """A tensor whose gradient comes back with one step behind the other in memory. Some functions of torch lay the
-    steps side by side, and a sum over such a gradient would depend on how many they are.
-    """
-
-    @staticmethod
-    def forward(node: torch.Tensor) -> torch.Tensor:
-        return node.view_as(node)
-
-    @staticmethod
-    def setup_context(context: Any, inputs: Any, output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:  # noqa: ARG004 - torch's
-        return grad_output.contiguous()
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int], node: torch.Tensor) -> tuple[torch.Tensor, int]:  # noqa: ARG004 - torch's
-        stacked: torch.Tensor = _Apart.apply(node.movedim(in_dims[0], 0))  # type: ignore[no-untyped-call]  # as above
-        return stacked, 0
 
 
 def _source(ring: Ring, name: str) -> Array:

@@ -26,7 +26,8 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import Array
-from nn_manual.check.together.stacked import CannotStack, Stacked
+from nn_manual.check.together.one_layer import CannotStack
+from nn_manual.check.together.stacked import Stacked
 from nn_manual.check.verdict.report import StepCheck
 from nn_manual.data import Examples, batches
 from nn_manual.running import trainer as trainer_module
