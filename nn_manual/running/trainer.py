@@ -109,7 +109,7 @@ class Trainer:
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
         self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
-        self.checker, self.prover, self._one_by_one = None, None, None
+        self.checker, self.prover = None, None
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
             from nn_manual.check.together.prover import Prover
@@ -118,7 +118,6 @@ class Trainer:
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
             self.prover = Prover(self.checker, self._step_again, self.check_memory)
-            self._one_by_one = Prover(self.checker, self._step_again)
             weakref.finalize(self, _report_unproven, self.prover.numbers)
 
     def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
@@ -147,23 +146,23 @@ class Trainer:
 
     def _train_step(self, input: Array, target: Array, unchecked: Batch | None, *, together: bool) -> Step:
         """A step that is proven at once, or with others."""
-        is_checked = self.check_every and (self.num_steps + 1) % self.check_every == 0
-        prover = (self.prover if together else self._one_by_one) if is_checked else None
+        checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
+        prover = self.prover if checker and together else None
         if self.lr_step == "step":
             try:
-                self._set_lrs(self.num_steps, self.checker if prover else None)
+                self._set_lrs(self.num_steps, checker)
             except GradientMismatch:
                 self.flush()  # what was wrong before comes first
                 raise
         self.num_steps += 1
         self.model.num_steps = self.num_steps
         try:
-            self._is_recording = prover is not None
-            with prover.recording(input) if prover else nullcontext():
+            self._is_recording = checker is not None
+            with prover.recording(input) if prover else checker.recording() if checker else nullcontext():
                 value = self.step(input, target, unchecked)
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
-            check = prover.compare() if prover and has_value else None
+            check = (prover or checker).compare() if checker and has_value else None
         except GradientMismatch as mismatch:
             self.num_steps = self.model.num_steps  # it may be an earlier one
             mismatch.batch = mismatch.batch or (input, target)

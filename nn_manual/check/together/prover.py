@@ -43,7 +43,7 @@ class Prover:
     that of all steps that wait; without any, each step is proven at once.
     """
 
-    def __init__(self, checker: GradientChecker, again: Again, memory: int = 0) -> None:
+    def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
         #: By the shape of the input; None for those whose steps are proven one by one.
@@ -219,26 +219,25 @@ class Prover:
 
     def _compare_first(self) -> StepCheck:
         """The check of the step just made, the first of its shape, and the group of those that follow."""
-        checker, zeros = self.checker, copy.deepcopy(self.checker.judge.zeros)
+        checker, shape, self._has_compared = self.checker, self._shape, True
+        assert shape is not None  # of the input that was recorded
+        if shape in self._groups or self.is_of_layer or not self._memory.size:
+            return checker.compare()
+        zeros = copy.deepcopy(checker.judge.zeros)
         check = checker.compare()
-        self._has_compared = True
-        input = checker.recorded.first.input
-        assert input is not None  # the step was compared
-        if input.shape in self._groups or self.is_of_layer or not self._memory.size:
-            return check
         try:
             group = Group(checker, check.plan, self._memory)
             found = self._found_of_first(group, check)
         except CannotStack as problem:
-            self._give_up(problem, input.shape)
+            self._give_up(problem, shape)
             return check
-        self._groups[input.shape] = group if found else None
+        self._groups[shape] = group if found else None
         if found is None:
             return check
         # The judge takes it for one of many, and knows what it knew before.
         alone, checker.judge.zeros = checker.judge.zeros, zeros
         largest = functools.partial(group.largest_grad_output, self._count % group.ring.num_steps)
-        accepted = checker.accept(check.plan, input.shape, found, largest)
+        accepted = checker.accept(check.plan, shape, found, largest)
         if accepted is None:
             checker.judge.zeros = alone
             return check

@@ -50,7 +50,7 @@ class Kind(NamedTuple):
     @property
     def num_bytes(self) -> int:
         """Of one, up to where the next may begin."""
-        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        size = size_of(self.shape) * self.dtype.itemsize
         return -(-size // ALIGNMENT) * ALIGNMENT
 
 
@@ -129,7 +129,7 @@ class Ring:
         for name, kind in kinds.items():
             stop = start + self._num_rows * kind.num_bytes
             rows = self._memory[start:stop].reshape(self._num_rows, kind.num_bytes)
-            size = int(np.prod(kind.shape, dtype=np.int64)) * kind.dtype.itemsize
+            size = size_of(kind.shape) * kind.dtype.itemsize
             arrays[name] = rows[:, :size].view(kind.dtype).reshape(self._num_rows, *kind.shape)
             start = stop
         return arrays
@@ -143,7 +143,7 @@ class Ring:
         return views
 
     def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
-        stop = start + int(np.prod(shape, dtype=np.int64))
+        stop = start + size_of(shape)
         return self._arrays[name][:, start:stop].reshape(self._num_rows, *shape), stop
 
     @property

@@ -38,7 +38,6 @@ class Stacked:
         self.plan, self.model = plan, model
         self.first_of, self.uses = model.ties.first_of, list(model.uses())
         dtype = TORCH_DTYPES[model.dtype.name]
-        self.loss_function = loss_function(loss, dtype)
         self.modules: dict[str, torch.nn.Module] = {}
         for item in plan.items:
             counterpart = plan.counterparts[item.name]
@@ -53,7 +52,7 @@ class Stacked:
             del self.leaves[f"{item.name}.output"]
         self.places |= {plan.grad_names[use]: f"parameter {use}" for use in self.uses}
         self._wanted = [quantity.name for quantity in plan.backward if quantity.name not in plan.sums]
-        self._loss = torch.vmap(self.loss_function)
+        self._loss = torch.vmap(loss_function(loss, dtype))
         self._layers = [(item, torch.vmap(functools.partial(_run, self, item)), _Needs(item)) for item in plan.chain]
 
     def _walk(self, chain: Sequence[Item], place: str) -> str:
