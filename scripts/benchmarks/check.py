@@ -130,7 +130,8 @@ def _texts(result: Score) -> Iterator[tuple[str, str]]:
 
 def smallest_errors() -> bool:
     """The smallest relative error of each gradient that is caught wherever it is made."""
-    print(f"{'smallest error always caught':36} " + " ".join(f"{dtype:>9} {'made':>6}" for dtype in ERRORS))
+    columns = " ".join(f"{dtype:>9} {'made':>6} {'alone':>5}" for dtype in ERRORS)
+    print(f"{'smallest error always caught':36} {columns}")
     passed = True
     for owner in (subject.owner for subject in subjects()):
         if owner is Sequential or not issubclass(owner, Layer | Loss):  # which have no gradient of their own
@@ -139,7 +140,9 @@ def smallest_errors() -> bool:
             found = {dtype: smallest(owner, tensor, dtype) for dtype in ERRORS}
             passed &= all(found[dtype].error <= SMALLEST[dtype] for dtype in ERRORS)
             name = f"{owner.__name__}.{tensor}"
-            print(f"{name:36} " + " ".join(f"{s.error:9.0e} {s.num_errors:6}" for s in found.values()), flush=True)
+            row = " ".join(f"{s.error:9.0e} {s.num_errors:6} {s.num_alone:5}" for s in found.values())
+            print(f"{name:36} {row}", flush=True)
+    print("alone: the gradient is rounding alone there, twice of it is not caught either")
     print(f"at least: {' '.join(f'{dtype} {bound:.0e}' for dtype, bound in SMALLEST.items())}\n")
     return passed
 

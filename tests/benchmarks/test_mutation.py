@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from benchmarks.mutation.survivors import SURVIVORS
 
 from nn_manual import layers
 from nn_manual.arrays import Array
+from nn_manual.check.catalogue.catalogue import Case
+from nn_manual.check.verdict.report import GradientReport
 from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.model import Sequential
@@ -222,6 +225,21 @@ def test_twice_the_tolerance_is_always_caught_and_a_tenth_never(
     result = smallest(owner, tensor, dtype)
     assert result.error == error
     assert result.num_errors > 100
+
+
+@pytest.mark.parametrize(("twice_is_caught", "error", "num_alone"), [(True, np.inf, 0), (False, 1e-10, 3)])
+def test_an_error_that_is_not_caught_counts_unless_twice_the_gradient_is_not_caught_either(
+    twice_is_caught: bool, error: float, num_alone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_case(owner: type[Tanh], dtype: str) -> Iterator[Case]:
+        grad_output, output = np.array([1.0, -2]), np.array([0.5, 0.25])
+        is_twice = np.array_equal(owner().backward(grad_output, output), 2 * Tanh().backward(grad_output, output))
+        report = GradientReport((), problem="wrong") if is_twice and twice_is_caught else None
+        yield Case(dtype, num_tensors=1, worst=0, failure=report)
+
+    monkeypatch.setattr(smallest_error, "_cases", one_case)
+    monkeypatch.setitem(smallest_error.ERRORS, "float64", (1e-10,))
+    assert smallest(Tanh, "grad_input", "float64")[3:] == (error, 3 if num_alone else 1, num_alone)
 
 
 def test_the_tensors_of_a_class() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,7 +21,8 @@ ERRORS = {"float32": (1e-2, 1e-4, 2e-5, 1e-5), "float64": (1e-2, 1e-10, 2e-12, 1
 
 class Smallest(NamedTuple):
     """For one tensor of one class: the smallest of ERRORS that is always caught, as are all larger ones; infinite where
-    none is. `num_errors` were made.
+    none is. `num_errors` were made. `num_alone` of them say nothing: the gradient is rounding alone there, as after
+    batch normalization of equal numbers, and twice the gradient is not caught either.
     """
 
     owner: str
@@ -28,6 +30,7 @@ class Smallest(NamedTuple):
     dtype: str
     error: float
     num_errors: int
+    num_alone: int
 
 
 #: Where a tensor is made wrong: everywhere by one factor, or in one row or one element, that of its largest magnitude.
@@ -58,17 +61,20 @@ def smallest(owner: type[Layer] | type[Loss], tensor: str, dtype: str) -> Smalle
     """Make `tensor` ("grad_weight", ...) of every example of a class wrong by smaller and smaller errors, for every
     kind of input of the catalogue with every kind of upstream gradient, until one is not caught.
     """
-    caught, num_errors = float("inf"), 0
+    caught, num_errors, num_alone = float("inf"), 0, 0
     for error in ERRORS[dtype]:
         for place in PLACES:
             fault = Fault(place, error)
-            for case in _cases(change_gradient(owner, tensor, fault), dtype):
+            for number, case in enumerate(_cases(change_gradient(owner, tensor, fault), dtype)):
                 num_errors += bool(fault.made)
                 if fault.made and case.failure is None:
-                    return Smallest(owner.__name__, tensor, dtype, caught, num_errors)
+                    twice = _cases(change_gradient(owner, tensor, Fault("everywhere", 1.0)), dtype)
+                    if next(itertools.islice(twice, number, None)).failure is not None:
+                        return Smallest(owner.__name__, tensor, dtype, caught, num_errors, num_alone)
+                    num_alone += 1
                 fault.made = None
         caught = error
-    return Smallest(owner.__name__, tensor, dtype, caught, num_errors)
+    return Smallest(owner.__name__, tensor, dtype, caught, num_errors, num_alone)
 
 
 def tensors(owner: type[Layer] | type[Loss]) -> list[str]:
