@@ -37,7 +37,7 @@ def capacity(checker: GradientChecker, memory: int) -> Capacity:
     try:
         group = Group(checker, plan, np.empty(memory, np.uint8))
         if group.keep_first(checker):
-            group.found(1)
+            group.found(0, 1)
     except CannotStack as problem:
         return Capacity(1, 0, str(problem))
     return Capacity(group.ring.num_steps, group.ring.num_steps * group.ring.num_bytes, "")

@@ -44,7 +44,7 @@ class Group:
         shapes = checker.model.parameter_shapes()
         self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
         if self.proves_updates:
-            self._twin = OptimizerTwin(checker.optimizer, plan.dtype, self.ring.num_steps)
+            self._twin = OptimizerTwin(checker.optimizer, plan.dtype, self.ring.num_rows)
         quantities = [self.ring.tensors[quantity.name] for quantity in (*plan.forward, *plan.backward)]
         self._of_tensors = StackedComparison([size_of(tensor.shape[1:]) for tensor in quantities], plan.dtype)
         self._update_tolerances = np.array([quantity.tolerance for quantity in plan.update])
@@ -60,54 +60,57 @@ class Group:
         self.ring.start(row, update.start, update.num_steps)
         return self.ring.end(row, checker.recorded)
 
-    def found(self, num_steps: int) -> tuple[Array, Array]:
-        """Of each of the first steps in the ring, max|ours - torch| and max|torch| of all quantities of the plan,
+    def found(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Of the steps in these rows of the ring, max|ours - torch| and max|torch| of all quantities of the plan,
         (steps, quantities); without those of clipping and of the update where these are proven step by step.
         """
+        rows = self.ring.padded(start, stop)
         with threads_for(0):  # one: what is found of a step must not depend on how many wait
-            parts = [self._of_gradients(num_steps)]
+            parts = [self._of_gradients(rows)]
             if self.proves_updates and self.max_norm is not None:
-                parts.append(self._of_clipping(num_steps, self.max_norm))
+                parts.append(self._of_clipping(rows, self.max_norm))
             if self.proves_updates:
-                parts.append(self._of_update(num_steps))
-        absolute, scale = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
+                parts.append(self._of_update(rows))
+        wanted = slice(start - rows.start, stop - rows.start)
+        absolute, scale = (np.concatenate(arrays, axis=1)[wanted] for arrays in zip(*parts, strict=True))
         return absolute, scale
 
-    def _of_gradients(self, num_steps: int) -> tuple[Array, Array]:
-        reference = self._stacked.differentiate(self.ring, num_steps)
+    def _of_gradients(self, rows: slice) -> tuple[Array, Array]:
+        reference = self._stacked.differentiate(self.ring, rows)
         ours, theirs = [], []
         for quantity in (*self.plan.forward, *self.plan.backward):
-            own, torchs = self.ring.tensors[quantity.name][:num_steps], reference[quantity.name]
+            own, torchs = self.ring.tensors[quantity.name][rows], reference[quantity.name]
             if own.shape != torchs.shape:
-                raise CannotStack(f"{quantity.name} of {num_steps} steps has shape {tuple(torchs.shape)} in torch")
+                raise CannotStack(f"{quantity.name} of {len(own)} steps has shape {tuple(torchs.shape)} in torch")
             ours.append(own)
             theirs.append(torchs.numpy())
         return self._of_tensors.differences(ours, theirs)
 
-    def _of_clipping(self, num_steps: int, max_norm: float) -> tuple[Array, Array]:
+    def _of_clipping(self, rows: slice, max_norm: float) -> tuple[Array, Array]:
         """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
         names = self.model.ties.names
         grads = [
-            np.sum([self._grad(use, num_steps) for use in reversed(names[name])], axis=0, dtype=self.plan.dtype)
+            np.sum([self._grad(use, rows) for use in reversed(names[name])], axis=0, dtype=self.plan.dtype)
             if name in names
-            else self._grad(name, num_steps)
+            else self._grad(name, rows)
             for name in self._sizes
         ]
         theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
         assert self.ring.grad is not None  # updates are proven
-        return self._of_clipped.differences([self.ring.grad[:num_steps]], [theirs])
+        return self._of_clipped.differences([self.ring.grad[rows]], [theirs])
 
-    def _grad(self, parameter: str, num_steps: int) -> Array:
-        return self.ring.tensors[self.plan.grad_names[parameter]][:num_steps].reshape(num_steps, -1)
+    def _grad(self, parameter: str, rows: slice) -> Array:
+        grad = self.ring.tensors[self.plan.grad_names[parameter]][rows]
+        return grad.reshape(len(grad), -1)
 
-    def _of_update(self, num_steps: int) -> tuple[Array, Array]:
+    def _of_update(self, rows: slice) -> tuple[Array, Array]:
         ring = self.ring
         assert ring.after is not None  # updates are proven
         assert ring.grad is not None
-        before, after = (state.map(lambda rows: rows[:num_steps]) for state in (ring.before, ring.after))
-        lrs, num_updates = ring.lrs[:num_steps], ring.num_updates[:num_steps]
-        self._twin.step(before.param, before.vectors, ring.grad[:num_steps], lrs=lrs, num_steps=num_updates)
-        torchs = State(self._twin.param, self._twin.vectors).map(lambda rows: rows[:num_steps])
+        before, after = (state.map(lambda all_rows: all_rows[rows]) for state in (ring.before, ring.after))
+        lrs, num_updates, count = ring.lrs[rows], ring.num_updates[rows], rows.stop - rows.start
+        self._twin.step(before.param, before.vectors, ring.grad[rows], lrs=lrs, num_steps=num_updates)
+        torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
         absolute, scale = self._of_vectors.differences(self._tensors(after), self._tensors(torchs))
         for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
             # As the checker has it: what lands near zero carries the rounding errors of where it came from.

@@ -24,14 +24,6 @@ class Past:
         assert checker.optimizer is not None  # a trainer's checker has one
         self.checker, self.model, self.optimizer, self.ring = checker, checker.model, checker.optimizer, ring
 
-    def anchor(self, i: int) -> None:
-        """Let the checker start where the `i`-th step did, which has just been made."""
-        update = self.checker.update
-        assert update is not None
-        update.num_steps = self.ring.num_updates[i]
-        for vector, rows in zip(update.start.all, self.ring.before.all, strict=True):
-            vector[...] = rows[i]
-
     @contextmanager
     def rewound(self, i: int) -> Iterator[tuple[Array, Array]]:
         """The context in which the `i`-th step is about to be made, on the input and target that it gives. It ends

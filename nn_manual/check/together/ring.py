@@ -98,17 +98,16 @@ class Ring:
         self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
-        self._num_rows = self._num_padded(self.num_steps)
+        #: With those that torch computes beside the last steps.
+        self.num_rows = self.num_steps + -self.num_steps % self.multiple
         self._arrays = self._carved(kinds)
         self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
         self.before = self._state("before")
         self.after = self._state("after") if with_updates else None
         self.grad = self._arrays.get("grad")
         #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
-        self.lrs: list[tuple[float, ...]] = [()] * self.num_steps
-        self.num_updates, self.numbers = [0] * self.num_steps, [0] * self.num_steps
-        #: The lowest row in which a step was ever kept.
-        self._lowest = self.num_steps
+        self.lrs: list[tuple[float, ...]] = [()] * self.num_rows
+        self.num_updates, self.numbers = [0] * self.num_rows, [0] * self.num_rows
 
     def _kinds(self, recorded: Recording, num_packed: int) -> dict[str, Kind]:
         names = [f"{name} before" for name in ("param", *self._optimizer.vectors)]
@@ -127,10 +126,10 @@ class Ring:
     def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
         arrays, start = {}, 0
         for name, kind in kinds.items():
-            stop = start + self._num_rows * kind.num_bytes
-            rows = self._memory[start:stop].reshape(self._num_rows, kind.num_bytes)
+            stop = start + self.num_rows * kind.num_bytes
+            rows = self._memory[start:stop].reshape(self.num_rows, kind.num_bytes)
             size = size_of(kind.shape) * kind.dtype.itemsize
-            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self._num_rows, *kind.shape)
+            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_rows, *kind.shape)
             start = stop
         return arrays
 
@@ -144,7 +143,7 @@ class Ring:
 
     def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
         stop = start + size_of(shape)
-        return self._arrays[name][:, start:stop].reshape(self._num_rows, *shape), stop
+        return self._arrays[name][:, start:stop].reshape(self.num_rows, *shape), stop
 
     @property
     def reason(self) -> str:
@@ -178,25 +177,19 @@ class Ring:
                 rows[i] = vector
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
-        self._lowest = min(self._lowest, i)
         return True
 
-    def pad(self, num_steps: int) -> int:
-        """Repeat the last of the first steps up to a multiple of as many as torch takes at once, and the first that was
-        ever kept in the rows below it; returns how many they are then.
+    def padded(self, start: int, stop: int) -> slice:
+        """The rows that torch computes for the steps in these: they begin and end at multiples of as many as it takes
+        at once. Beside the steps they repeat the first and the last of them.
         """
-        num_rows, lowest = self._num_padded(num_steps), self._lowest
-        for rows in self._arrays.values():
-            rows[num_steps:num_rows] = rows[num_steps - 1]
-            rows[:lowest] = rows[lowest]
-        if lowest:
-            self.lrs[:lowest] = [self.lrs[lowest]] * lowest
-            self.num_updates[:lowest] = [self.num_updates[lowest]] * lowest
-        self._lowest = 0
-        return num_rows
-
-    def _num_padded(self, num_steps: int) -> int:
-        return num_steps + -num_steps % self.multiple
+        first, end = start - start % self.multiple, stop + -stop % self.multiple
+        for beside, own in ((slice(first, start), start), (slice(stop, end), stop - 1)):
+            for rows in self._arrays.values():
+                rows[beside] = rows[own]
+            count = beside.stop - beside.start
+            self.lrs[beside], self.num_updates[beside] = [self.lrs[own]] * count, [self.num_updates[own]] * count
+        return slice(first, end)
 
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""

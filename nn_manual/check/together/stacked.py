@@ -70,22 +70,21 @@ class Stacked:
             self.leaves[place] = place
         return place
 
-    def differentiate(self, ring: Ring, num_steps: int) -> Tensors:
-        """torch's value of each tensor of forward and backward, (num_steps, ...), in the first steps of the ring.
+    def differentiate(self, ring: Ring, rows: slice) -> Tensors:
+        """torch's value of each tensor of forward and backward, (steps, ...), of the steps in these rows of the ring.
         Raises CannotStack.
         """
-        num_rows = ring.pad(num_steps)
-        given = {name: _tensor(ring.given(name), num_rows) for name in ring.given_names()}
+        given = {name: _tensor(ring.given(name), rows) for name in ring.given_names()}
         wanted = {self.places[name] for name in self._wanted}
-        leaves = self._parameters(ring, num_rows)
-        leaves |= {place: _tensor(_source(ring, name), num_rows) for place, name in self.leaves.items()}
+        leaves = self._parameters(ring, rows)
+        leaves |= {place: _tensor(_source(ring, name), rows) for place, name in self.leaves.items()}
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
         try:
             with without_onednn(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "There is a performance drop")  # a loop over the steps is right, too
-                losses, nodes, values = self._forward(ring, leaves, given, buffers)
+                losses, nodes, values = self._forward(ring, rows, leaves, given, buffers)
                 places = nodes | leaves
                 grads = torch.autograd.grad(
                     losses.sum(), [places[self.places[name]] for name in self._wanted], materialize_grads=True
@@ -100,10 +99,10 @@ class Stacked:
             name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0)
             for name, uses in self.plan.sums.items()
         }
-        return {name: tensor[:num_steps] for name, tensor in values.items()}
+        return values
 
     def _forward(
-        self, ring: Ring, leaves: Tensors, given: Tensors, buffers: Tensors
+        self, ring: Ring, rows: slice, leaves: Tensors, given: Tensors, buffers: Tensors
     ) -> tuple[torch.Tensor, Tensors, Tensors]:
         """The losses; our value of the output of each layer of the chain, in torch's graph, by its place; and torch's
         values, by the names of the plan.
@@ -113,19 +112,19 @@ class Stacked:
             output, inside = layer(node, *needs.of(leaves, given, buffers))
             name = f"{item.name}.output"
             values |= inside
-            values[name], node = _anchored(output, _tensor(ring.tensors[name], len(output)), item)
+            values[name], node = _anchored(output, _tensor(ring.tensors[name], rows), item)
             nodes[name] = node
         return self._loss(node, given["target"]), nodes, values
 
-    def _parameters(self, ring: Ring, num_rows: int) -> Tensors:
+    def _parameters(self, ring: Ring, rows: slice) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
         sizes = {name: parameter.size for name, parameter in vars(self.model.param).items()}
-        flat = _tensor(ring.before.param, num_rows)
+        flat = _tensor(ring.before.param, rows)
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
         return {
-            f"parameter {use}": parts[name].detach().reshape(num_rows, *shapes[name])
+            f"parameter {use}": parts[name].detach().reshape(len(flat), *shapes[name])
             for use, name in own.items()
         }
 
@@ -180,5 +179,5 @@ def _source(ring: Ring, name: str) -> Array:
     return ring.given(name) if name == "input" else ring.tensors[name]
 
 
-def _tensor(array: Array, num_rows: int) -> torch.Tensor:
-    return torch.from_numpy(array[:num_rows])
+def _tensor(array: Array, rows: slice) -> torch.Tensor:
+    return torch.from_numpy(array[rows])

@@ -29,7 +29,7 @@ def test_what_a_step_is_off_by_shows_in_its_row_and_column_alone() -> None:
     trainer = trainer_of(model(), AdamW, clip_grad_norm=0.1)
     group = waiting(trainer, 5)
     names = [quantity.name for quantity in group.plan.quantities]
-    right, _ = group.found(5)
+    right, _ = group.found(0, 5)
     assert right.shape == (5, len(names))
     assert np.all(right < 1e-5)
     ring = group.ring
@@ -42,7 +42,7 @@ def test_what_a_step_is_off_by_shows_in_its_row_and_column_alone() -> None:
     for name, tensor in spoilt.items():
         kept = tensor.copy()
         tensor += np.float32(0.5)
-        absolute, _ = group.found(5)
+        absolute, _ = group.found(0, 5)
         wrong = [(step, names[i]) for step, i in zip(*(absolute > 0.4).nonzero(), strict=True)]
         assert wrong == [(2, name)], name
         tensor[...] = kept
@@ -60,7 +60,7 @@ def test_an_update_that_lands_near_zero_is_measured_by_where_it_came_from() -> N
     ring.before.param[1, bias], ring.lrs[1] = 1, (1.0,)
     ring.grad[1, bias] = 1 - 1e-6
     ring.after.param[1, bias] = ring.before.param[1, bias] - ring.grad[1, bias] + np.float32(1e-7)
-    absolute, scale = group.found(3)
+    absolute, scale = group.found(0, 3)
     assert scale[1, i] == 1
     assert scale[0, i] < 1
     assert absolute[1, i] == pytest.approx(1e-7, rel=0.2)

@@ -27,6 +27,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.check.together.one_layer import CannotStack
+from nn_manual.check.together.ring import Ring
 from nn_manual.check.together.stacked import Stacked
 from nn_manual.check.verdict.report import StepCheck
 from nn_manual.data import Examples, batches
@@ -215,16 +216,16 @@ def test_steps_that_wait_when_they_cannot_be_stacked_are_proven_all_the_same(mon
     """The first could be."""
     right, calls = Stacked.differentiate, list[int]()
 
-    def fails(stacked: Stacked, ring: Any, num_steps: int) -> Any:
-        calls.append(num_steps)
-        if num_steps > 1:
+    def fails(stacked: Stacked, ring: Any, rows: slice) -> Any:
+        calls.append(rows.start)
+        if len(calls) > 1:
             raise CannotStack("not today")
-        return right(stacked, ring, num_steps)
+        return right(stacked, ring, rows)
 
     monkeypatch.setattr(Stacked, "differentiate", fails)
     trainer = trainer_of(model())
     steps = trained(trainer, points(5))
-    assert calls == [1, 5]
+    assert calls == [0, 0]
     assert prover_of(trainer).reason == "not today"
     alone = trained(trainer_of(model(), memory=0), points(5))
     for step, other in zip(steps[1:], alone[1:], strict=True):
@@ -249,6 +250,19 @@ def test_the_place_in_the_epoch_decides_the_row(*, is_moved: bool) -> None:
         return [check.absolute.tolist() for check in checks if check is not None]
 
     assert (found(1) == found(3) == found(64)) != is_moved
+
+
+def test_a_right_step_of_another_form_passes_wherever_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows beside the steps that wait are overwritten when they are proven."""
+    end = Ring.end
+
+    def of_most(ring: Ring, i: int, recorded: Any) -> bool:
+        return i not in (5, 9) and end(ring, i, recorded)
+
+    monkeypatch.setattr(Ring, "end", of_most)
+    net = Sequential(Linear(3, 3), seed=0)
+    trainer = Trainer(net, MSELoss(), AdamW(net, lr=0.05))
+    assert all(step.check is not None and step.check.proven for step in trained(trainer, points(12)))
 
 
 def test_each_shape_has_its_own_group() -> None:

@@ -112,14 +112,17 @@ def test_what_has_another_form_is_not_kept() -> None:
     assert not ring.end(0, recorded)
 
 
-def test_the_last_step_is_repeated_up_to_a_multiple() -> None:
+def test_the_first_and_the_last_step_are_repeated_up_to_multiples() -> None:
     made = trained_once()
     left = list(zip(range(3), made.epoch(points(6), 4, seed=0, epoch=0), strict=False))
     assert len(left) == 3
     ring = ring_of(made)
-    assert ring.pad(3) == 8
+    assert ring.padded(1, 3) == slice(0, 8)
     for rows in [*ring.tensors.values(), ring.given("input"), *ring.before.all]:
-        for i in range(3, 8):
-            assert np.array_equal(rows[i], rows[2])
-    assert ring.pad(8) == 8
+        assert not np.array_equal(rows[1], rows[2])
+        for i, same in ((0, 1), *((i, 2) for i in range(3, 8))):
+            assert np.array_equal(rows[i], rows[same])
+    assert ring.num_updates[:8] == [2, 2, 3, 3, 3, 3, 3, 3]
     made.flush()
+
+
