@@ -1,7 +1,7 @@
 """The largest difference between two large arrays, a block at a time that stays in the processor's cache.
 
-An array of a million numbers is read from memory once. What is computed of it in passes, the difference, its magnitude,
-the maximum, never leaves the cache.
+An array of a million numbers is read from memory once. What is computed of it in passes, the difference, its largest
+and its smallest number, never leaves the cache.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ def _of_block(ours: Array, reference: Array) -> tuple[Any, Any]:
     difference = _scratch(np.result_type(ours, reference))[: ours.size].reshape(ours.shape)
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
         np.subtract(ours, reference, out=difference)
-    return np.abs(difference, out=difference).max(), np.maximum(reference.max(), -reference.min())
+    # Two reductions take less time than magnitudes, which are written, and one.
+    return _largest_magnitude(difference), _largest_magnitude(reference)
+
+
+def _largest_magnitude(array: Array) -> Any:
+    return np.maximum(array.max(), -array.min())
 
 
 @functools.cache
