@@ -20,19 +20,19 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.comparison import CannotCompare, Differences, joined, within
+from nn_manual.check.evidence import Evidence
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
-from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.update import UpdateChecker, compare_clipping
 from nn_manual.check.verdict.conduct import check_conduct
 from nn_manual.check.verdict.judge import Judge
 from nn_manual.check.verdict.report import GradientReport, StepCheck
-from nn_manual.check.verdict.vacuous import not_judged, vacuous, zero_everywhere
+from nn_manual.check.verdict.vacuous import vacuous
 from nn_manual.check.verdict.zeros import Zeros
 from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
@@ -77,13 +77,8 @@ class GradientChecker:
         self._memory_checked: set[Plan] = set()
         #: Whether what evaluation computes has been compared.
         self._evaluation_compared = False
-        #: The positions in the plan of the quantities that were not zero in some compared step.
-        self._not_zero: set[int] = set()
-        #: What differences found in the last compared step, and the names of what they judged in any step.
-        self._findings: Mapping[str, Finding] = {}
-        #: Whether a step was compared here, and what `unproven` said where the state was taken.
-        self._has_compared, self._unproven_before = False, tuple[str, ...]()
-        self._judged: set[str] = set()
+        #: What the compared steps have shown, those that were compared elsewhere among them.
+        self.evidence = Evidence()
 
     @contextmanager
     def recording(self) -> Iterator[Recording]:
@@ -130,11 +125,8 @@ class GradientChecker:
             found = joined(found, self.compare_update(plan))
         num_compared = len(found.absolute)
         assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
-        self.note_compared(found)
-        self._findings = step.findings
-        too_coarse = frozenset(name for name, finding in self._findings.items() if finding.error)
-        self._judged |= self._findings.keys() - too_coarse
-        return StepCheck(plan, found, too_coarse)
+        self.evidence.add(found)
+        return StepCheck(plan, found, self.evidence.add_findings(step.findings))
 
     def compare_update(self, plan: Plan) -> Differences:
         """Compare clipping, and the optimizer's step from where `self.update` starts. Raises GradientMismatch, or
@@ -150,12 +142,6 @@ class GradientChecker:
                 self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
                 raise
         return joined(*parts)
-
-    def note_compared(self, found: Differences) -> None:
-        """A step was compared, and has passed: what `unproven` goes by."""
-        if len(self._not_zero) < len(found.scale):
-            self._not_zero.update(found.scale.nonzero()[0].tolist())
-        self._has_compared = True
 
     def accept(
         self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
@@ -174,7 +160,7 @@ class GradientChecker:
         if accepted is None:
             return None
         found = Differences(absolute, np.concatenate([accepted.scale, scale[num_judged:]]), rounding)
-        self.note_compared(found)
+        self.evidence.add(found)
         return found
 
     def _unclipped(self) -> list[Array]:
@@ -221,28 +207,16 @@ class GradientChecker:
         """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded:
         a wrong formula would have agreed, too.
         """
-        if not self._has_compared:  # a run that went on, and has no step left to be compared
-            return self._unproven_before
-        plan = self.plan()
-        compared = [*plan.forward, *plan.backward]
-        zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
-        never = {name: finding for name, finding in self._findings.items() if name not in self._judged}
-        return (*not_judged(plan, never), *zero_everywhere(self.model, self.recorded, plan, zero))
+        return self.evidence.unproven(self.model, self.recorded, self.plan)
 
     def state(self) -> dict[str, Any]:
         """What the compared steps have left behind, as JSON has it: later steps are judged by it, and `unproven`."""
         known = [{"shape": list(shape), **zeros.state()} for shape, zeros in self.judge.zeros.items()]
-        return {
-            "not_zero": sorted(self._not_zero),
-            "judged": sorted(self._judged),
-            "zeros": known,
-            "unproven": list(self.unproven()),
-        }
+        return {**self.evidence.state(), "zeros": known, "unproven": list(self.unproven())}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` returned."""
-        self._not_zero, self._judged = set(state["not_zero"]), set(state["judged"])
-        self._unproven_before = tuple(state["unproven"])
+        self.evidence.load_state(state)
         self.judge.zeros = {tuple(known["shape"]): Zeros.of_state(known) for known in state["zeros"]}
 
     def run(self, input: Array, target: Array) -> None:

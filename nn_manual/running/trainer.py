@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nn_manual.arrays import Array, placeholder
+from nn_manual.arrays import Array
 from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
+from nn_manual.running.evaluation import Evaluation, check_targets, evaluation_of, mean_loss
 from nn_manual.running.finite import not_finite_in_step, not_finite_output
-from nn_manual.running.slices import slice_size
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
@@ -39,15 +39,6 @@ class Step(NamedTuple):
     num_examples: int
     denominator: float
     check: StepCheck | None
-
-
-class Evaluation(NamedTuple):
-    """The loss over a set of examples, and for targets of class indices the fraction of them whose prediction is
-    largest, along axis 1: of the targets that the loss counts.
-    """
-
-    loss: float
-    accuracy: float | None
 
 
 def _report_unproven(numbers: list[int]) -> None:
@@ -128,7 +119,7 @@ class Trainer:
             self.model.check_values(unchecked[0])
         prediction, saved = self.model.forward(input)
         if unchecked is not None:
-            self._check_targets(*unchecked, input, prediction)
+            check_targets(self.loss, *unchecked, input, prediction)
         value, loss_saved = self.loss.forward(prediction, target)
         if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
             self._check_loss(float(value), input, target)
@@ -261,55 +252,19 @@ class Trainer:
         target counts.
         """
         self.flush()
-        self.loss.check_data(examples.target)
-        losses, num_right, num_counted = [], 0, 0
-        classification = examples.target.dtype.kind == "i"
-        self.model.check_values(examples.input)
-        size = slice_size(self.model, examples.input.shape[1:])
-        for start in range(0, len(examples.input), size):
-            input, target = (array[start : start + size] for array in examples)
-            prediction = self.model(input)
-            if start == 0 and self.checker is not None:
-                self.checker.compare_evaluation()
-            if not prediction.ndim or not len(prediction) or len(prediction) % len(input):
-                raise ValueError(f"in evaluation, the model makes {prediction.shape} of {len(input)} examples")
-            if start == 0:
-                self._check_targets(*examples, input, prediction)
-            denominator = self.loss.denominator(target)
-            if denominator:  # a mean over nothing is not a number
-                losses.append((float(self.loss.forward(prediction, target)[0]), denominator))
-            if classification:
-                counted = self.loss.counted(target).ravel()
-                actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
-                num_right += int((predicted == actual).sum())
-                num_counted += len(actual)
-                if confusion is not None:
-                    np.add.at(confusion, (actual, predicted), 1)
-        loss = self.mean_loss("the validation loss", losses)
-        return Evaluation(loss, num_right / num_counted if num_counted else None)
+        compare = self.checker.compare_evaluation if self.checker is not None else None
+        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare)
+        self._check_finite("the validation loss", evaluation.loss)
+        return evaluation
 
     def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
         """The loss of all batches, (value, denominator) each, together: their mean weighted by the denominators, or
         their sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of a mean. Raises
         NotFiniteError, with `name`.
         """
-        if self.loss.reduction == "sum":
-            loss = sum(value for value, _ in batches)
-        else:
-            counting = [batch for batch in batches if batch[1]]
-            total = sum(denominator for _, denominator in counting)
-            loss = sum(value * (denominator / total) for value, denominator in counting) if counting else math.nan
+        loss = mean_loss(self.loss, batches)
         self._check_finite(name, loss)
         return loss
-
-    def _check_targets(self, inputs: Array, targets: Array, input: Array, prediction: Array) -> None:
-        """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs, given the prediction for
-        some of these: for `input`.
-        """
-        if inputs is not input:
-            num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example
-            prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
-        self.loss.check_target(prediction, targets)
 
     def _check_loss(self, value: float, input: Array, target: Array) -> None:
         """Raise NotFiniteError, before the step moves anything, for a loss that isn't finite and should be: of what the
