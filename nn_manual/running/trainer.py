@@ -154,6 +154,8 @@ class Trainer:
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
             check = (prover or checker).compare() if checker and has_value else None
+            if prover and not has_value:
+                prover.skip()
         except GradientMismatch as mismatch:
             self.num_steps = self.model.num_steps  # it may be an earlier one
             mismatch.batch = mismatch.batch or (input, target)

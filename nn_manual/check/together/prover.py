@@ -59,7 +59,7 @@ class Prover:
         self.numbers: list[int] = []
         #: Why steps are proven one by one, where there is memory; and whether a layer is why.
         self.reason, self.is_of_layer = "", False
-        #: The shape of the last step, and how many of this shape were compared since `begin`: that many rows are taken.
+        #: The shape of the last step, and how many of this shape there were since `begin`: that many rows are taken.
         self._shape: Shape | None = None
         self._count = 0
         #: The row of the first step that waits.
@@ -77,8 +77,8 @@ class Prover:
         return len(self._waiting)
 
     def begin(self, count: int) -> None:
-        """Begin an epoch after `count` of its steps were compared. The last bit of what torch finds of a step may
-        depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on, too.
+        """Begin an epoch after `count` of the steps in it that are checked. The last bit of what torch finds of a
+        step may depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on, too.
         """
         self.flush()
         self._shape, self._count = None, count
@@ -138,6 +138,11 @@ class Prover:
         if i == group.ring.num_steps - 1:
             self.flush()
         return check
+
+    def skip(self) -> None:
+        """The step just made has no loss and nothing to compare. Its row stays empty."""
+        self.flush()  # the rows of steps that wait follow each other
+        self._count += 1
 
     def _update_of(self, group: Group, i: int) -> Differences:
         """What the checker finds of clipping and of the update in the step just made, the `i`-th."""

@@ -56,7 +56,7 @@ class Kind(NamedTuple):
 
 class Ring:
     """Room for up to `num_steps` steps of one plan, carved from `memory`, bytes. There is none for a step that is too
-    large, nor for fewer than FEWEST_STEPS.
+    large, nor for fewer than FEWEST_STEPS or as torch computes at once.
 
     `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
     updates start from, (num_steps, parameters); where `with_updates` says that these are to be proven, too, `grad` is
@@ -151,7 +151,7 @@ class Ring:
         step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
         if self.num_bytes > LARGEST_STEP:
             return f"a step takes {step:,.1f} MB; above {LARGEST_STEP / 1e6:,.0f} MB, copies cost more than they save"
-        return f"fewer than {FEWEST_STEPS} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
+        return f"fewer than {max(FEWEST_STEPS, self.multiple)} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
 
     def start(self, i: int, state: State, num_updates: int) -> None:
         """Keep what the `i`-th step starts from, and how many were made before it."""
