@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nn_manual.arrays import Array
 from nn_manual.check.step.proof import ours_of
-from nn_manual.check.step.recording import Recording
 from nn_manual.check.together.ring import Ring
-from nn_manual.check.update import state_of
+from nn_manual.check.update import State, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ class Past:
         recorded = self.checker.recorded
         noisy = [calls.layer for calls in recorded.layers if hasattr(calls.layer, "noise")]
         noise = [layer.noise for layer in noisy]  # a step binds new ones
-        self.checker.recorded = Recording(model, recorded.loss.loss, copy_grads=self.checker.max_norm is not None)
+        calls = [vars(each) for each in (*recorded.layers, recorded.loss, recorded)]
+        kept = [values.copy() for values in calls]
+        self.present = state_of(optimizer).map(np.copy)
         self._go_to(before, ring.numbers[i], ring.num_updates[i], ring.lrs[i])
         for vector, rows in zip(state_of(optimizer).all, ring.before.all, strict=True):
             vector[...] = rows[i]
@@ -55,7 +58,8 @@ class Past:
                 self._go_to(buffers, *numbers)
                 for layer, namespace in zip(noisy, noise, strict=True):
                     layer.noise = namespace
-                self.checker.recorded = recorded
+                for attributes, before_it in zip(calls, kept, strict=True):
+                    attributes.update(before_it)
 
     def _go_to(self, buffers: dict[str, Array], number: int, num_updates: int, lrs: Sequence[float]) -> None:
         own = vars(self.model.buffer)
@@ -65,9 +69,10 @@ class Past:
         for member, lr in zip(self.optimizer.members, lrs, strict=True):
             member.lr = lr
 
-    def overwrite(self, i: int) -> None:
+    def overwrite(self, i: int, end: State | None) -> None:
         """Put what the `i`-th step computed then in the place of what it has computed now. A step that depends on
-        nothing else computes the same; but what is judged is what was computed then.
+        nothing else computes the same; but what is judged is what was computed then. `end` is where its update ended,
+        if the ring doesn't say it and other steps were made since.
         """
         ring, recorded, own = self.ring, self.checker.recorded, vars(self.model.buffer)
         now = ours_of(ring.plan, recorded)
@@ -78,7 +83,17 @@ class Past:
                 own[name][...] = then[i]
             elif now[name].flags.writeable:
                 now[name][...] = then[i]
+            else:
+                self._replace(now[name], then[i].copy())
         if ring.after is not None and ring.grad is not None:
             self.model.grad_arena[...] = ring.grad[i]
-            for vector, rows in zip(state_of(self.optimizer).all, ring.after.all, strict=True):
-                vector[...] = rows[i]
+            end = ring.after.map(lambda rows: rows[i])
+        for vector, values in zip(state_of(self.optimizer).all, (end or self.present).all, strict=True):
+            vector[...] = values
+
+    def _replace(self, array: Array, other: Array) -> None:
+        """Let the recorded calls have received and returned another array: this one can't be written to."""
+        for calls in (*self.checker.recorded.layers, self.checker.recorded.loss):
+            for name, value in vars(calls).items():
+                if value is array:
+                    setattr(calls, name, other)

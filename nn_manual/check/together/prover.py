@@ -18,7 +18,7 @@ from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.one_layer import CannotStack, NoRoom
 from nn_manual.check.together.past import Past
-from nn_manual.check.update import state_of
+from nn_manual.check.update import State, state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
@@ -65,6 +65,8 @@ class Prover:
         #: The row of the first step that waits.
         self._first_row = 0
         self._has_compared = False
+        #: Where the last step that waits ended, while it is proven after another one was made.
+        self._end: State | None = None
 
     @property
     def most(self) -> int:
@@ -162,11 +164,14 @@ class Prover:
         """
         update, num_updates = self.checker.update, group.ring.num_updates[i]
         assert update is not None  # a trainer's checker has one
-        before = group.ring.before.map(lambda rows: rows[i].copy())  # a proof pads the ring from here on
-        self.flush()
-        update.num_steps = num_updates
-        for vector, values in zip(update.start.all, before.all, strict=True):
-            vector[...] = values
+        self._end = group.ring.before.map(lambda rows: rows[i].copy())  # a proof pads the ring from here on
+        try:
+            self.flush()
+            update.num_steps = num_updates
+            for vector, values in zip(update.start.all, self._end.all, strict=True):
+                vector[...] = values
+        finally:
+            self._end = None
 
     def drop(self) -> None:
         """Forget the steps that wait: what they made is given up."""
@@ -226,12 +231,18 @@ class Prover:
             try:
                 with self.checker.recording():
                     self._again(input, target)
-                past.overwrite(i)
+                past.overwrite(i, self._end_of(group, i))
                 again = self.checker.compare()
                 check.prove(again.found, again.not_judged)
             except GradientMismatch as mismatch:
                 mismatch.batch = input, target
                 raise
+
+    def _end_of(self, group: Group, i: int) -> State | None:
+        """Where the update of the `i`-th step ended, or None where that is where the model is now."""
+        if i + 1 < self._first_row + len(self._waiting):
+            return group.ring.before.map(lambda rows: rows[i + 1])
+        return self._end
 
     def _compare_first(self) -> StepCheck:
         """The check of the step just made, the first of its shape, and the group of those that follow."""
