@@ -28,6 +28,9 @@ OWN_FORWARD = 1e-3
 #: half an eps (6e-8 and 1.1e-16), and a momentum that carries the roundings of the steps before it along.
 UPDATE = {"float32": 1e-6, "float64": 1e-13}
 
+#: Counters, as floats: these hold each count up to 2**24 and 2**53, and neighbours are further apart than this.
+COUNTER = {"float32": 1e-8, "float64": 1e-17}
+
 #: How far a central difference may be off, as a fraction of the gradient's largest magnitude. It is accurate to about
 #: 1e-10 of the answer (see `numerical_gradient`); an answer may be a hundred times its gradient. For a complex step,
 #: and for torch, the tolerance is SUM_OF_PRODUCTS.

@@ -18,7 +18,7 @@ import torch
 from nn_manual.arrays import DTYPES, Array, carve, first_not_finite, size_of
 from nn_manual.check.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import learning_rate
+from nn_manual.check.tolerances import UPDATE, learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.twin.schedules import schedule_twin
@@ -83,6 +83,7 @@ class UpdateChecker:
         #: What a step starts from, and how many were made before it.
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
+        self._num_compared = 0
         self._twin = OptimizerTwin(optimizer, start.dtype)
         sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
         self._arena = Arena(sizes, len(self.start.all))
@@ -118,6 +119,17 @@ class UpdateChecker:
         """Let torch step on our gradients, and compare each tensor of the state vectors and of the parameters. Raises
         GradientMismatch, or NotFiniteError.
         """
+        found = self._compared(quantities)
+        if self.optimizer.num_steps != self.num_steps + 1:
+            _raise_problem(
+                f"optimizer: num_steps is {self.optimizer.num_steps} after the step, and was {self.num_steps} before it"
+            )
+        if self.is_due:
+            self.compare_in_float64(quantities)
+        self.count()
+        return found
+
+    def _compared(self, quantities: list[Quantity]) -> Differences:
         torchs = self._stepped(self._twin, self.start, self.optimizer.model.grad_arena)
         absolute, scale = self._arena.worst_differences(state_of(self.optimizer).all, torchs.all)
         passed = within(absolute, scale, _tolerances(quantities))
@@ -128,6 +140,44 @@ class UpdateChecker:
         scale = np.where(passed, scale, np.maximum(scale, before))
         passed = within(absolute, scale, _tolerances(quantities))
         return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next step to be compared is the first, second, fourth, eighth, ... one."""
+        number = self._num_compared + 1
+        return number & self._num_compared == 0
+
+    def count(self) -> None:
+        """A step is compared, here or elsewhere."""
+        self._num_compared += 1
+
+    def compare_in_float64(self, quantities: list[Quantity]) -> None:
+        """Compare the formulas, in float64. In float32 a small lr hides them: what is added to a parameter is rounded
+        to its last bits. Raises GradientMismatch. An optimizer that doesn't run in float64 is not compared.
+        """
+        if self.start.param.dtype == np.float64:
+            return
+        try:
+            ours = self._ours_in_float64()
+        except Exception:  # a user's own optimizer may raise anything
+            return
+        torchs = self._torchs_in(np.dtype(np.float64))
+        precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]
+        if within(*worst_differences(ours, torchs), _tolerances(precise)).all():
+            return
+        rounding = self._measured(quantities, torchs)
+        if not all(rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)):
+            both = zip(precise, ours, torchs, strict=True)
+            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+
+    def _measured(self, quantities: list[Quantity], truth: list[torch.Tensor]) -> Rounding:
+        """How far rounding takes torch's values from those in float64."""
+        rounding = Rounding(_by_name(quantities, truth))
+        generator = torch.Generator().manual_seed(0)
+        for dtype in NUM_PERTURBATIONS * list(DTYPES.values()):
+            moved = self._torchs_in(dtype, functools.partial(move_by_eps, generator=generator))
+            rounding.measure(_by_name(quantities, moved))
+        return rounding
 
     def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
         lrs = [member.lr for member in self.optimizer.members]
@@ -146,11 +196,7 @@ class UpdateChecker:
         both = [Pair(*pair) for pair in zip(quantities, self._tensors(state_of(self.optimizer)), torchs, strict=True)]
         failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
         _check_finite(failed)
-        rounding = Rounding(_by_name(quantities, self._torchs_in(np.dtype(np.float64))))
-        generator = torch.Generator().manual_seed(0)
-        for dtype in NUM_PERTURBATIONS * list(DTYPES.values()):
-            moved = self._torchs_in(dtype, functools.partial(move_by_eps, generator=generator))
-            rounding.measure(_by_name(quantities, moved))
+        rounding = self._measured(quantities, self._torchs_in(np.dtype(np.float64)))
         ours = zip(quantities, self._ours_in_float64(), strict=True)
         formulas_agree = all(rounding.explains(quantity.name, values) for quantity, values in ours)
         explained = {pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours)}

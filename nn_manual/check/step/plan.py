@@ -116,7 +116,9 @@ class Plan:
                 yield from self._forward_of(children)
             yield self._output_of(item)
             for name in item.own_buffers:
-                yield Quantity(f"{item.name}.{name}", item.label, self._tolerances[item.name])
+                counts = name in item.layer.counter_names()
+                tolerance = tolerances.COUNTER[self.dtype.name] if counts else self._tolerances[item.name]
+                yield Quantity(f"{item.name}.{name}", item.label, tolerance)
 
     def _backward_of(self, chain: Sequence[Item], first_grad_input: int = 0) -> Iterator[Quantity]:
         """The gradients, and what a composite passes back to each of its children. `first_grad_input` is the first

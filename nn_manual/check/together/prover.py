@@ -214,26 +214,40 @@ class Prover:
     def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
         """The checker decides where a difference doesn't pass, and where it knows of zeros."""
         shape = group.ring.given("input").shape[1:]
+        update = self.checker.update
+        assert update is not None  # a trainer's checker has one
+        accepted: Differences | None = found
         if passes and shape not in self.checker.judge.zeros:
             self.checker.evidence.add(found)
-            check.prove(found)
-            return
-        accepted = self.checker.accept(group.plan, shape, found, functools.partial(group.largest_grad_output, i))
+        else:
+            largest = functools.partial(group.largest_grad_output, i)
+            accepted = self.checker.accept(group.plan, shape, found, largest)
         if accepted is None:
             self._prove_alone(group, i, check)
-        else:
-            check.prove(accepted)
+            return
+        if group.proves_updates:
+            if update.is_due:
+                with self._made_again(group, i):
+                    update.compare_in_float64(group.plan.update)
+            update.count()
+        check.prove(accepted)
 
     def _prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
-        """Let the checker compare the `i`-th step, made again."""
+        """Let the checker compare the `i`-th step."""
+        with self._made_again(group, i):
+            again = self.checker.compare()
+            check.prove(again.found, again.not_judged)
+
+    @contextmanager
+    def _made_again(self, group: Group, i: int) -> Iterator[None]:
+        """The context in which the checker has recorded the `i`-th step."""
         past = Past(self.checker, group.ring)
         with past.rewound(i) as (input, target):
             try:
                 with self.checker.recording():
                     self._again(input, target)
                 past.overwrite(i, self._end_of(group, i))
-                again = self.checker.compare()
-                check.prove(again.found, again.not_judged)
+                yield
             except GradientMismatch as mismatch:
                 mismatch.batch = input, target
                 raise

@@ -175,6 +175,8 @@ class Ring:
         if self.after is not None:
             for rows, vector in zip(self.after.all, state_of(self._optimizer).all, strict=True):
                 rows[i] = vector
+        if self._optimizer.num_steps != self.num_updates[i] + 1:
+            return False
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
