@@ -84,6 +84,8 @@ class UpdateChecker:
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
         self._num_compared = 0
+        self._setting_names = [name for name in optimizer.setting_names() if name != "lr"]
+        self._settings_at_first = self._settings()
         self._twin = OptimizerTwin(optimizer, start.dtype)
         sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
         self._arena = Arena(sizes, len(self.start.all))
@@ -109,8 +111,29 @@ class UpdateChecker:
             if state[name] != value:
                 _raise_problem(f"scheduler: {name} is {state[name]!r}, torch's is {value!r}")
 
+    def check_unchanged(self) -> None:
+        """Raise ValueError where a setting has changed, but for the lr: torch's optimizer was made with what it was."""
+        settings = self._settings()
+        if settings != self._settings_at_first:
+            changes = [
+                f"{name} was {before} and is {now}"
+                for all_before, all_now in zip(self._settings_at_first, settings, strict=True)
+                for name, before, now in zip(self._setting_names, all_before, all_now, strict=True)
+                if before != now
+            ]
+            raise ValueError(
+                f"{type(self.optimizer).__name__}.{changes[0]}. In a checked training the lr alone may change: another "
+                "setting takes a new optimizer and a new Trainer"
+            )
+
+    def _settings(self) -> list[list[Any]]:
+        return [[getattr(member, name) for name in self._setting_names] for member in self.optimizer.members]
+
     def anchor(self) -> None:
-        """Start from where the optimizer is now. The parameters have been copied by then."""
+        """Start from where the optimizer is now. The parameters have been copied by then. Raises ValueError, as
+        `check_unchanged` does.
+        """
+        self.check_unchanged()
         self.num_steps = self.optimizer.num_steps
         for name, vector in self.optimizer.vectors.items():
             torch.from_numpy(self.start.vectors[name]).copy_(torch.from_numpy(vector))  # by torch's threads

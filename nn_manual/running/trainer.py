@@ -29,6 +29,10 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
 Batch: TypeAlias = tuple[Array, Array]
 
 
+#: The settings that the check is made with.
+CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "lr_scheduler")
+
+
 class Step(NamedTuple):
     """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
     is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
@@ -74,6 +78,11 @@ class Trainer:
     loss does not take: all those of an epoch are looked at in its first step. A batch of which the loss is a mean over
     nothing, since it ignores each target, has a gradient of zero and nothing to check; data of such batches alone are a
     ValueError.
+
+    Between the steps the lr of the optimizer and of its groups may change, and the parameters. Other settings of the
+    optimizer may not where steps are checked: the next step raises ValueError. What a layer or the loss is made with
+    must stay, too: torch's version was made with it, and proves a step after others were made. Settings of the Trainer
+    that the check was made with raise AttributeError.
     """
 
     model: Sequential
@@ -111,6 +120,11 @@ class Trainer:
             self.prover = Prover(self.checker, self._step_again, self.check_memory)
             weakref.finalize(self, _report_unproven, self.prover.numbers)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in CHECKED_WITH and "prover" in vars(self) and value != getattr(self, name):
+            raise AttributeError(f"{name} was given to the check when the Trainer was made: it takes a new Trainer")
+        super().__setattr__(name, value)
+
     def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
         """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
         batch's among them, of which it isn't known yet whether the model and the loss take them.
@@ -120,19 +134,26 @@ class Trainer:
         prediction, saved = self.model.forward(input)
         if unchecked is not None:
             check_targets(self.loss, *unchecked, input, prediction)
-        value, loss_saved = self.loss.forward(prediction, target)
+        loss, loss_saved = self.loss.forward(prediction, target)
+        try:
+            value = float(loss)
+        except TypeError:
+            found = f"an array of shape {np.shape(loss)}" if isinstance(loss, np.ndarray) else type(loss).__name__
+            raise TypeError(f"{type(self.loss).__name__}.forward must return one number, not {found}") from None
         if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
-            self._check_loss(float(value), input, target)
+            self._check_loss(value, input, target)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
         self.model.update_buffers(saved)
         if self.clip_grad_norm is not None:
             clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
         self.optimizer.step()
-        return float(value)
+        return value
 
     def train_step(self, input: Array, target: Array) -> Step:
         """`step` on a batch of your own, checked if it is a `check_every`-th one."""
         self.flush()
+        if not input.size:
+            raise ValueError(f"the input is empty, shape {input.shape}: nothing to learn from")
         return self._train_step(input, target, (input, target), together=False)
 
     def _train_step(self, input: Array, target: Array, unchecked: Batch | None, *, together: bool) -> Step:
@@ -145,6 +166,7 @@ class Trainer:
             except GradientMismatch:
                 self.flush()  # what was wrong before comes first
                 raise
+        num_updates = self.optimizer.num_steps
         self.num_steps += 1
         self.model.num_steps = self.num_steps
         try:
@@ -163,6 +185,11 @@ class Trainer:
         except NotFiniteError as error:
             self.flush()  # what was wrong before comes first
             raise self._placed(error) from None
+        except (TypeError, ValueError):  # a batch that is refused is no step
+            if self.optimizer.num_steps == num_updates:
+                self.num_steps -= 1
+                self.model.num_steps = self.num_steps
+            raise
         # The check comes first: of a value that isn't finite it says whether a formula is wrong.
         if self._suspects or (has_value and not math.isfinite(value)):
             self.flush()

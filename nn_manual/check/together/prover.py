@@ -100,6 +100,8 @@ class Prover:
                 yield recorded
         else:
             i = self._count % group.ring.num_steps
+            assert self.checker.update is not None  # a trainer's checker has one
+            self.checker.update.check_unchanged()
             group.ring.start(i, state_of(group.optimizer), group.optimizer.num_steps)
             try:
                 with self.checker.watching() as recorded:

@@ -47,6 +47,12 @@ class Stacked:
                 self.modules[item.name] = copy.deepcopy(counterpart.module).to(dtype)
         self.leaves: dict[str, str] = {}
         self.places: dict[str, str] = {}
+        self._of_indices = [
+            f"{name}.input"
+            for item in plan.items
+            for name, children in item.children.items()
+            if children and children[0].name in plan.integer_inputs
+        ]
         self.places["loss.grad_prediction"] = self._walk(plan.chain, "input")
         for item in plan.chain:  # these stand between two runs of torch.vmap
             del self.leaves[f"{item.name}.output"]
@@ -78,6 +84,7 @@ class Stacked:
         wanted = {self.places[name] for name in self._wanted}
         leaves = self._parameters(ring, rows)
         leaves |= {place: _tensor(_source(ring, name), rows) for place, name in self.leaves.items()}
+        leaves |= {place: leaves[place].long() for place in self._of_indices}  # the ring has them as floats
         leaves = {place: leaf.requires_grad_(place in wanted) for place, leaf in leaves.items()}
         # torch moves the buffers where they lie.
         buffers = {name.removesuffix(BEFORE): given[name].clone() for name in given if name.endswith(BEFORE)}
@@ -114,7 +121,11 @@ class Stacked:
             values |= inside
             values[name], node = _anchored(output, _tensor(ring.tensors[name], rows), item)
             nodes[name] = node
-        return self._loss(node, given["target"]), nodes, values
+        try:
+            losses = self._loss(node, given["target"])
+        except Exception as error:  # a user's own reference may raise anything here
+            raise CannotStack(f"the loss under torch.vmap raised {described(error)}") from error
+        return losses, nodes, values
 
     def _parameters(self, ring: Ring, rows: slice) -> Tensors:
         """Each use of each parameter, a tensor of its own: so each has a gradient of its own."""
