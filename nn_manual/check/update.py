@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -68,6 +68,17 @@ class State(NamedTuple):
         return [*self.vectors.values(), self.param]
 
 
+class Made(NamedTuple):
+    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
+    made before.
+    """
+
+    start: State
+    grad: Array
+    lrs: Sequence[float]
+    num_steps: int
+
+
 class UpdateChecker:
     """Lets torch.optim's class of the optimizer's name repeat each compared step.
 
@@ -115,19 +126,15 @@ class UpdateChecker:
         """Raise ValueError where a setting has changed, but for the lr: torch's optimizer was made with what it was."""
         settings = self._settings()
         if settings != self._settings_at_first:
-            changes = [
-                f"{name} was {before} and is {now}"
-                for all_before, all_now in zip(self._settings_at_first, settings, strict=True)
-                for name, before, now in zip(self._setting_names, all_before, all_now, strict=True)
-                if before != now
-            ]
+            values = zip(self._setting_names, self._settings_at_first, settings, strict=True)
+            changes = [f"{name} was {before} and is {now}" for name, before, now in values if before != now]
             raise ValueError(
                 f"{type(self.optimizer).__name__}.{changes[0]}. In a checked training the lr alone may change: another "
                 "setting takes a new optimizer and a new Trainer"
             )
 
-    def _settings(self) -> list[list[Any]]:
-        return [[getattr(member, name) for name in self._setting_names] for member in self.optimizer.members]
+    def _settings(self) -> list[Any]:
+        return [getattr(self.optimizer, name) for name in self._setting_names]
 
     def anchor(self) -> None:
         """Start from where the optimizer is now. The parameters have been copied by then. Raises ValueError, as
@@ -148,12 +155,12 @@ class UpdateChecker:
                 f"optimizer: num_steps is {self.optimizer.num_steps} after the step, and was {self.num_steps} before it"
             )
         if self.is_due:
-            self.compare_in_float64(quantities)
+            self.compare_in_float64(quantities, self._made())
         self.count()
         return found
 
     def _compared(self, quantities: list[Quantity]) -> Differences:
-        torchs = self._stepped(self._twin, self.start, self.optimizer.model.grad_arena)
+        torchs = self._stepped(self._twin, self._made())
         absolute, scale = self._arena.worst_differences(state_of(self.optimizer).all, torchs.all)
         passed = within(absolute, scale, _tolerances(quantities))
         if passed.all():
@@ -174,38 +181,42 @@ class UpdateChecker:
         """A step is compared, here or elsewhere."""
         self._num_compared += 1
 
-    def compare_in_float64(self, quantities: list[Quantity]) -> None:
+    def compare_in_float64(self, quantities: list[Quantity], made: Made) -> None:
         """Compare the formulas, in float64. In float32 a small lr hides them: what is added to a parameter is rounded
         to its last bits. Raises GradientMismatch. An optimizer that doesn't run in float64 is not compared.
         """
         if self.start.param.dtype == np.float64:
             return
         try:
-            ours = self._ours_in_float64()
+            ours = self._ours_in_float64(made)
         except Exception:  # a user's own optimizer may raise anything
             return
-        torchs = self._torchs_in(np.dtype(np.float64))
+        torchs = self._torchs_in(np.dtype(np.float64), made)
         precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]
         if within(*worst_differences(ours, torchs), _tolerances(precise)).all():
             return
-        rounding = self._measured(quantities, torchs)
+        rounding = self._measured(quantities, torchs, made)
         if not all(rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)):
             both = zip(precise, ours, torchs, strict=True)
             raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
 
-    def _measured(self, quantities: list[Quantity], truth: list[torch.Tensor]) -> Rounding:
+    def _measured(self, quantities: list[Quantity], truth: list[torch.Tensor], made: Made) -> Rounding:
         """How far rounding takes torch's values from those in float64."""
         rounding = Rounding(_by_name(quantities, truth))
         generator = torch.Generator().manual_seed(0)
         for dtype in NUM_PERTURBATIONS * list(DTYPES.values()):
-            moved = self._torchs_in(dtype, functools.partial(move_by_eps, generator=generator))
+            moved = self._torchs_in(dtype, made, functools.partial(move_by_eps, generator=generator))
             rounding.measure(_by_name(quantities, moved))
         return rounding
 
-    def _stepped(self, twin: OptimizerTwin, start: State, grad: Array) -> State:
+    def _made(self) -> Made:
+        """Of the step that has just been made."""
         lrs = [member.lr for member in self.optimizer.members]
-        one = start.map(lambda vector: vector[np.newaxis])
-        twin.step(one.param, one.vectors, grad[np.newaxis], lrs=[lrs], num_steps=[self.num_steps])
+        return Made(self.start, self.optimizer.model.grad_arena, lrs, self.num_steps)
+
+    def _stepped(self, twin: OptimizerTwin, made: Made) -> State:
+        one = made.start.map(lambda vector: vector[np.newaxis])
+        twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
         return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])
 
     def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
@@ -215,32 +226,33 @@ class UpdateChecker:
         near to torch's float64 ones as its own are when all that the step starts from is moved by one eps: in float32,
         and in float64, which shows what is less than float32's numbers are.
         """
-        torchs = self._torchs_in(self.start.param.dtype)
+        made = self._made()
+        torchs = self._torchs_in(self.start.param.dtype, made)
         both = [Pair(*pair) for pair in zip(quantities, self._tensors(state_of(self.optimizer)), torchs, strict=True)]
         failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
         _check_finite(failed)
-        rounding = self._measured(quantities, self._torchs_in(np.dtype(np.float64)))
-        ours = zip(quantities, self._ours_in_float64(), strict=True)
+        rounding = self._measured(quantities, self._torchs_in(np.dtype(np.float64), made), made)
+        ours = zip(quantities, self._ours_in_float64(made), strict=True)
         formulas_agree = all(rounding.explains(quantity.name, values) for quantity, values in ours)
         explained = {pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours)}
         if not formulas_agree or len(explained) < len(failed):
             raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
         return frozenset(explained)
 
-    def _ours_in_float64(self) -> list[Array]:
+    def _ours_in_float64(self, made: Made) -> list[Array]:
         """Each tensor after our step, made again in float64."""
         ours = self.optimizer.model
-        model = in_float64(ours, self.start.param, vars(ours.buffer))
-        model.grad_arena[...] = ours.grad_arena
+        model = in_float64(ours, made.start.param, vars(ours.buffer))
+        model.grad_arena[...] = made.grad
         optimizer = replace(self.optimizer, model=model)
-        for member, its_original in zip(optimizer.members, self.optimizer.members, strict=True):
-            member.lr = its_original.lr
-        vectors = {name: vector.astype(np.float64) for name, vector in self.start.vectors.items()}
-        optimizer.load_state({"num_steps": np.array(self.num_steps), **vectors})
+        for member, lr in zip(optimizer.members, made.lrs, strict=True):
+            member.lr = lr
+        vectors = {name: vector.astype(np.float64) for name, vector in made.start.vectors.items()}
+        optimizer.load_state({"num_steps": np.array(made.num_steps), **vectors})
         optimizer.step()
         return self._tensors(state_of(optimizer))
 
-    def _torchs_in(self, dtype: np.dtype[Any], move: Move | None = None) -> list[torch.Tensor]:
+    def _torchs_in(self, dtype: np.dtype[Any], made: Made, move: Move | None = None) -> list[torch.Tensor]:
         """Each tensor after torch's step, made in `dtype` from values that go through `move`."""
 
         def converted(vector: Array) -> Array:
@@ -248,7 +260,7 @@ class UpdateChecker:
             return (tensor if move is None else move(tensor)).numpy()
 
         twin = OptimizerTwin(self.optimizer, dtype)
-        end = self._stepped(twin, self.start.map(converted), converted(self.optimizer.model.grad_arena))
+        end = self._stepped(twin, made._replace(start=made.start.map(converted), grad=converted(made.grad)))
         return [torch.from_numpy(tensor) for tensor in self._tensors(end)]
 
     def _tensors(self, state: State) -> list[Array]:

@@ -226,7 +226,7 @@ def test_the_ledger_of_a_run_that_a_number_ends_has_all_steps_before_it(
 
     def overflowing(trainer: Trainer, *batch: Any) -> float:
         value = make_step(trainer, *batch)
-        if trainer.num_steps == 6:
+        if trainer.model.num_steps == 6:
             raise NotFiniteError("the loss is inf")
         return value
 

@@ -17,7 +17,7 @@ from nn_manual.check.together.one_layer import CannotStack, NoRoom
 from nn_manual.check.together.ring import Ring
 from nn_manual.check.together.stacked import Stacked
 from nn_manual.check.twin.optimizers import OptimizerTwin
-from nn_manual.check.update import State, clipped_by_torch
+from nn_manual.check.update import Made, State, clipped_by_torch
 
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
@@ -116,6 +116,12 @@ class Group:
             # As the checker has it: what lands near zero carries the rounding errors of where it came from.
             scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())
         return absolute, scale
+
+    def made(self, i: int) -> Made:
+        """What the `i`-th update, which is proven here, was made from."""
+        ring = self.ring
+        assert ring.grad is not None
+        return Made(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
 
     def _tensors(self, state: State) -> list[Array]:
         """The tensors of a state, (steps, size) each, in the plan's order."""

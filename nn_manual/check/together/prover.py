@@ -229,8 +229,11 @@ class Prover:
             return
         if group.proves_updates:
             if update.is_due:
-                with self._made_again(group, i):
-                    update.compare_in_float64(group.plan.update)
+                try:
+                    update.compare_in_float64(group.plan.update, group.made(i))
+                except GradientMismatch as mismatch:
+                    with self._made_again(group, i):
+                        raise mismatch from None
             update.count()
         check.prove(accepted)
 
