@@ -31,7 +31,8 @@ def train(options: argparse.Namespace) -> int:
 
             directory, summary = resume(options.resume, options.overrides)
         if summary is None:
-            print(f"{one_line(str(directory))}: this run has finished; more epochs go on from its end: add epochs=N")
+            more = "unless early stopping ended it, more epochs go on from its end: add epochs=N"
+            print(f"{one_line(str(directory))}: this run has finished; {more}")
             return 0
         print(describe(summary, directory))
     return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0

@@ -43,7 +43,7 @@ class GradientCheck:
     memory: str = "64 MB"
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[0-9]{1,9} [kMG]B", self.memory):
+        if not re.fullmatch(r"[0-9]{1,18} [kMG]B", self.memory):
             raise ValueError(f"memory must be like `64 MB` or `1 GB`, not {self.memory!r}")
 
     @property
