@@ -247,8 +247,9 @@ class UpdateChecker:
         optimizer = replace(self.optimizer, model=model)
         for member, lr in zip(optimizer.members, made.lrs, strict=True):
             member.lr = lr
-        vectors = {name: vector.astype(np.float64) for name, vector in made.start.vectors.items()}
-        optimizer.load_state({"num_steps": np.array(made.num_steps), **vectors})
+        optimizer.num_steps = made.num_steps
+        for name, vector in made.start.vectors.items():
+            optimizer.vectors[name][...] = vector
         optimizer.step()
         return self._tensors(state_of(optimizer))
 

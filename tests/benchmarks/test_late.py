@@ -9,6 +9,7 @@ import pytest
 from benchmarks import late
 from benchmarks.faults import KINDS
 
+from nn_manual.check import update
 from nn_manual.check.together import prover
 
 
@@ -34,6 +35,7 @@ def test_a_fault_that_is_not_seen_counts(monkeypatch: pytest.MonkeyPatch, capsys
         return np.ones_like(absolute, bool)
 
     monkeypatch.setattr(prover, "within", blind)
+    monkeypatch.setattr(update, "within", blind)
     assert not late.late_faults(1)
     said = " ".join(capsys.readouterr().out.split())
     assert "0 named" in said

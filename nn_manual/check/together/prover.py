@@ -18,7 +18,7 @@ from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
 from nn_manual.check.together.one_layer import CannotStack, NoRoom
 from nn_manual.check.together.past import Past
-from nn_manual.check.update import State, state_of
+from nn_manual.check.update import State, UpdateChecker, state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
@@ -229,13 +229,19 @@ class Prover:
             return
         if group.proves_updates:
             if update.is_due:
-                try:
-                    update.compare_in_float64(group.plan.update, group.made(i))
-                except GradientMismatch as mismatch:
-                    with self._made_again(group, i):
-                        raise mismatch from None
+                self._compare_in_float64(update, group, i)
             update.count()
         check.prove(accepted)
+
+    def _compare_in_float64(self, update: UpdateChecker, group: Group, i: int) -> None:
+        model = self.checker.model
+        number, model.num_steps = model.num_steps, group.ring.numbers[i]
+        try:
+            update.compare_in_float64(group.plan.update, group.made(i))
+        except GradientMismatch as mismatch:
+            with self._made_again(group, i):
+                raise mismatch from None
+        model.num_steps = number
 
     def _prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
         """Let the checker compare the `i`-th step."""
