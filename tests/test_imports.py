@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": FUNCTIONS | {"contract", "noise", "ownership", "ties", "state_dict"},
     "dry_run": FUNCTIONS | {"model"},
     "optim": FUNCTIONS | {"model"},
+    "trace": FUNCTIONS | {"model", "optim"},
     "data": ARRAYS | {"streams"},
     "registry": FUNCTIONS | {"optim", "data"},
     "check.tolerances": ARRAYS,

@@ -1,0 +1,131 @@
+"""An operation on views of storages, and where it stands in the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+
+
+class CannotTrace(Exception):  # noqa: N818 - says what can't be done, not that something broke
+    """A formula does what no recording can repeat; the text says which, what, and where."""
+
+
+class View(NamedTuple):
+    """Where an array lies: it begins `offset` bytes after the beginning of the storage."""
+
+    storage: int
+    offset: int
+    shape: Shape
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Storage(NamedTuple):
+    """A piece of memory. `name` is that of an array that the step was given, "" for one that the step made. `initial`
+    is what it holds at first, as bytes, where a formula reads that: of an np.zeros, but not of an np.empty.
+    """
+
+    name: str
+    num_bytes: int
+    initial: Array | None = None
+
+
+class Constant(NamedTuple):
+    """A number or an array that doesn't depend on what the step was given: a setting, an np.arange."""
+
+    value: Any
+
+    def is_same(self, other: Constant) -> bool:
+        """Whether both are bit for bit the same."""
+        own, its = self.value, other.value
+        if isinstance(own, np.ndarray | np.generic) and isinstance(its, np.ndarray | np.generic):
+            return own.dtype == its.dtype and own.shape == its.shape and own.tobytes() == its.tobytes()
+        return type(own) is type(its) and bool(own == its or own is its)
+
+
+class Place(NamedTuple):
+    """Where an operation stands: the layer ("0 (Linear)"), loss or optimizer, its method, file and line."""
+
+    owner: str
+    method: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{f'{self.owner}.{self.method}, ' if self.owner else ''}{self.file}:{self.line}"
+
+
+class Operation(NamedTuple):
+    """`function(*arguments, **keywords)`, written to `output`, and `name`, which says which function it is.
+
+    Arguments are views, constants, and tuples and lists of these. `is_in_place` says that the function itself writes to
+    the output, which is then among its arguments.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    output: View
+    place: Place
+    is_in_place: bool = False
+
+
+class Trace(NamedTuple):
+    """The operations of a step, in their order, and the storages that they work on. `results` are the views of what
+    nobody gave to the step and somebody wants of it: the loss.
+    """
+
+    storages: list[Storage]
+    operations: list[Operation]
+    results: dict[str, View]
+
+
+def leaves(argument: Any) -> Iterator[Any]:
+    """The views, constants and other things in an argument, which may be a tuple, a list or a dict of arguments."""
+    if isinstance(argument, View | Constant):
+        yield argument
+    elif isinstance(argument, tuple | list):
+        for inner in argument:
+            yield from leaves(inner)
+    elif isinstance(argument, dict):
+        for key, inner in argument.items():
+            yield key
+            yield from leaves(inner)
+    else:
+        yield argument
+
+
+def check_same(trace: Trace, other: Trace) -> None:
+    """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
+    given decides what it does, or was taken for a constant.
+    """
+    for storage, its_storage in zip(trace.storages, other.storages, strict=False):
+        if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None
+            readers = [o for o in trace.operations if any(
+                isinstance(leaf, View) and trace.storages[leaf.storage] is storage for leaf in leaves(o.arguments)
+            )]
+            raise CannotTrace(f"{readers[0].place}: {readers[0].name} takes an array that lost its trace")
+    for own, its in zip(trace.operations, other.operations, strict=False):
+        if (own.name, own.output, own.place) != (its.name, its.output, its.place):
+            raise CannotTrace(f"{own.place}: on other values it does something else")
+        both = zip(leaves((own.arguments, own.keywords)), leaves((its.arguments, its.keywords)), strict=True)
+        for argument, its_argument in both:
+            if isinstance(argument, Constant) and isinstance(its_argument, Constant):
+                if not argument.is_same(its_argument):
+                    lost = "an array that lost its trace, or a value as a number"
+                    raise CannotTrace(f"{own.place}: {own.name} takes {lost}")
+            elif argument != its_argument:
+                raise CannotTrace(f"{own.place}: on other values, {own.name} takes other arrays")
+    if len(trace.operations) != len(other.operations):
+        shorter, longer = sorted((trace.operations, other.operations), key=len)
+        raise CannotTrace(f"{longer[len(shorter)].place}: on other values it is left out")
+
+
+def array_of(view: View, memory: list[Array]) -> Array:
+    """The array at a view, of storages as bytes."""
+    return np.ndarray(view.shape, view.dtype, memory[view.storage].data, view.offset, view.strides)

@@ -1,0 +1,57 @@
+"""The operations of a trace, run again by NumPy: the oracle of all that is derived from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.trace.operation import Constant, Operation, Trace, View, array_of
+
+
+def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Run the step on other values; returns the step's results, and by their names the arrays that it was given, as
+    they are after it. The arrays in `given` stay as they are. Raises KeyError for one that is missing, and ValueError
+    for one of another size.
+    """
+    memory = [np.empty(storage.num_bytes, np.uint8) for storage in trace.storages]
+    for storage, piece in zip(trace.storages, memory, strict=True):
+        if storage.initial is not None:
+            piece[...] = storage.initial
+    after = {}
+    for storage, piece in zip(trace.storages, memory, strict=True):
+        if storage.name:
+            array = np.ascontiguousarray(given[storage.name])
+            if array.nbytes != storage.num_bytes:
+                raise ValueError(f"{storage.name} takes {storage.num_bytes} bytes, not {array.nbytes}")
+            after[storage.name] = piece.view(array.dtype)[:].reshape(array.shape)
+            after[storage.name][...] = array
+    for operation in trace.operations:
+        _run(operation, memory)
+    return after | {name: array_of(view, memory) for name, view in trace.results.items()}
+
+
+def _run(operation: Operation, memory: list[Array]) -> None:
+    arguments = [_value(argument, memory) for argument in operation.arguments]
+    keywords = {name: _value(argument, memory) for name, argument in operation.keywords.items()}
+    output = array_of(operation.output, memory)
+    if operation.is_in_place:
+        operation.function(*arguments, **keywords)
+    elif operation.function is np.copyto:
+        np.copyto(output, *arguments, **keywords)
+    elif isinstance(getattr(operation.function, "__self__", operation.function), np.ufunc):
+        operation.function(*arguments, **keywords, out=output)
+    else:
+        output[...] = operation.function(*arguments, **keywords)
+
+
+def _value(argument: Any, memory: list[Array]) -> Any:
+    if isinstance(argument, View):
+        return array_of(argument, memory)
+    if isinstance(argument, Constant):
+        return argument.value
+    if type(argument) in (tuple, list):
+        return type(argument)(_value(inner, memory) for inner in argument)
+    return argument

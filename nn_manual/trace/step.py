@@ -1,0 +1,128 @@
+"""The trace of a whole training step: forward, loss, backward, buffers, clipping, update."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.layers.base import Layer
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer, clip_grad_norm
+from nn_manual.trace.operation import Trace, check_same
+from nn_manual.trace.traced import Tracer
+
+
+def trace_step(
+    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
+) -> Trace:
+    """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
+    gradient. Nothing moves: the step is made on copies, twice, on other values.
+
+    What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
+    "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
+    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss".
+
+    Raises CannotTrace where a formula branches on a value, or uses an array that isn't the step's.
+    """
+    trace = _Step(model, loss, optimizer, max_norm).trace(input, target, lambda array: array)
+    generator = np.random.default_rng(0)
+    other = _Step(model, loss, optimizer, max_norm).trace(input, target, lambda array: _others(array, generator))
+    check_same(trace, other)
+    return trace
+
+
+def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) -> dict[str, Array]:
+    """What the step that the optimizer makes next gets, by name: the arrays themselves, where there are any."""
+    if model._noise is not None:
+        model._noise.bind(model, input.shape, model.dtype, seed=model.seed, step=model.num_steps)
+    buffers = vars(model.buffer)
+    counts = {name: buffers[name] for name in model.counter_names()}
+    values = {name: buffer for name, buffer in buffers.items() if name not in counts}
+    arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}
+    arrays |= {"buffer": _flat(values, model.dtype), "counters": _flat(counts, np.dtype(np.int64))}
+    arrays |= optimizer.vectors
+    arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
+    for name, layer in model.descendants():
+        if hasattr(layer, "noise"):
+            arrays |= {f"{name}.noise.{key}": noise for key, noise in vars(layer.noise).items()}
+    for i, part in enumerate(optimizer.parts):
+        coefficients = part.rounded_coefficients(optimizer.num_steps + 1)
+        arrays |= {f"{i}.{name}": coefficient.copy() for name, coefficient in coefficients.items()}
+    return arrays
+
+
+class _Step:
+    """A step of copies."""
+
+    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
+        self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        self.max_norm = max_norm
+
+    def trace(self, input: Array, target: Array, change: Callable[[Array], Array]) -> Trace:
+        """The trace, on values that went through `change`."""
+        model, loss, optimizer = self.model, self.loss, self.optimizer
+        arrays = given(model, optimizer, input, target)
+        with Tracer(self._owners()) as tracer:
+            traced = {name: tracer.give(name, change(array)) for name, array in arrays.items()}
+            self._bind(traced)
+            prediction, saved = model.forward(traced["input"])
+            value, loss_saved = loss.forward(prediction, traced["target"])
+            model.backward_parameters(saved, loss.backward(loss_saved))
+            model.update_buffers(saved)
+            if self.max_norm is not None:
+                clip_grad_norm(model.grad_arena, self.max_norm)
+            optimizer.step()
+            return tracer.trace({"loss": value})
+
+    def _owners(self) -> dict[int, str]:
+        labels: dict[int, str] = {id(self.loss): "loss", id(self.optimizer): "optimizer"}
+        labels |= {id(self.model): "model", id(self.model.ties): "model"}
+        labels |= {id(member): "optimizer" for member in self.optimizer.members}
+        return labels | {id(layer): f"{name} ({type(layer).__name__})" for name, layer in self.model.descendants()}
+
+    def _bind(self, traced: Mapping[str, Array]) -> None:
+        """Let the copies work on the traced arrays."""
+        model, optimizer = self.model, self.optimizer
+        model.bind(traced["param"], traced["grad"])
+        model.bind_buffers(traced["buffer"], traced["counters"])
+        model._noise = None  # it has been drawn
+        for name, layer in ("", model), *model.descendants():
+            _bind_noise(layer, name, traced)
+            if isinstance(layer, Sequential):  # the input has been looked at
+                layer._check_input = _nothing  # type: ignore[method-assign]  # of a copy
+        optimizer.vectors = {name: traced[name] for name in optimizer.vectors}
+        for i, part in enumerate(optimizer.parts):
+            names = part.rounded_coefficients(1)
+            coefficients = {name: traced[f"{i}.{name}"] for name in names}
+            part.rounded_coefficients = functools.partial(_of_step, coefficients)  # type: ignore[method-assign]  # of a copy
+
+
+def _nothing(input: Array) -> None:
+    """In the place of a look at the values."""
+
+
+def _of_step(coefficients: Mapping[str, Array], step: int) -> Mapping[str, Array]:  # noqa: ARG001 - traced for one
+    return coefficients
+
+
+def _bind_noise(layer: Layer, name: str, traced: Mapping[str, Array]) -> None:
+    if hasattr(layer, "noise"):
+        for key in vars(layer.noise):
+            setattr(layer.noise, key, traced[f"{name}.noise.{key}"])
+
+
+def _flat(arrays: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
+    return np.concatenate([np.ravel(array) for array in arrays.values()], dtype=dtype) if arrays else np.empty(0, dtype)
+
+
+def _others(array: Array, generator: np.random.Generator) -> Array:
+    """Other values of about the same size and of the same signs; integers in another order: each was one that fits."""
+    if array.dtype.kind != "f":
+        return generator.permuted(array.ravel()).reshape(array.shape)
+    return np.asarray(array * generator.uniform(0.5, 1, array.shape), array.dtype)

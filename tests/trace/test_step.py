@@ -1,0 +1,225 @@
+"""A step that is traced and replayed is the trainer's, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import (
+    GELU,
+    SGD,
+    AdamW,
+    BatchNorm1d,
+    CrossEntropyLoss,
+    Dropout,
+    LayerNorm,
+    Linear,
+    MSELoss,
+    Residual,
+    Sequential,
+    Tanh,
+    Trainer,
+)
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.optim import Optimizer
+from nn_manual.registry import components, examples
+from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.replay import replay
+from nn_manual.trace.step import given, trace_step
+
+LAYERS = examples(components(Layer))
+LOSSES = examples(components(Loss))
+OPTIMIZERS = [
+    (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
+]
+
+
+def inputs(layer: Layer, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
+    if isinstance(layer.domain, range):
+        return generator.integers(layer.domain.start, layer.domain.stop, shape)
+    return generator.uniform(0.2, 1, shape).astype(dtype)
+
+
+#: What drops its trace: np.ascontiguousarray, SciPy's sparse arrays, a plain array that is indexed by another.
+NOT_TRACED = "CausalSelfAttention", "Embedding", "LSTM"
+
+
+def is_traced(loss: Loss) -> bool:
+    return not (isinstance(loss, CrossEntropyLoss) and (loss.label_smoothing or loss.weight))
+
+
+def check_replays(trainer: Trainer, batches: list[tuple[Array, Array]]) -> None:
+    """After two steps the next one is traced on the third batch, and replayed on the others."""
+    model, optimizer = trainer.model, trainer.optimizer
+    for batch in batches[:2]:
+        trainer.train_step(*batch)
+    model.num_steps += 1  # as in the step itself
+    trace = trace_step(model, trainer.loss, optimizer, *batches[2], trainer.clip_grad_norm)
+    for batch in batches[3:]:
+        model.num_steps = trainer.num_steps + 1
+        before = {name: array.copy() for name, array in given(model, optimizer, *batch).items()}
+        after = replay(trace, before)
+        loss = trainer.train_step(*batch).loss
+        assert float(after["loss"]) == loss
+        buffers = {name: np.ravel(buffer) for name, buffer in vars(model.buffer).items()}
+        counts = [buffers.pop(name) for name in model.counter_names()]
+        expected = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
+        expected |= {"buffer": np.concatenate([[], *buffers.values()]), "counters": np.concatenate([[], *counts])}
+        for name, array in expected.items():
+            np.testing.assert_array_equal(after[name], array, err_msg=name)
+        for name, array in before.items():
+            is_kept = name in expected or name.endswith("grad of this use")
+            assert is_kept or after[name].tobytes() == array.tobytes(), f"{name} is written to"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
+def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
+    expects = nullcontext()
+    if type(layer).__name__ in NOT_TRACED:
+        expects = pytest.raises(CannotTrace, match=rf"^0 \({type(layer).__name__}\)\..* lost its trace")  # type: ignore[assignment]
+    with expects:
+        check_layer(layer, shape, dtype)
+
+
+def check_layer(layer: Layer, shape: Shape, dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    model = Sequential(copy.deepcopy(layer), seed=0, dtype=dtype)
+    model.param_arena[:] = generator.uniform(-1, 1, model.num_parameters)
+    output_shape = layer.output_shape(shape)
+    batches = [
+        (inputs(layer, shape, dtype, generator), generator.uniform(-1, 1, output_shape).astype(dtype)) for _ in range(5)
+    ]
+    trainer = Trainer(model, MSELoss(), AdamW(model, lr=0.01), clip_grad_norm=0.3, check_every=0)
+    check_replays(trainer, batches)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_each_loss(loss: Loss) -> None:
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(4, 5), seed=0)
+    classes = isinstance(loss, CrossEntropyLoss)
+    batches = [
+        (
+            generator.standard_normal((5, 4), np.float32),
+            generator.integers(0, 5, 5) if classes else generator.standard_normal((5, 5), np.float32),
+        )
+        for _ in range(5)
+    ]
+    expects = nullcontext()
+    if not is_traced(loss):
+        expects = pytest.raises(CannotTrace, match=r"^loss\._.* lost its trace")  # type: ignore[assignment]
+    with expects:
+        check_replays(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
+def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0, dtype=dtype)
+    batches = [tuple(generator.standard_normal((5, size)).astype(dtype) for size in (4, 3)) for _ in range(5)]
+    check_replays(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)  # type: ignore[arg-type]
+
+
+def a_whole_net() -> Sequential:
+    return Sequential(
+        Linear(6, 6, bias=False),
+        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
+        Sequential(Linear(6, 5), BatchNorm1d(5), Tanh()),
+        Linear(5, 6),
+        Linear(6, 7, bias=False),
+        tied=[("0.weight", "1.1.weight")],
+        seed=0,
+    )
+
+
+def test_a_whole_net() -> None:
+    """Shared weights, buffers, random numbers, groups, clipping."""
+    model, generator = a_whole_net(), np.random.default_rng(0)
+    optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
+    batches = [(generator.standard_normal((9, 6), np.float32), generator.integers(0, 7, 9)) for _ in range(6)]
+    check_replays(Trainer(model, CrossEntropyLoss(), optimizer, clip_grad_norm=0.5, check_every=0), batches)
+
+
+def test_nothing_moves_and_each_operation_knows_where_it_stands() -> None:
+    model = a_whole_net()
+    optimizer = AdamW(model, lr=0.01)
+    arrays = [model.param_arena, model.grad_arena, *vars(model.buffer).values(), *optimizer.vectors.values()]
+    before = [array.copy() for array in arrays]
+    batch = np.ones((7, 6), np.float32), np.arange(7)
+    trace = trace_step(model, CrossEntropyLoss(), optimizer, *batch)
+    assert all(np.array_equal(array, kept) for array, kept in zip(arrays, before, strict=True))
+    owners = list(dict.fromkeys(operation.place.owner for operation in trace.operations))
+    names = ["0 (Linear)", "1.0 (LayerNorm)", "1.1 (Linear)", "1.2 (GELU)", "1.3 (Dropout)", "1 (Residual)"]
+    names += ["2.0 (Linear)", "2.1 (BatchNorm1d)", "2.2 (Tanh)", "3 (Linear)", "4 (Linear)", "loss"]
+    assert owners == ["model", *names, "optimizer"]
+    (tanh,) = (each for each in trace.operations if each.name == "tanh" and "Tanh" in each.place.owner)
+    assert str(tanh.place).startswith("2.2 (Tanh).forward, nn_manual/layers/activations.py:")
+
+
+@dataclass(eq=False)
+class Own(Layer):
+    """A layer that does what can't be traced."""
+
+    what: str = ""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        if self.what == "branch" and input.sum() > 0:
+            return input, input
+        if self.what == "number":
+            return input * float(input.max()), input
+        if self.what == "lost":
+            return input + np.ascontiguousarray(input.T).T, input
+        if self.what == "shape":
+            return input[input > 0].sum() + input, input
+        if self.what == "sort":
+            input = input.copy()
+            input.sort()
+        return input, input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input: Array = grad_output + 0 * saved
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        return input
+
+
+LINE = Own.forward.__code__.co_firstlineno
+
+
+@pytest.mark.parametrize(
+    ("what", "line", "message"),
+    [
+        ("branch", 1, "the value of an array decides what comes next"),
+        ("number", 4, "the value of an array decides what comes next"),
+        ("lost", 6, "add takes an array that lost its trace, or a value as a number"),
+        ("shape", 8, "an array picked by a mask has a shape that depends on values: use np.where"),
+        ("sort", 11, "ndarray.sort isn't traced"),
+    ],
+)
+def test_what_can_not_be_traced_is_named(what: str, line: int, message: str) -> None:
+    model = Sequential(Linear(3, 3), Own(what), seed=0)
+    batch = np.ones((4, 3), np.float32), np.ones((4, 3), np.float32)
+    with pytest.raises(CannotTrace) as error:
+        trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)
+    assert str(error.value) == f"1 (Own).forward, test_step.py:{LINE + line}: {message}"
+
+
+def test_a_replay_takes_what_the_step_takes() -> None:
+    model = Sequential(Linear(3, 2), seed=0)
+    optimizer = SGD(model, lr=0.1)
+    batch = np.ones((4, 3), np.float32), np.ones((4, 2), np.float32)
+    trace, arrays = trace_step(model, MSELoss(), optimizer, *batch), given(model, optimizer, *batch)
+    with pytest.raises(ValueError, match="input takes 48 bytes, not 36"):
+        replay(trace, arrays | {"input": np.ones((3, 3), np.float32)})
+    with pytest.raises(KeyError, match="target"):
+        replay(trace, {name: array for name, array in arrays.items() if name != "target"})
