@@ -220,10 +220,6 @@ class Traced(np.ndarray[Any, Any]):
                 return None
             tracer.record(name, function, arguments, keywords, arguments[0], is_in_place=True)
             return None
-        if function is np.array:  # asked for with like=
-            made = np.array(*arguments, **keywords)
-            tracer.meet(made)
-            return made.view(Traced)
         if function not in PRIMITIVES:
             return function._implementation(*arguments, **keywords)
         target = keywords.pop("out", None)

@@ -49,7 +49,7 @@ class Prover:
     def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        keep_freed_memory()
+        _keep_freed_memory()
         #: By the shape of the input; None for those whose steps are proven one by one.
         self._groups: dict[Shape, Group | None] = {}
         self._group: Group | None = None
@@ -314,7 +314,7 @@ class Prover:
         self._group = None
 
 
-def keep_freed_memory() -> None:
+def _keep_freed_memory() -> None:
     """Let glibc keep what torch frees after one proof for the next one. It gives large blocks back to the system, each
     page of which costs anew: a seventh of the time of a checked step of the 64-64-10 net. The largest block that was
     ever freed, up to 32 MiB, is its measure of what is large. Elsewhere this does nothing.
