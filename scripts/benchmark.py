@@ -1,5 +1,5 @@
-"""The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]
-| reliability [PART ...]`.
+"""The benchmarks: `python scripts/benchmark.py step | models | peers [NET ...] | against COMMIT | mask
+| check [PART ...] | reliability [PART ...]`.
 
 CONTRIBUTING.md says when.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from benchmarks.reliability import PARTS
 
@@ -17,15 +18,21 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is missed.
-    Wrong usage is 2.
+    `step`, `models`, `peers`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is
+    missed. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability")
+    names = "step | models | peers | against | mask | check | reliability"
+    commands = parser.add_subparsers(required=True, metavar=names)
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
     models.set_defaults(run=_models)
+    peers = commands.add_parser("peers", help="microseconds of a training step, beside those of other trainers")
+    peers.add_argument("nets", nargs="*", metavar="NET", help="2-16-16-2, ..., gpt, convnet, lstm; default all")
+    peers.add_argument("--threads", type=int, default=1, metavar="N", help="of each contestant, on as many cores")
+    peers.add_argument("--figure", type=Path, metavar="FILE", help="draw it, too")
+    peers.set_defaults(run=_peers)
     against = commands.add_parser("against", help="the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
@@ -54,6 +61,12 @@ def _models(_: argparse.Namespace) -> int:
 
     models.main()
     return 0
+
+
+def _peers(options: argparse.Namespace) -> int:
+    from benchmarks.peers import rounds
+
+    return rounds.main(options.nets, options.threads, options.figure)
 
 
 def _against(options: argparse.Namespace) -> int:

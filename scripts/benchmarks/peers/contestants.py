@@ -1,0 +1,140 @@
+"""Who trains: each makes a function that trains an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.classifiers import scikit_learn, thinc
+from benchmarks.peers.subjects import Subject
+from nn_manual import Trainer
+from nn_manual.data import Examples
+
+Epoch = Callable[[], object]
+
+
+def plain(subject: Subject) -> Epoch:
+    """This package: the formulas run by NumPy."""
+    return _epochs(subject, subject.new_trainer())
+
+
+def checked(subject: Subject) -> Epoch:
+    """This package, with every tensor of every step compared with torch's."""
+    return _epochs(subject, subject.new_trainer(checked=True))
+
+
+def _epochs(subject: Subject, trainer: Trainer) -> Epoch:
+    inputs, targets = subject.stacked()
+    examples = Examples(np.concatenate(inputs), np.concatenate(targets))
+
+    def epoch() -> None:
+        for _ in trainer.epoch(examples, len(inputs[0]), seed=0, epoch=0):
+            pass
+
+    return epoch
+
+
+def torch_eager(subject: Subject) -> Epoch:
+    """torch as its users write it, with the fused optimizer."""
+    return _torch(subject, lambda function: function)
+
+
+def torch_compiled(subject: Subject) -> Epoch:
+    """The same, forward and loss under torch.compile, and with them backward."""
+    import torch
+
+    return _torch(subject, torch.compile)
+
+
+def _torch(subject: Subject, compiled: Callable[[Any], Any]) -> Epoch:
+    import torch
+
+    from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
+
+    trainer = subject.new_trainer()
+    net, loss = torch_net(trainer.model), torch_loss(trainer.loss)
+    optimizer, max_norm = torch_optimizer(trainer.optimizer, net), trainer.clip_grad_norm
+    batches = [(torch.from_numpy(input), torch.from_numpy(target)) for input, target in subject.batches()]
+    loss_of = compiled(lambda input, target: loss(net(input), target))
+
+    def epoch() -> None:
+        for input, target in batches:
+            optimizer.zero_grad()
+            loss_of(input, target).backward()
+            if max_norm is not None:
+                torch.nn.utils.clip_grad_norm_(net.parameters(), max_norm)
+            optimizer.step()
+
+    return epoch
+
+
+def jax_jit(subject: Subject) -> Epoch:
+    """JAX, a compiled step at a time."""
+    from benchmarks.peers.jax_training import jitted
+
+    return jitted(subject)
+
+
+def jax_scan(subject: Subject) -> Epoch:
+    """JAX, an epoch in one call."""
+    from benchmarks.peers.jax_training import scanned
+
+    return scanned(subject)
+
+
+def products(subject: Subject) -> Epoch:
+    """The products of the step alone, by NumPy: no trainer that uses the same BLAS is faster."""
+    from nn_manual.trace.operation import Operation, View, array_of
+    from nn_manual.trace.step import trace_step
+
+    trainer = subject.new_trainer()
+    input, target = subject.batches()[0]
+    trainer.model.num_steps = 1
+    trace = trace_step(trainer.model, trainer.loss, trainer.optimizer, input, target, trainer.clip_grad_norm)
+    memory = [np.zeros(storage.num_bytes, np.uint8) for storage in trace.storages]
+
+    def arrays(operation: Operation) -> Iterator[Any]:
+        for argument in (*operation.arguments, operation.output):
+            yield array_of(argument, memory) if isinstance(argument, View) else argument.value
+
+    calls = [tuple(arrays(operation)) for operation in trace.operations if operation.name == "matmul"]
+
+    def epoch() -> None:
+        for _ in range(subject.num_steps):
+            for left, right, output in calls:
+                np.matmul(left, right, out=output)
+
+    return epoch
+
+
+def blas_of(contestant: str) -> str:
+    """Who multiplies its matrices."""
+    if contestant.startswith("torch"):
+        import torch
+
+        lines = torch.__config__.show().splitlines()
+        return next((line.strip(" -") for line in lines if "Math Kernel" in line), "torch's own")
+    if contestant.startswith("JAX"):
+        return "XLA's own"
+    if contestant == "thinc":
+        return "BLIS of its own"
+    from threadpoolctl import threadpool_info
+
+    library = next(each for each in threadpool_info() if each["user_api"] == "blas")  # numpy's is loaded first
+    return f"{library['internal_api']} {library['version']} {library.get('architecture', '')}".strip()
+
+
+#: By name, in the order of the table.
+CONTESTANTS: dict[str, Callable[[Subject], Epoch]] = {
+    "plain": plain,
+    "torch": torch_eager,
+    "torch.compile": torch_compiled,
+    "JAX jit": jax_jit,
+    "JAX scan": jax_scan,
+    "scikit-learn": scikit_learn,
+    "thinc": thinc,
+    "products": products,
+    "every: 1": checked,
+}

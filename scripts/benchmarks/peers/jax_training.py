@@ -1,0 +1,114 @@
+"""A training step of a net of ours in JAX: jitted by itself, and scanned over a whole epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from benchmarks.peers.jax_nets import Values, jax_net
+from benchmarks.peers.subjects import Subject
+from nn_manual import SGD, Adam, AdamW, Trainer
+from nn_manual.optim import Optimizer
+from nn_manual.optim.groups import group_of_each
+
+#: The parameters, what the optimizer keeps of each, the buffers, and the number of the step.
+State = tuple[Values, Values, Values, Any]
+#: A training step: the new state, and the loss.
+Step = Callable[[State, tuple[Any, Any]], tuple[State, Any]]
+
+#: torch's, in the denominator of the factor that clips.
+CLIP_EPS = 1e-6
+
+
+def jitted(subject: Subject) -> Callable[[], object]:
+    """An epoch of calls of a compiled step; memory of the old state is given to the new one."""
+    state, step = _training(subject.new_trainer())
+    compiled = jax.jit(step, donate_argnums=0)
+    batches = [(jnp.asarray(input), jnp.asarray(target)) for input, target in subject.batches()]
+
+    def epoch() -> None:
+        nonlocal state
+        for batch in batches:
+            state, loss = compiled(state, batch)
+        loss.block_until_ready()
+
+    return epoch
+
+
+def scanned(subject: Subject) -> Callable[[], object]:
+    """An epoch in one call."""
+    state, step = _training(subject.new_trainer())
+    compiled = jax.jit(lambda state, batches: lax.scan(step, state, batches), donate_argnums=0)
+    stacked = tuple(map(jnp.asarray, subject.stacked()))
+
+    def epoch() -> None:
+        nonlocal state
+        state, losses = compiled(state, stacked)
+        losses.block_until_ready()
+
+    return epoch
+
+
+def _training(trainer: Trainer) -> tuple[State, Step]:
+    model, optimizer, max_norm = trainer.model, trainer.optimizer, trainer.clip_grad_norm
+    function, tied = jax_net(model), model.ties.first_of
+    decay = _decay_of_each(optimizer)
+    params = {name: jnp.asarray(array.copy()) for name, array in vars(model.param).items() if name not in tied}
+    buffers = {name: jnp.asarray(array.copy()) for name, array in vars(model.buffer).items()}
+    kept = {
+        name: {vector: jnp.zeros_like(param) for vector in _vectors(optimizer)} for name, param in params.items()
+    }
+
+    def loss_of(params: Values, buffers: Values, input: Any, target: Any) -> tuple[Any, Values]:
+        of_uses = params | {use: params[first] for use, first in tied.items()}
+        prediction, changed = function(of_uses | buffers, input)
+        logarithms = jax.nn.log_softmax(prediction)
+        return -jnp.take_along_axis(logarithms, target.reshape(-1, 1), 1).mean(), changed
+
+    def step(state: State, batch: tuple[Any, Any]) -> tuple[State, Any]:
+        params, kept, buffers, number = state
+        (loss, changed), grads = jax.value_and_grad(loss_of, has_aux=True)(params, buffers, *batch)
+        if max_norm is not None:
+            norm = jnp.sqrt(sum(jnp.vdot(grad, grad) for grad in grads.values()))
+            factor = jnp.minimum(1, max_norm / (norm + CLIP_EPS))
+            grads = {name: grad * factor for name, grad in grads.items()}
+        moved = {
+            name: _updated(optimizer, params[name], grads[name], kept[name], number + 1, decay[name]) for name in params
+        }
+        params = {name: param for name, (param, _) in moved.items()}
+        return (params, {name: own for name, (_, own) in moved.items()}, buffers | changed, number + 1), loss
+
+    return (params, kept, buffers, jnp.int32(0)), step
+
+
+def _vectors(optimizer: Optimizer) -> tuple[str, ...]:
+    return ("momentum",) if isinstance(optimizer, SGD) else ("average", "average_square")
+
+
+def _decay_of_each(optimizer: Optimizer) -> dict[str, float]:
+    """The weight decay of each parameter: the groups of the optimizer may differ in it, and in nothing else here."""
+    names = list(optimizer.model.parameter_shapes())
+    numbers = group_of_each(optimizer.groups, names)
+    return {name: vars(optimizer.members[number])["weight_decay"] for name, number in zip(names, numbers, strict=True)}
+
+
+def _updated(
+    optimizer: Optimizer, param: Any, grad: Any, kept: Values, number: Any, weight_decay: float
+) -> tuple[Any, Values]:
+    match optimizer:
+        case SGD():
+            momentum = optimizer.momentum * kept["momentum"] + grad
+            return param - optimizer.lr * momentum, {"momentum": momentum}
+        case Adam() | AdamW():
+            beta1, beta2 = optimizer.betas
+            average = beta1 * kept["average"] + (1 - beta1) * grad
+            square = beta2 * kept["average_square"] + (1 - beta2) * grad * grad
+            direction = average / (1 - beta1**number) / (jnp.sqrt(square / (1 - beta2**number)) + optimizer.eps)
+            if isinstance(optimizer, AdamW):
+                param = param * (1 - optimizer.lr * weight_decay)
+            return param - optimizer.lr * direction, {"average": average, "average_square": square}
+    raise NotImplementedError(f"there is no {type(optimizer).__name__} in JAX here")
