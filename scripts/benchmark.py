@@ -1,5 +1,5 @@
-"""The benchmarks: `python scripts/benchmark.py step | models | peers [NET ...] | against COMMIT | mask
-| check [PART ...] | reliability [PART ...]`.
+"""The benchmarks: `python scripts/benchmark.py step | models | peers [NET ...] | against COMMIT | scaling
+| mask | check [PART ...] | reliability [PART ...]`.
 
 CONTRIBUTING.md says when.
 """
@@ -18,11 +18,11 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `peers`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is
-    missed. Wrong usage is 2.
+    `step`, `models`, `peers`, `scaling`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a
+    figure is missed. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    names = "step | models | peers | against | mask | check | reliability"
+    names = "step | models | peers | scaling | against | mask | check | reliability"
     commands = parser.add_subparsers(required=True, metavar=names)
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
@@ -33,6 +33,8 @@ def main() -> int:
     peers.add_argument("--threads", type=int, default=1, metavar="N", help="of each contestant, on as many cores")
     peers.add_argument("--figure", type=Path, metavar="FILE", help="draw it, too")
     peers.set_defaults(run=_peers)
+    scaling = commands.add_parser("scaling", help="time and memory of a step as sizes grow tenfold and a hundredfold")
+    scaling.set_defaults(run=_scaling)
     against = commands.add_parser("against", help="the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
@@ -67,6 +69,12 @@ def _peers(options: argparse.Namespace) -> int:
     from benchmarks.peers import rounds
 
     return rounds.main(options.nets, options.threads, options.figure)
+
+
+def _scaling(_: argparse.Namespace) -> int:
+    from benchmarks import scaling
+
+    return scaling.main()
 
 
 def _against(options: argparse.Namespace) -> int:

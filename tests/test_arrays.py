@@ -1,4 +1,6 @@
+import platform
 import re
+import resource
 import subprocess
 import sys
 
@@ -70,3 +72,24 @@ def test_masked_is_where(dtype: str) -> None:
             selected = masked(array, mask)
             assert selected.dtype == dtype
             np.testing.assert_array_equal(selected, np.where(mask, array, 0))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
+def test_freed_memory_is_kept() -> None:
+    program = """
+import resource, sys
+import numpy as np
+from nn_manual.arrays import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    [np.ones(10_000) for _ in range(100)]
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - start)
+"""
+    faults = {
+        what: int(subprocess.check_output([sys.executable, "-c", program, what], text=True)) for what in ("keep", "not")
+    }
+    pages = 8_000_000 // resource.getpagesize()
+    assert faults["keep"] < 2 * pages  # those of the first array
+    assert faults["not"] > 5 * pages

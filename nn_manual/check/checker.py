@@ -186,6 +186,14 @@ class GradientChecker:
             return GradientReport((), problem=str(problem))
         return replace(report, vacuous=tuple(vacuous(self.model, step))) if report.agrees else report
 
+    def agrees(self) -> bool:
+        """Whether the recorded step agrees, but for clipping and the optimizer. Nothing is kept of it."""
+        try:
+            with threads_for(self.plan().num_products):
+                return self.judge.report(self._proof()).agrees
+        except CannotCompare:
+            return False
+
     def compare_evaluation(self) -> None:
         """Compare the layers' `infer` with torch's modules in eval(), on the inputs of the last recorded step; once,
         after any step. Raises GradientMismatch. Values that aren't finite are left to whoever uses them.

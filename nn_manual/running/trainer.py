@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, keep_freed_memory
 from nn_manual.data import Examples, batches
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
@@ -110,6 +110,7 @@ class Trainer:
         self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
         self.checker, self.prover = None, None
+        keep_freed_memory()
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
             from nn_manual.check.together.prover import Prover

@@ -155,7 +155,7 @@ def proven_together() -> bool:
     for row in on_all_cores(_together, owners):
         print(row[0], flush=True)
         num_different += row[1]
-    print(f"{num_different} trainings in which the words differ from those of steps that are proven one by one\n")
+    print(f"{num_different} trainings in which another step, layer or tensor is named than one by one\n")
     return num_different == 0
 
 
@@ -164,7 +164,7 @@ def _can_be_trained(owner: type) -> bool:
 
 
 def _together(number: int) -> tuple[str, int]:
-    """The line of one class, and in how many trainings the words differ."""
+    """The line of one class, and in how many trainings the verdicts differ."""
     subject = subjects()[number]
     owner, wrong = subject.owner, [mutant.changed for mutant in subject.mutants()]
     if issubclass(owner, Layer | Loss):

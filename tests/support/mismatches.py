@@ -25,20 +25,19 @@ def wrong_tanh(self: Tanh, saved: Any, grad_output: Any) -> Any:  # noqa: ARG001
 
 
 def wrong_from_step(monkeypatch: pytest.MonkeyPatch, step: int, cls: type, method: str, wrong: Any) -> None:
-    """Let a method be right up to a step: as many calls of SGD.step as that come before it, but for those in which the
-    check makes a step again, in float64.
-    """
-    right, right_step, num_steps = getattr(cls, method), SGD.step, [0]
-    dtypes = list[Any]()
+    """Let a method be right up to a step, by the number of the optimizer's: a step that is made again is as it was."""
+    right, right_step = getattr(cls, method), SGD.step
+    optimizers = list[SGD]()
 
     def counted(optimizer: SGD) -> None:
-        dtypes.append(optimizer.model.dtype)
-        num_steps[0] += dtypes[-1] == dtypes[0]
+        if not optimizers or optimizer.model.dtype == optimizers[0].model.dtype:  # or it's a copy in float64
+            optimizers.append(optimizer)
         right_step(optimizer)
 
     @functools.wraps(wrong)  # a message names the file of the wrong method
     def switched(*given: Any) -> Any:
-        return (wrong if num_steps[0] >= step - 1 else right)(*given)
+        num_steps = optimizers[-1].num_steps if optimizers else 0
+        return (wrong if num_steps >= step - 1 else right)(*given)
 
     monkeypatch.setattr(SGD, "step", counted)
     monkeypatch.setattr(cls, method, switched)

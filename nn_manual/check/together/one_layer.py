@@ -40,6 +40,25 @@ def taken(item: Item) -> str:
     return f"{item.name} takes"
 
 
+class PaddedEmbedding(torch.nn.Embedding):
+    """torch.nn.Embedding whose row `padding_idx` has no gradient. Of many steps under torch.vmap, torch's own leaves it
+    out in the first alone (torch 2.13).
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The rows of the weight."""
+        assert self.padding_idx is not None  # `stackable` has seen it
+        output = torch.nn.functional.embedding(input, self.weight)
+        return torch.where(torch.eq(input, self.padding_idx).unsqueeze(-1), output.detach(), output)
+
+
+def stackable(module: torch.nn.Module) -> torch.nn.Module:
+    """The module, or where torch.vmap doesn't compute the same, one that does: it has the module's own state."""
+    if type(module) is torch.nn.Embedding and module.padding_idx is not None:
+        module.__class__ = PaddedEmbedding
+    return module
+
+
 class LayerRun:
     """torch's run of a layer in one step, of whose tensors torch.vmap has stacked many."""
 

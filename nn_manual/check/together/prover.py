@@ -25,9 +25,6 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
 
-#: The largest block whose end glibc learns from.
-MOST_LEARNED = 32_000_000
-
 #: Makes a step of training again, on an input and a target.
 Again = Callable[[Array, Array], object]
 
@@ -42,14 +39,15 @@ class Prover:
     The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
     granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
     step that differs together is compared again by the checker, from what was kept of it: so its verdict
-    never depends on the steps beside it. `again` makes a step anew from what it started from. `memory`, in bytes, is
-    that of all steps that wait; without any, each step is proven at once.
+    never depends on the steps beside it. And what torch.vmap makes of a function is no more than torch's word: of the
+    1st, 2nd, 4th, 8th, ... group the last step is looked at by the checker, too, though nothing differs. `again` makes
+    a step anew from what it started from. `memory`, in bytes, is that of all steps that wait; without any, each step is
+    proven at once.
     """
 
     def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
         self.checker, self._again = checker, again
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        _keep_freed_memory()
         #: By the shape of the input; None for those whose steps are proven one by one.
         self._groups: dict[Shape, Group | None] = {}
         self._group: Group | None = None
@@ -65,6 +63,8 @@ class Prover:
         #: The row of the first step that waits.
         self._first_row = 0
         self._has_compared = False
+        #: How many groups were proven.
+        self._num_proofs = 0
         #: Where the last step that waits ended, while it is proven after another one was made.
         self._end: State | None = None
 
@@ -201,17 +201,29 @@ class Prover:
         first = self._first_row
         try:
             absolute, scale = group.found(first, first + len(waiting))
+            passed = np.all(within(absolute, scale, group.plan.tolerances[: absolute.shape[1]]), axis=1)
+            self._look_again(group, first + len(waiting) - 1, passes=passed[-1])
         except CannotStack as problem:
             for i, (check, _) in enumerate(waiting, first):
                 self._prove_alone(group, i, check)
             self._give_up(problem, group.ring.given("input").shape[1:])
             return
-        tolerances = group.plan.tolerances[: absolute.shape[1]]
-        passed = np.all(within(absolute, scale, tolerances), axis=1)
         for i, (check, updated) in enumerate(waiting):
             found = Differences(absolute[i], scale[i])
             both = joined(found, updated) if updated else found
             self._conclude(group, first + i, check, both, passes=passed[i])
+
+    def _look_again(self, group: Group, i: int, *, passes: bool) -> None:
+        """Let the checker see the `i`-th step if that is due. Raises CannotStack where it finds a mistake of which the
+        batched proof knows nothing.
+        """
+        self._num_proofs += 1
+        if self._num_proofs & (self._num_proofs - 1) or not passes:
+            return
+        with self._made_again(group, i):
+            seen = self.checker.agrees()
+        if not seen:
+            raise CannotStack("torch.vmap finds nothing wrong in a step in which torch alone does")
 
     def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
         """The checker decides where a difference doesn't pass, and where it knows of zeros."""
@@ -312,11 +324,3 @@ class Prover:
         self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
         self._groups = {} if self.is_of_layer else {**self._groups, shape: None}
         self._group = None
-
-
-def _keep_freed_memory() -> None:
-    """Let glibc keep what torch frees after one proof for the next one. It gives large blocks back to the system, each
-    page of which costs anew: a seventh of the time of a checked step of the 64-64-10 net. The largest block that was
-    ever freed, up to 32 MiB, is its measure of what is large. Elsewhere this does nothing.
-    """
-    np.empty(MOST_LEARNED, np.uint8)

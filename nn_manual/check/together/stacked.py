@@ -18,7 +18,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item, walk
-from nn_manual.check.together.one_layer import CannotStack, LayerRun, Tensors, described, taken
+from nn_manual.check.together.one_layer import CannotStack, LayerRun, Tensors, described, stackable, taken
 from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
@@ -44,7 +44,7 @@ class Stacked:
             if counterpart.source is Source.FORWARD:
                 raise CannotStack(f"{item.label} is compared with {counterpart.sentence}")
             if counterpart.module is not None:
-                self.modules[item.name] = copy.deepcopy(counterpart.module).to(dtype)
+                self.modules[item.name] = stackable(copy.deepcopy(counterpart.module).to(dtype))
         self.leaves: dict[str, str] = {}
         self.places: dict[str, str] = {}
         self._of_indices = [

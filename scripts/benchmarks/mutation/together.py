@@ -37,9 +37,29 @@ class Training(NamedTuple):
     mutated: Callable[[Trainer], Any]
 
 
+class Verdict(NamedTuple):
+    """What ended a training: the number of the step, the label of what was called wrong, and its tensor, each empty
+    where there is none; all the words; and how many steps could be proven together.
+    """
+
+    step: int
+    label: str
+    tensor: str
+    words: str
+    most: int
+
+    def is_same(self, other: Verdict) -> bool:
+        """Whether both name the same step and place. A formula that reads memory that nobody has written computes other
+        numbers each time: it may be called one that isn't deterministic, without a tensor, or be wrong by another
+        number, but neither later nor elsewhere.
+        """
+        same_tensor = self.tensor == other.tensor or not (self.tensor and other.tensor)
+        return (self.step, self.label) == (other.step, other.label) and same_tensor
+
+
 class Verdicts(NamedTuple):
     """Of a wrong class: in how many trainings it was, in how many of them steps were proven together, and in how many
-    one was called wrong; `differ` has the words of both where they are not the same.
+    one was called wrong; `differ` has the words of both where they don't name the same.
     """
 
     num_trainings: int
@@ -57,12 +77,12 @@ def verdicts(changed: type[Any], number: int) -> Verdicts:
     examples = range(len(changed.examples()))
     with np.errstate(all="ignore"):  # a mistake may overflow or divide by zero
         for example in examples:
-            alone, _ = _verdict(changed, dtype, example, kind, memory=0)
-            together, most = _verdict(changed, dtype, example, kind, memory=10**6)
-            num_together += most > 1
-            num_caught += bool(alone)
-            if alone != together:
-                differ.append((alone, together))
+            alone = _verdict(changed, dtype, example, kind, memory=0)
+            together = _verdict(changed, dtype, example, kind, memory=10**6)
+            num_together += together.most > 1
+            num_caught += bool(alone.words)
+            if not alone.is_same(together):
+                differ.append((alone.words, together.words))
     return Verdicts(len(examples), num_together, num_caught, differ)
 
 
@@ -85,24 +105,26 @@ def _layer(trainer: Trainer, place: int) -> Layer:
     return trainer.model.layers[place]
 
 
-def _verdict(owner: type[Any], dtype: str, example: int, kind: str, *, memory: int) -> tuple[str, int]:
-    """What ends the training of an example on inputs of one kind, and in which step; "" where nothing does. And how
-    many steps can be proven together.
-    """
+def _verdict(owner: type[Any], dtype: str, example: int, kind: str, *, memory: int) -> Verdict:
+    """What ends the training of an example on inputs of one kind."""
     training = next(itertools.islice(trainings(owner, dtype), example, None))
     net, loss = training.net, training.loss
     trainer = Trainer(net, loss, training.optimizer(net, lr=0.1), check_memory=memory)
     generator, mutated = np.random.default_rng(SEED), training.mutated(trainer)
-    words = ""
+    step, label, tensor, words = 0, "", "", ""
     try:
-        for step in range(NUM_STEPS):
-            mutated.__class__ = owner if step else owner.__mro__[1]
+        for number in range(NUM_STEPS):
+            mutated.__class__ = owner if number else owner.__mro__[1]
             one = batch(net, loss, training.input_shape, kind, generator)
             trainer._train_step(*one, one, together=True)
         trainer.flush()
-    except (GradientMismatch, NotFiniteError) as error:
-        words = f"step {trainer.num_steps}: {error}"
+    except GradientMismatch as error:
+        step, words, report = trainer.num_steps, f"step {trainer.num_steps}: {error}", error.report
+        label = report.problem.partition(":")[0] if report.problem else report.failures[0].layer
+        tensor = "" if report.problem else report.failures[0].name
+    except NotFiniteError as error:
+        step, label, words = trainer.num_steps, str(error), f"step {trainer.num_steps}: {error}"
     except Exception as error:  # whatever the mutant raises
-        words = f"{type(error).__name__}: {error}"
+        label = words = f"{type(error).__name__}: {error}"
     assert trainer.prover is not None  # every step is checked
-    return words, trainer.prover.most
+    return Verdict(step, label, tensor, words, trainer.prover.most)
