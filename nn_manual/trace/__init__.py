@@ -5,6 +5,7 @@
     recording.py    what is noted of a step while it runs
     functions.py    what is made of each function of NumPy
     traced.py       the array that records what NumPy does to it
+    conversions.py  what np.array and its like make of an array of a trace
     tracer.py       what hands out the arrays, and hears of loops
     step.py         a whole step: forward, loss, backward, buffers, clipping, update
     others.py       other values for the arrays of a step

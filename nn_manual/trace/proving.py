@@ -12,18 +12,18 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
-from nn_manual.trace.operation import CannotTrace, Trace, array_of, sum_of
+from nn_manual.trace.operation import CannotTrace, Place, Trace, array_of, sum_of
 from nn_manual.trace.replay import prepared, replay, run
 
 
 class Recorded(NamedTuple):
-    """A step as it ran: its operations one by one, where its loops are, what the arrays are after it, and, where they
-    are kept, a sum over the bytes that each operation wrote.
+    """A step as it ran: its operations one by one, where its loops are, the methods that returned a plain array, each
+    by the index of an operation that takes it, and, where they are kept, a sum over the bytes of each one's output.
     """
 
     trace: Trace
     loops: list[list[int]]
-    after: dict[str, Array]
+    origins: dict[int, Place]
     sums: list[int]
 
 
@@ -31,7 +31,7 @@ def check_replay(
     trace: Trace, given: Mapping[str, Array], after: Mapping[str, Array], record: Callable[[], Recorded]
 ) -> None:
     """Raise CannotTrace unless the trace, replayed on these values, gives what the step gave, bit for bit. `record`
-    makes that step again, and keeps sums: so the operation is found that read what no operation had written.
+    traces that step, and keeps sums: so the operation is found that read what no operation had written.
     """
     with np.errstate(all="ignore"):
         replayed = replay(trace, given)
@@ -45,7 +45,10 @@ def check_replay(
             if sum_of(array_of(operation.output, memory)) != expected:
                 what = "takes what was written in a way that isn't traced"
                 raise CannotTrace(f"{operation.place}: {operation.name} {what}")
-    raise CannotTrace(f"a replay on other values doesn't give the {wrong[0]} of the step")
+    raise CannotTrace(
+        f"on other values the step gives another {wrong[0]} than its replay: a formula does something else with arrays "
+        "that are traced. type(x) is np.ndarray is false there, and isinstance(x, np.ndarray) is true"
+    )
 
 
 def check_state(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:

@@ -15,9 +15,11 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.trace.functions import COMPOSED, CREATING, IN_PLACE, OF_SHAPE, REFUSED, by_name
+from nn_manual.trace.memory import untraced
 from nn_manual.trace.recording import Recording
 
-_OF_VALUE = "the value of an array decides what comes next"
+#: Why there is no number of Python's.
+OF_VALUE = "the value of an array decides what comes next: np.where(condition, one, other) takes both ways"
 _OF_MEMORY = "what is written there isn't traced"
 
 
@@ -60,7 +62,7 @@ class Traced(np.ndarray[Any, Any]):
             return _written(function, arguments, keywords)
         if function in COMPOSED:
             return function._implementation(*arguments, **keywords)
-        if function in CREATING:
+        if name in CREATING:
             return function(*plain(arguments), **plain(keywords)).view(Traced)
         arguments, keywords = by_name(function, arguments, keywords)
         target = keywords.pop("out", None)
@@ -68,7 +70,7 @@ class Traced(np.ndarray[Any, Any]):
         if isinstance(result, np.ndarray | np.generic):
             if target is not None:
                 recording.memory.meet(target)
-                np.asarray(target)[...] = result
+                untraced(target)[...] = result
             elif _is_view(result, arguments):
                 return result.view(Traced)
             return _recorded(name, function, arguments, keywords, result, target)
@@ -76,17 +78,17 @@ class Traced(np.ndarray[Any, Any]):
             return type(result)(part.view(Traced) for part in result)
         if function in OF_SHAPE:
             return result
-        raise recording.refuse(f"np.{name} doesn't give one array")
+        raise recording.refuse(f"{function.__module__}.{name} doesn't give one array")
 
     def __getitem__(self, key: Any) -> Any:
         if any(isinstance(part, Traced) and part.dtype == np.bool_ for part in _as_tuple(key)):
             what = "an array picked by a mask has a shape that depends on values: use np.where"
             raise Recording.current().refuse(what)
-        found = np.asarray(self)[plain(key)]
+        found = untraced(self)[plain(key)]
         if not isinstance(found, np.ndarray):  # a number, which stays when the array changes
             if _has_arrays(key):
                 return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
-            return _copied(np.asarray(self)[(*_as_tuple(key), ...)], found)
+            return _copied(untraced(self)[(*_as_tuple(key), ...)], found)
         if Recording.current().memory.is_view_of(found, self):
             return found.view(Traced)
         return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
@@ -94,20 +96,20 @@ class Traced(np.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         if not _has_arrays(key):
             key = _as_tuple(key)
-            target = np.asarray(self)[key if Ellipsis in key else (*key, ...)]
+            target = untraced(self)[key if Ellipsis in key else (*key, ...)]
             memory = Recording.current().memory
             # After x[0] += 1, Python writes what was written already.
             if not (isinstance(value, Traced) and memory.view(value) == memory.view(target)):
                 np.copyto(target.view(Traced), value, casting="unsafe")
             return
         Recording.current().memory.meet(self)
-        np.asarray(self)[plain(key)] = plain(value)
+        untraced(self)[plain(key)] = plain(value)
         function = np.ndarray.__setitem__
         Recording.current().record("setitem", function, (self, key, value), {}, self, is_in_place=True)
 
     def copy(self, order: Any = "C") -> Any:
         """Recorded."""
-        copied = np.array(self, order=order, copy=True, subok=False)
+        copied = untraced(self).copy(order)
         return _copied(self, copied[()] if self.is_number else copied)
 
     def __copy__(self) -> Any:
@@ -118,7 +120,7 @@ class Traced(np.ndarray[Any, Any]):
 
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:  # noqa: ARG002 - NumPy's
         """Recorded where it copies."""
-        result = np.asarray(self).astype(dtype, order=order, casting=casting, copy=copy)
+        result = untraced(self).astype(dtype, order=order, casting=casting, copy=copy)
         if Recording.current().memory.is_view_of(result, self):
             return self
         return _copied(self, result[()] if self.is_number else result)
@@ -129,7 +131,7 @@ class Traced(np.ndarray[Any, Any]):
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
         """Recorded where it copies."""
-        result = np.asarray(self).reshape(*shape, order=order, copy=copy)
+        result = untraced(self).reshape(*shape, order=order, copy=copy)
         if Recording.current().memory.is_view_of(result, self):
             return result.view(Traced)
         return self.copy(order).reshape(*shape, order=order)
@@ -151,13 +153,13 @@ class Traced(np.ndarray[Any, Any]):
         self[...] = np.sort(self, axis, kind, order, stable=stable)
 
     def __repr__(self) -> str:
-        return repr(np.asarray(self))
+        return repr(untraced(self))
 
     def __str__(self) -> str:
-        return str(np.asarray(self))
+        return str(untraced(self))
 
     def __format__(self, specification: str) -> str:
-        return format(np.asarray(self)[()] if self.is_number else np.asarray(self), specification)
+        return format(untraced(self)[()] if self.is_number else untraced(self), specification)
 
     @property
     def flat(self) -> Any:
@@ -168,7 +170,7 @@ class Traced(np.ndarray[Any, Any]):
 def plain(value: Any) -> Any:
     """The same without any Traced."""
     if isinstance(value, Traced):
-        return np.asarray(value)
+        return untraced(value)
     if type(value) in (tuple, list):
         return type(value)(map(plain, value))
     if isinstance(value, dict):
@@ -180,7 +182,9 @@ def _recorded(
     name: str, function: Callable[..., Any], arguments: Any, keywords: Any, result: Any, target: Array | None = None
 ) -> Any:
     """An operation's result as an array that records on; `target` is where it was written to, if not to a new array."""
-    output = np.asarray(result) if target is None else target
+    output = untraced(result) if target is None else target
+    if output.dtype == np.object_:
+        raise Recording.current().refuse(f"{name} gives objects of Python's")
     Recording.current().record(name, function, arguments, keywords, output)
     if isinstance(target, Traced):
         return target
@@ -251,14 +255,14 @@ def _in_place(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
 #: Methods of an array that compute without asking anybody, where a function of the same name asks.
 for _name in ("argmax", "argmin", "argpartition", "argsort", "choose", "dot", "put", "repeat", "round"):
     setattr(Traced, _name, _as_function(_name))
-for _name in ("searchsorted", "take", "compress", "nonzero"):
+for _name in ("searchsorted", "take", "trace", "compress", "nonzero"):
     setattr(Traced, _name, _as_function(_name))
 for _name in ("byteswap", "dump", "dumps", "getfield", "partition", "resize", "setfield", "tobytes", "tofile"):
     setattr(Traced, _name, _refusing(f"ndarray.{_name} isn't traced"))
 #: What makes a Python value of an array: what comes then may depend on it.
 for _name in ("__bool__", "__complex__", "__contains__", "__float__", "__hash__", "__index__", "__int__", "item"):
-    setattr(Traced, _name, _refusing(_OF_VALUE))
-Traced.tolist = _refusing(_OF_VALUE)  # type: ignore[method-assign]  # as those above
+    setattr(Traced, _name, _refusing(OF_VALUE))
+Traced.tolist = _refusing(OF_VALUE)  # type: ignore[method-assign]  # as those above
 for _compute in (
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
     *(operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
