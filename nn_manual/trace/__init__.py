@@ -4,6 +4,7 @@
     memory.py       which arrays lie in which piece of memory
     recording.py    what is noted of a step while it runs
     functions.py    what is made of each function of NumPy
+    methods.py      what is made of an array's methods that ask nobody
     traced.py       the array that records what NumPy does to it
     conversions.py  what np.array and its like make of an array of a trace
     tracer.py       what hands out the arrays, and hears of loops

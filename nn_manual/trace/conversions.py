@@ -42,6 +42,7 @@ def _converting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if not _is_traced(value):
             return function(value, dtype, **keywords)
         array: Any = value if isinstance(value, Traced) else np.stack([converted(part) for part in value])
+        array = array.reshape(()) if array.is_number else array
         copy, order = keywords.get("copy", copies), keywords.get("order") or usual_order
         array = array.astype(dtype or array.dtype, order=order, copy=copy is True and array is value)
         num_dimensions = max(keywords.get("ndmin", 0), 1 if usual_order != "K" else 0)

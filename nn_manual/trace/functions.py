@@ -18,7 +18,7 @@ Function = Callable[..., Any]
 COMPOSED: frozenset[Function] = frozenset(
     {
         *(np.sum, np.mean, np.var, np.std, np.prod, np.max, np.min, np.amax, np.amin, np.any, np.all, np.clip),
-        *(np.cumsum, np.cumprod, np.stack, np.vstack, np.hstack, np.diff),
+        *(np.stack, np.vstack, np.hstack, np.diff),
         *(np.reshape, np.ravel, np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.triu, np.tril),
     }
 )

@@ -104,9 +104,9 @@ class _Step:
     def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """What the arrays and the loss are after the step, as it is without a trace."""
         copies = {name: array.copy() for name, array in arrays.items()}
-        return copies | {"loss": self._run(copies)}
+        return copies | {"loss": np.asarray(self._run(copies))}
 
-    def _run(self, arrays: Mapping[str, Array]) -> Array:
+    def _run(self, arrays: Mapping[str, Array]) -> Any:
         """Make the step on these arrays; returns the loss."""
         model, loss = self.model, self.loss
         with np.errstate(all="ignore"):  # of values that the step may never get
@@ -118,7 +118,7 @@ class _Step:
             if self.max_norm is not None:
                 clip_grad_norm(model.grad_arena, self.max_norm)
             self.optimizer.step()
-            return np.asarray(value)
+            return value
 
     def state(self) -> dict[str, bytes]:
         """What the layers, the loss and the optimizers keep besides arrays, by name."""

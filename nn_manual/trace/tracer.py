@@ -9,7 +9,7 @@ from nn_manual import arrays
 from nn_manual.arrays import Array
 from nn_manual.trace.conversions import conversions
 from nn_manual.trace.memory import untraced
-from nn_manual.trace.operation import Trace
+from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.recording import Recording
 from nn_manual.trace.traced import Traced, plain
 
@@ -44,7 +44,10 @@ class Tracer(Recording):
         return own.view(Traced)
 
     def trace(self, results: Mapping[str, Array]) -> Trace:
-        """What was recorded, and where these arrays are."""
+        """What was recorded, and where these arrays are. Raises CannotTrace for one that no operation made."""
+        for name, array in results.items():
+            if self.memory.find(array) is None and array.size:
+                raise CannotTrace(f"{name} is an array that lost its trace")
         views = {name: self.memory.view(array) for name, array in results.items()}
         return Trace(self.memory.storages, list(self.operations), views)
 

@@ -18,10 +18,10 @@ from nn_manual.arrays import Array
 from nn_manual.layers import Layer
 from nn_manual.trace.comparing import LOST
 from nn_manual.trace.functions import COMPOSED
+from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.replay import replay
 from nn_manual.trace.step import given, trace_step
-from nn_manual.trace.traced import OF_VALUE
 
 Formula = Callable[[Any, Any], Any]
 GENERATOR = np.random.default_rng(0)
@@ -129,7 +129,8 @@ TRACED: dict[str, Formula] = {
     "masked": lambda _, x: changed(x, lambda y: y.__setitem__(y < 0.5, 0)),
     "divide where": lambda _, x: np.divide(1, x, out=np.zeros_like(x), where=x > 0.5),
     "einsum": lambda _, x: np.einsum("ij,kj,kl->il", x, x, x) + np.einsum("ij,kj,kl->il", x, x, x, optimize=True),
-    "products": lambda _, x: np.tensordot(x, x, 2) * x.trace() * np.trace(x) * np.kron(x, x)[: len(x), :3] + np.vecdot(x, x)[:, np.newaxis],
+    "products": lambda _, x: np.tensordot(x, x, 2) * np.kron(x, x)[: len(x), :3] + np.vecdot(x, x)[:, np.newaxis],
+    "trace": lambda _, x: x * x.trace() + np.trace(x),
     "outer": lambda _, x: np.outer(x[:, 0], x[0]) + np.inner(x, x)[:, :1] + np.multiply.outer(x[:, 0], x[0]),
     "stack": lambda _, x: np.stack([2 * row for row in x]) + np.array([row + 1 for row in x]),
     "numbers stacked": lambda _, x: x * np.array([row.sum() for row in x])[:, np.newaxis],
@@ -235,7 +236,7 @@ UNTRACED = r"^[12] .*: \w+ takes what was written in a way that isn't traced"
 REFUSED: dict[str, tuple[Formula, str]] = {
     "random": (lambda _, x: x * GENERATOR.random(x.shape), LOST_HERE),
     "own random": (lambda self, x: x * self.generator.random(x.shape), LOST_HERE),
-    "random order": (lambda _, x: changed(x, GENERATOR.shuffle), HERE + "on other values, .* takes other arrays"),
+    "random order": (lambda _, x: changed(x, GENERATOR.shuffle), HERE + "on other values, or in another step, "),
     "branch": (lambda _, x: x if x.max() > 0 else -x, VALUE),
     "branch of a plain array": (lambda _, x: x if np.asarray(x).max() < 1e6 else -x, VALUE),
     "float": (lambda _, x: x * float(x[0, 0]), VALUE),

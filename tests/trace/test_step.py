@@ -30,10 +30,10 @@ from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
 from nn_manual.trace.comparing import LOST
+from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.replay import replay
 from nn_manual.trace.step import given, trace_step
-from nn_manual.trace.traced import OF_VALUE
 
 LAYERS = examples(components(Layer))
 LOSSES = examples(components(Loss))
