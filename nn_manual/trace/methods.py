@@ -13,8 +13,10 @@ from nn_manual.trace.recording import Recording
 Method = Callable[..., Any]
 
 #: Those of which there is a function of the same name that asks.
-FUNCTIONS = ("argmax", "argmin", "argpartition", "argsort", "choose", "compress", "cumprod", "cumsum", "dot", "nonzero")
-FUNCTIONS += ("put", "repeat", "round", "searchsorted", "take", "trace")
+FUNCTIONS = (
+    *("argmax", "argmin", "argpartition", "argsort", "choose", "compress", "cumprod", "cumsum", "dot", "nonzero"),
+    *("put", "repeat", "round", "searchsorted", "take", "trace"),
+)
 
 REFUSED = ("byteswap", "dump", "dumps", "getfield", "partition", "resize", "setfield", "tobytes", "tofile")
 

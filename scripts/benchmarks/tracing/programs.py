@@ -33,8 +33,8 @@ class Program:
     def _code(self) -> types.CodeType:
         return compile("\n".join(self.lines), "<program>", "exec")
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """All arrays by name after a run, which writes to those that it gets."""
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Any]:
+        """All arrays and numbers by name after a run, which writes to those that it gets."""
         names: dict[str, Any] = {**inputs, "np": np, "over_time": over_time}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # an empty slice, an overflow
