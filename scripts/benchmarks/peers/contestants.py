@@ -99,7 +99,7 @@ def products(subject: Subject) -> Epoch:
         for argument in (*operation.arguments, operation.output):
             yield array_of(argument, memory) if isinstance(argument, View) else argument.value
 
-    calls = [tuple(arrays(operation)) for operation in trace.operations if operation.name == "matmul"]
+    calls = [tuple(arrays(operation)) for operation in trace.unrolled() if operation.name == "matmul"]
 
     def epoch() -> None:
         for _ in range(subject.num_steps):
