@@ -127,4 +127,4 @@ def compile_trace(
     return Plan(model, optimizer, made, loaded(made.text, stamp, names, report), blas)
 
 
-__all__ = ["Done", "NoNumba", "Plan", "View", "array_of", "compile_step", "given", "is_of_step", "persistent"]
+__all__ = ["Done", "NoNumba", "Plan", "View", "array_of", "compile_step", "compile_trace", "given", "is_of_step", "persistent"]
