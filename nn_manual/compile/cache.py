@@ -1,32 +1,45 @@
-"""Generated files on disk, and what decides whether one is still right.
+"""Kernels on disk, each under a hash of all that its machine code depends on: so one is right, or isn't found.
 
-A file's name is a hash of all that its text and its machine code depend on: so a file is right or isn't found. numba
-keeps the machine code in a folder beside it.
+A kernel is a file of Python; numba keeps the machine code in a folder beside it. Two models that compute the same
+share it.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-#: Where plans are kept; the user's cache directory by default.
+#: The environment variable with the folder of kernels; by default it is in the user's cache directory.
 DIRECTORY = "NN_MANUAL_CACHE"
-#: The package, whose files formulas are in.
-PACKAGE = Path(__file__).parent.parent
+
+HEADER = '''"""{title}
+
+Written by nn_manual.
+"""
+
+from numba import boolean as b1, cfunc, float32 as f4, float64 as f8, int8 as i1, int16 as i2, int32 as i4, int64 as i8
+from numba import njit, uint8 as u1, uint16 as u2, uint32 as u4, uint64 as u8
+
+from nn_manual.compile.elementary import *
+from nn_manual.compile.intrinsics import *
+from nn_manual.compile.intrinsics import f4_product_{bits} as f4_product, f8_product_{bits} as f8_product
+
+INFINITY, NAN = float("inf"), float("nan")
+
+'''
 
 
 def directory() -> Path:
-    """The folder of all plans."""
+    """The folder of all kernels."""
     if os.environ.get(DIRECTORY):
         return Path(os.environ[DIRECTORY])
     if sys.platform == "darwin":
@@ -36,51 +49,80 @@ def directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nn_manual"
 
 
-def stamp_of(text: str, files: Iterable[Path] = ()) -> str:
-    """A hash of a source's text, and of all else that its machine code depends on: this folder's files, the `files` of
-    the formulas, numba and the processor.
-    """
+@functools.cache
+def _basis() -> bytes:
+    """A hash of what all kernels depend on: this folder's files, numba, Python and the processor."""
     import llvmlite.binding
     import numba
 
-    digest = hashlib.sha256(text.encode())
-    for path in sorted({*Path(__file__).parent.glob("*.py"), *files}):
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
-    for part in (numba.__version__, np.__version__, platform.python_version(), *processor):
+    for part in (numba.__version__, llvmlite.__version__, platform.python_version(), *processor):
         digest.update(part.encode() + b"\0")
-    return digest.hexdigest()[:32]
+    return digest.digest()
 
 
-def loaded(text: str, stamp: str, names: Iterable[str], report: Any) -> ModuleType:
-    """The module of a generated source, compiled: that of the cache, or a new one. `report` takes a line where the
-    cache can't be used.
-    """
-    path = directory() / f"step_{stamp}.py"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+class Kernels:
+    """Compiles kernels, or finds them, and keeps them loaded. `report` takes one line where the cache can't be used."""
+
+    def __init__(self, integer_bits: int, report: Callable[[str], object]) -> None:
+        self.integer_bits, self._report = integer_bits, report
+        self._modules: dict[str, ModuleType] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.num_compiled = 0
+
+    def address(self, kernel: str, title: str) -> int:
+        """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
+        if kernel not in self._modules:
+            text = HEADER.format(title="{title}", bits=self.integer_bits) + kernel
+            name = f"kernel_{hashlib.sha256(_basis() + text.encode()).hexdigest()[:24]}"
+            self._modules[kernel] = self._loaded(name, text.replace("{title}", title, 1))
+        address: int = self._modules[kernel].entry.address
+        return address
+
+    def _loaded(self, name: str, text: str) -> ModuleType:
+        path = self._path(name)
+        is_new = not path.exists()
+        if is_new:
             _write(path, text)
-        if not os.access(path.parent, os.W_OK):
-            raise PermissionError(f"{path.parent} can't be written")
-    except (OSError, UnicodeDecodeError) as error:
-        report(f"the plan is compiled for this run alone: {error}")
-        return _in_temporary_folder(text, stamp)
-    try:
-        return _module(path)
-    except Exception as error:  # noqa: BLE001 - whatever a damaged file raises: what is wrong with the text, comes again
-        report(f"the plan in the cache is damaged, it is compiled anew: {error}")
-        for old in path.parent.glob(f"__pycache__/step_{stamp}*"):
-            old.unlink(missing_ok=True)
-        sys.modules.pop(path.stem, None)
-        return _module(path)
+        try:
+            module = _module(path)
+        except Exception as error:  # noqa: BLE001 - whatever a damaged file raises; what is wrong with the text comes again
+            if is_new:
+                raise
+            self._say(f"a kernel in {path.parent} is damaged and compiled anew: {type(error).__name__}: {error}")
+            for old in path.parent.glob(f"__pycache__/{name}*"):
+                old.unlink(missing_ok=True)
+            _write(path, text)
+            module = _module(path)
+        self.num_compiled += sum(module.entry.cache_misses.values()) if hasattr(module.entry, "cache_misses") else is_new
+        return module
+
+    def _path(self, name: str) -> Path:
+        """In the cache, or where that can't be written to, in a folder of this process."""
+        if self._folder is None:
+            folder = directory()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except OSError as error:
+                self._say(f"compiled code is kept for this run alone: {error}")
+                self._folder = tempfile.TemporaryDirectory()
+            else:
+                return folder / f"{name}.py"
+        return Path(self._folder.name) / f"{name}.py"
+
+    def _say(self, line: str) -> None:
+        """Once."""
+        report, self._report = self._report, _nothing
+        report(line)
 
 
-def _in_temporary_folder(text: str, stamp: str) -> ModuleType:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"step_{stamp}.py"
-        _write(path, text)
-        return _module(path)
+def _nothing(line: Any) -> None:
+    """What is said of a cache that has been spoken of."""
 
 
 def _write(path: Path, text: str) -> None:

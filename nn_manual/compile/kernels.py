@@ -18,6 +18,19 @@ from nn_manual.compile.scalar import BOOL, COMBINED, cast, code, expression, lit
 #: The indices of loops, outermost first.
 INDICES = "ijklmnpqrs"
 
+#: The arguments of a call lie one behind the other, as integers.
+TEMPLATE = """
+@njit(error_model="numpy")
+def kernel({parameters}):
+{body}
+
+
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    kernel({arguments})
+    return 0
+"""
+
 
 class Pointer(NamedTuple):
     """An argument that points to a storage, `offset` bytes from its beginning."""
@@ -27,14 +40,13 @@ class Pointer(NamedTuple):
     dtype: str
 
 
-class Call(NamedTuple):
-    """A kernel's text, without its name, and what it is called with."""
+class Written(NamedTuple):
+    """A kernel's text, and what it is called with, one after the other."""
 
     text: str
     pointers: tuple[Pointer, ...]
     integers: tuple[int, ...]
     products: tuple[str, ...]
-    leaves: tuple[Leaf, ...]
 
 
 class Kernel:
@@ -54,18 +66,20 @@ class Kernel:
         self._lines: list[str] = []
         self._num_values = 0
 
-    def call(self) -> Call:
+    def written(self) -> Written:
         """The function and its arguments."""
         self._body(self.items, 0, {})
         dtypes: dict[tuple[int, int], set[str]] = {}
         for pointer in self._pointers:
             dtypes.setdefault(pointer[:2], set()).add(pointer.dtype)
-        arguments = [*self._pointers.values(), *self._integers.values(), *self._products]
-        lines = [f"({', '.join(arguments)}):"]
-        if all(len(each) == 1 for each in dtypes.values()):
-            lines.append("    no_overlap()")
-        text = "\n".join([*lines, *self._lines])
-        return Call(text, tuple(self._pointers), tuple(self._integers), tuple(self._products), self.leaves)
+        names = [*self._pointers.values(), *self._integers.values(), *self._products]
+        arguments = [f"{pointer.dtype}_at(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
+        arguments += [f"arguments[{i}]" for i in range(len(arguments), len(names))]
+        promise = ["    no_overlap()"] if all(len(each) == 1 for each in dtypes.values()) else []
+        text = TEMPLATE.format(
+            parameters=", ".join(names), body="\n".join([*promise, *self._lines]), arguments=", ".join(arguments)
+        )
+        return Written(text, tuple(self._pointers), tuple(self._integers), tuple(self._products))
 
     def _emit(self, level: int, text: str) -> None:
         self._lines.append("    " * (level + 1) + text)

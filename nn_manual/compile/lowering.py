@@ -311,6 +311,14 @@ class Lowering:
             raise CannotLower("an index of several parts")
         return [self._scatter(operation, array, key, values, "add")]
 
+    def _one_hot_product(self, operation: Operation) -> list[Leaf]:
+        """The rows of values added where their indices say, to zeros."""
+        indices, values, _ = operation.arguments
+        output, zero = operation.output, (0, 0)
+        dtypes = (output.dtype, output.dtype)
+        zeros = self._map(operation, "copyto", [], [zero], dtypes, output)
+        return [zeros, self._scatter(operation, output, indices, values, "add")]
+
     def _scatter(self, operation: Operation, array: View, indices: View, values: Any, reduction: str) -> Leaf:
         """array[index, after] = values[indices, after], or += them, one after the other."""
         views, literals = self._operands([values])

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.compile.blas import Blas, a_blas
-from nn_manual.compile.cache import PACKAGE, loaded, stamp_of
-from nn_manual.compile.source import Program, is_of_step, program
+from nn_manual.compile.nests import External
+from nn_manual.compile.program import Address, Program, program
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import Operation, Trace, View, array_of
-from nn_manual.trace.step import given, trace_step
+from nn_manual.trace.operation import Trace, View
+from nn_manual.trace.replay import run_operation
+from nn_manual.trace.step import trace_step
 
 
 class Done(NamedTuple):
@@ -33,53 +34,112 @@ class NoNumba(Exception):  # noqa: N818 - says what isn't there
     """numba isn't installed."""
 
 
-class Plan:
-    """Runs steps of one shape on the model's own memory. See compile_step."""
+class _Segment(NamedTuple):
+    """Calls that follow each other: (address of the function, where its arguments begin) each."""
 
-    def __init__(self, model: Sequential, optimizer: Optimizer, made: Program, module: Any, blas: Blas) -> None:
+    calls: Array
+
+
+class Plan:
+    """Runs steps of one shape on the model's own memory. See compile_step.
+
+    `reasons` says of each operation that NumPy runs why it isn't compiled.
+    """
+
+    def __init__(self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas) -> None:
+        from nn_manual.compile import driver
+
         self.model, self.optimizer, self.program, self.blas = model, optimizer, made, blas
-        self._pieces = [getattr(module, piece) if isinstance(piece, str) else piece for piece in made.pieces]
+        self._kernels, self._run = kernels, driver.run
+        self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         memory = np.zeros(made.num_bytes + ALIGNMENT, np.uint8)
-        start = -memory.ctypes.data % ALIGNMENT
-        self._workspace = memory[start:]
-        self._constants = [np.ascontiguousarray(constant) for constant in made.constants]
+        self._workspace = memory[-memory.ctypes.data % ALIGNMENT :]
+        names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
+        #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._segments, arguments = self._linked(driver.entries(blas.integer_bits))
+        addresses = [each if isinstance(each, Address) else Address("", each) for each in arguments]
+        self._entries = np.array([self._numbers[each.entry] for each in addresses], np.int64)
+        self._offsets = np.array([each.offset for each in addresses], np.int64)
+        steps = np.array([each.step for each in addresses], np.int64)
+        self._moving = np.flatnonzero(steps)
+        self._steps = steps[self._moving]
+
+    def _linked(self, entries: Mapping[str, int]) -> tuple[list[Array | External], list[Address | int]]:
+        """The calls between two operations of NumPy's, and the arguments of all."""
+        segments: list[Array | External] = []
+        calls: list[tuple[int, int]] = []
+        arguments: list[Address | int] = []
+        for call in self.program.calls:
+            if isinstance(call, External):
+                if calls:
+                    segments.append(np.array(calls, np.int64))
+                segments.append(call)
+                calls = []
+                continue
+            address = entries.get(call.kernel) or self._kernels.address(call.kernel, "\n".join(map(str, call.places)))
+            calls.append((address, len(arguments)))
+            arguments += call.arguments
+        if calls:
+            segments.append(np.array(calls, np.int64))
+        return segments, arguments
 
     def run(self, inputs: Array, targets: Array, of_steps: Mapping[str, Array]) -> Done:
         """The steps of these batches, (steps, ...) each; `of_steps` has the coefficients of the updates, (steps,), and
-        the random numbers, (steps, ...), by the names that the trace gives them.
+        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous.
         """
         num_steps = len(inputs)
-        arrays = {"input": inputs, "target": targets, **of_steps}
         losses = np.empty(num_steps)
-        table = self._table(arrays, losses)
-        if len(self._pieces) == 1:
-            done = self._pieces[0](0, num_steps, table.ctypes.data)
-            return Done(losses[:done], done)
+        arrays = persistent(self.model, self.optimizer) | {"input": inputs, "target": targets, **of_steps}
+        arrays |= {"losses": losses, "workspace": self._workspace, **self.program.constants}
+        bases = np.zeros(len(self._numbers), np.int64)
+        for name, number in self._numbers.items():
+            if name in arrays:
+                bases[number] = self._address(name, arrays[name], num_steps)
+        bases[self._numbers["f4_gemm"]], bases[self._numbers["f8_gemm"]] = self.blas.sgemm, self.blas.dgemm
+        arguments = bases[self._entries] + self._offsets
+        moving = np.stack([self._moving, arguments[self._moving], self._steps], axis=1)
+        done = self._steps_of(num_steps, moving, arguments, arrays)
+        return Done(losses[:done], done)
+
+    def _address(self, name: str, array: Array, num_steps: int) -> int:
+        if name in self.program.of_steps:
+            wanted = num_steps * self.program.sizes[name]
+            if not array.flags.c_contiguous or array.nbytes != wanted:
+                raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps, not {array.nbytes}")
+        return array.ctypes.data
+
+    def _steps_of(self, num_steps: int, moving: Array, arguments: Array, arrays: Mapping[str, Array]) -> int:
+        def run(first: int, last: int, calls: Array) -> int:
+            done: int = self._run(
+                first, last, calls.ctypes.data, len(calls), moving.ctypes.data, len(moving), arguments.ctypes.data
+            )
+            return done
+
+        if len(self._segments) == 1:
+            (calls,) = self._segments
+            assert not isinstance(calls, External)
+            return run(0, num_steps, calls)
         for step in range(num_steps):
-            for piece in self._pieces:
-                if isinstance(piece, Operation):
-                    self._run(piece, arrays, step)
-                elif piece(step, step + 1, table.ctypes.data) == step:
-                    return Done(losses[:step], step)
-        return Done(losses, num_steps)
+            for segment in self._segments:
+                if isinstance(segment, External):
+                    run_operation(segment.operation, lambda view: self._view(view, arrays, step))  # noqa: B023 - at once
+                elif run(step, step + 1, segment) == step:
+                    return step
+        return num_steps
 
-    def _table(self, arrays: Mapping[str, Array], losses: Array) -> Array:
-        """The addresses that the pieces read."""
-        kept = persistent(self.model, self.optimizer)
-        addresses = {name: array.ctypes.data for name, array in kept.items()}
-        num_steps = len(losses)
-        for name in self.program.of_steps:
-            array = arrays[name]
-            if len(array) != num_steps or not array.flags.c_contiguous:
-                raise ValueError(f"{name} must be contiguous, of {num_steps} steps")
-            addresses[name] = array.ctypes.data
-        addresses |= {"losses": losses.ctypes.data, "workspace": self._workspace.ctypes.data}
-        addresses |= {"f4_gemm": self.blas.sgemm, "f8_gemm": self.blas.dgemm}
-        addresses |= {f"constant {i}": constant.ctypes.data for i, constant in enumerate(self._constants)}
-        return np.array([addresses[entry] for entry in self.program.entries], np.int64)
+    def _view(self, view: View, arrays: Mapping[str, Array], step: int) -> Array:
+        """The array at a view of a storage."""
+        where = self.program.where[view.storage]
+        start = arrays[where.entry].ctypes.data + where.offset + step * where.step
+        memory = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)
+        return np.ndarray(view.shape, view.dtype, memory, view.offset, view.strides)
 
-    def _run(self, operation: Operation, arrays: Mapping[str, Array], step: int) -> None:
-        raise NotImplementedError(operation.name)
+
+def _extent(view: View) -> int:
+    """The bytes from the beginning of a view to its end."""
+    spans = ((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
+    return sum(max(0, span) for span in spans) + view.dtype.itemsize
 
 
 def persistent(model: Sequential, optimizer: Optimizer) -> dict[str, Array]:
@@ -106,9 +166,9 @@ def compile_step(
     """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
 
     Raises NoNumba where numba isn't installed, NoBlas without a BLAS, and CannotTrace where a formula can't be traced.
+    `report` takes a line where compiled code can't be kept on disk.
     """
-    trace = trace_step(model, loss, optimizer, input, target, max_norm)
-    return compile_trace(trace, model, optimizer, report)
+    return compile_trace(trace_step(model, loss, optimizer, input, target, max_norm), model, optimizer, report)
 
 
 def compile_trace(
@@ -116,15 +176,9 @@ def compile_trace(
 ) -> Plan:
     """The plan of a step that has been traced."""
     try:
+        from nn_manual.compile.cache import Kernels
         import numba  # noqa: F401 - found out before anything is made
     except ImportError:
         raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'") from None
     blas = a_blas()
-    made = program(trace, blas.integer_bits)
-    files = {PACKAGE.parent / operation.place.file for operation in trace.operations}
-    stamp = stamp_of(made.text, (path for path in files if path.is_file()))
-    names = [piece for piece in made.pieces if isinstance(piece, str)]
-    return Plan(model, optimizer, made, loaded(made.text, stamp, names, report), blas)
-
-
-__all__ = ["Done", "NoNumba", "Plan", "View", "array_of", "compile_step", "compile_trace", "given", "is_of_step", "persistent"]
+    return Plan(model, optimizer, program(trace), Kernels(blas.integer_bits, report), blas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,15 @@ def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
             after[storage.name] = piece.view(array.dtype)[:].reshape(array.shape)
             after[storage.name][...] = array
     for operation in trace.operations:
-        _run(operation, memory)
+        run_operation(operation, lambda view: array_of(view, memory))
     return after | {name: array_of(view, memory) for name, view in trace.results.items()}
 
 
-def _run(operation: Operation, memory: list[Array]) -> None:
-    arguments = [_value(argument, memory) for argument in operation.arguments]
-    keywords = {name: _value(argument, memory) for name, argument in operation.keywords.items()}
-    output = array_of(operation.output, memory)
+def run_operation(operation: Operation, array_at: Callable[[View], Array]) -> None:
+    """One operation, on the arrays at its views."""
+    arguments = [_value(argument, array_at) for argument in operation.arguments]
+    keywords = {name: _value(argument, array_at) for name, argument in operation.keywords.items()}
+    output = array_at(operation.output)
     if operation.is_in_place:
         operation.function(*arguments, **keywords)
     elif operation.function is np.copyto:
@@ -47,11 +48,11 @@ def _run(operation: Operation, memory: list[Array]) -> None:
         output[...] = operation.function(*arguments, **keywords)
 
 
-def _value(argument: Any, memory: list[Array]) -> Any:
+def _value(argument: Any, array_at: Callable[[View], Array]) -> Any:
     if isinstance(argument, View):
-        return array_of(argument, memory)
+        return array_at(argument)
     if isinstance(argument, Constant):
         return argument.value
     if type(argument) in (tuple, list):
-        return type(argument)(_value(inner, memory) for inner in argument)
+        return type(argument)(_value(inner, array_at) for inner in argument)
     return argument
