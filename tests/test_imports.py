@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "optim": FUNCTIONS | {"model"},
     "trace": FUNCTIONS | {"model", "optim"},
     "data": ARRAYS | {"streams"},
+    "compile": FUNCTIONS | {"model", "optim", "trace"},
     "registry": FUNCTIONS | {"optim", "data"},
     "check.tolerances": ARRAYS,
     "check.blocks": ARRAYS,
@@ -69,6 +70,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 HEAVY = {
     "torch": {room for room in MAY_IMPORT if room.startswith("check.")},
     "sklearn": {"data"},
+    "numba": {"compile"},
+    "llvmlite": {"compile"},
     "matplotlib": {"plotting"},
 }
 

@@ -60,7 +60,7 @@ def _of(library: dict[str, Any]) -> Blas | None:
             single, double = (getattr(loaded, f"{before}{letter}{after}") for letter in "sd")
         except AttributeError:
             continue
-        addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (single, double)]
+        sgemm, dgemm = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (single, double))
         name = f"{library['internal_api']} {library.get('version') or ''}".strip()
-        return Blas(name, library["filepath"], *addresses, bits)
+        return Blas(name, library["filepath"], sgemm, dgemm, bits)
     return None

@@ -71,16 +71,24 @@ class Kernels:
         self.integer_bits, self._report = integer_bits, report
         self._modules: dict[str, ModuleType] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.num_compiled = 0
+
+    def num_missing(self, kernels: set[str]) -> int:
+        """How many of these have to be compiled."""
+        return sum(not self._path(self._name(kernel)).exists() for kernel in kernels)
 
     def address(self, kernel: str, title: str) -> int:
         """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
         if kernel not in self._modules:
-            text = HEADER.format(title="{title}", bits=self.integer_bits) + kernel
-            name = f"kernel_{hashlib.sha256(_basis() + text.encode()).hexdigest()[:24]}"
-            self._modules[kernel] = self._loaded(name, text.replace("{title}", title, 1))
+            text = self._text(kernel).replace("{title}", title, 1)
+            self._modules[kernel] = self._loaded(self._name(kernel), text)
         address: int = self._modules[kernel].entry.address
         return address
+
+    def _text(self, kernel: str) -> str:
+        return HEADER.format(title="{title}", bits=self.integer_bits) + kernel
+
+    def _name(self, kernel: str) -> str:
+        return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
 
     def _loaded(self, name: str, text: str) -> ModuleType:
         path = self._path(name)
@@ -89,7 +97,7 @@ class Kernels:
             _write(path, text)
         try:
             module = _module(path)
-        except Exception as error:  # noqa: BLE001 - whatever a damaged file raises; what is wrong with the text comes again
+        except Exception as error:
             if is_new:
                 raise
             self._say(f"a kernel in {path.parent} is damaged and compiled anew: {type(error).__name__}: {error}")
@@ -97,7 +105,6 @@ class Kernels:
                 old.unlink(missing_ok=True)
             _write(path, text)
             module = _module(path)
-        self.num_compiled += sum(module.entry.cache_misses.values()) if hasattr(module.entry, "cache_misses") else is_new
         return module
 
     def _path(self, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from llvmlite import ir
@@ -9,7 +10,16 @@ from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
 from nn_manual.compile.elementary import all_finite
-from nn_manual.compile.intrinsics import Generate, f4_at, f4_product_32, f4_product_64, f8_at, f8_product_32, f8_product_64, i8_at
+from nn_manual.compile.intrinsics import (
+    Generate,
+    f4_at,
+    f4_product_32,
+    f4_product_64,
+    f8_at,
+    f8_product_32,
+    f8_product_64,
+    i8_at,
+)
 
 ENTRY = types.int64(types.CPointer(types.int64))
 
@@ -43,23 +53,17 @@ def run(first: int, last: int, calls: int, num_calls: int, moving: int, num_movi
     return last
 
 
-@cfunc(ENTRY, error_model="numpy", cache=True)
-def f4_check(arguments: Any) -> int:
-    """Keep the loss; 1 where the loss or the gradient isn't finite."""
-    f8_at(arguments[0])[0] = f4_at(arguments[1])[0]
-    is_finite = all_finite(f4_at(arguments[1]), 1) and all_finite(f4_at(arguments[2]), arguments[3])
-    return 0 if is_finite else 1
+def _check(at: Any) -> Any:
+    @cfunc(ENTRY, error_model="numpy", cache=True)
+    def entry(arguments: Any) -> int:
+        f8_at(arguments[0])[0] = at(arguments[1])[0]
+        is_finite = all_finite(at(arguments[1]), 1) and all_finite(at(arguments[2]), arguments[3])
+        return 0 if is_finite else 1
+
+    return entry
 
 
-@cfunc(ENTRY, error_model="numpy", cache=True)
-def f8_check(arguments: Any) -> int:
-    """Keep the loss; 1 where the loss or the gradient isn't finite."""
-    f8_at(arguments[0])[0] = f8_at(arguments[1])[0]
-    is_finite = all_finite(f8_at(arguments[1]), 1) and all_finite(f8_at(arguments[2]), arguments[3])
-    return 0 if is_finite else 1
-
-
-def _entry(product: Any, at: Any, number: Any) -> Any:
+def _product(product: Any, at: Any, number: Any) -> Any:
     @cfunc(ENTRY, error_model="numpy", cache=True)
     def entry(arguments: Any) -> int:
         product(
@@ -71,13 +75,26 @@ def _entry(product: Any, at: Any, number: Any) -> Any:
     return entry
 
 
-def entries(integer_bits: int) -> dict[str, int]:
-    """The addresses of the functions that are always there, for a BLAS whose integers have so many bits."""
-    f4, f8 = (f4_product_64, f8_product_64) if integer_bits == 64 else (f4_product_32, f8_product_32)
-    functions = {
-        "f4_check": f4_check,
-        "f8_check": f8_check,
-        "f4_product": _entry(f4, f4_at, types.float32),
-        "f8_product": _entry(f8, f8_at, types.float64),
-    }
-    return {name: function.address for name, function in functions.items()}
+#: What makes the functions that need no text of their own, by their names and the bits of the BLAS's integers:
+#: check keeps the loss, and returns 1 where it or the gradient isn't finite.
+_MAKERS: dict[tuple[str, int], Any] = {
+    ("f4_check", 64): lambda: _check(f4_at),
+    ("f8_check", 64): lambda: _check(f8_at),
+    ("f4_product", 64): lambda: _product(f4_product_64, f4_at, types.float32),
+    ("f8_product", 64): lambda: _product(f8_product_64, f8_at, types.float64),
+    ("f4_product", 32): lambda: _product(f4_product_32, f4_at, types.float32),
+    ("f8_product", 32): lambda: _product(f8_product_32, f8_at, types.float64),
+}
+
+
+@functools.cache
+def _made(name: str, integer_bits: int) -> Any:
+    return _MAKERS[name, 64 if name.endswith("check") else integer_bits]()
+
+
+def entry(name: str, integer_bits: int) -> int | None:
+    """The address of one of them; None for another name."""
+    if not name.endswith(("_check", "_product")):
+        return None
+    address: int = _made(name, integer_bits).address
+    return address

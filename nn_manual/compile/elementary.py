@@ -55,7 +55,9 @@ def exp_f4(x: Any) -> Any:
 
 
 #: (tanh(x) - x) / x**3 in powers of x**2, for |x| < 0.625, from the highest: a minimax polynomial.
-TANH = tuple(map(np.float32, (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)))
+TANH = tuple(
+    map(np.float32, (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1))
+)
 SMALL = np.float32(0.625)
 
 

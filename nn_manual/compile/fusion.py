@@ -1,7 +1,7 @@
 """Which loops become one.
 
-A loop joins one before it if both touch the same data, so that these are still in the processor's registers or cache;
-if no iteration needs what another one does; and if nothing between them is in the way.
+A loop joins one before it if both touch the same data, so that these are still in the processor's registers or cache,
+or are of one formula; if no iteration needs what another one does; and if nothing between them is in the way.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _one(first: Loop, second: Loop, level: int) -> Loop | None:
     """Both in one loop, if they may be."""
     longer, shorter = max(first.extent, second.extent), min(first.extent, second.extent)
     if longer != shorter:
-        if longer % shorter:
+        if not shorter or longer % shorter:
             return None
         inner = longer // shorter
         parted = first if first.extent == longer else second
@@ -89,6 +89,8 @@ def _is_worthwhile(earlier: Loop, item: Loop, level: int, *, is_last: bool) -> b
     if not is_last:
         written = [leaf.output for leaf in own]
         return all(_is_small(leaf) for leaf in its) and _share(written, [a for leaf in its for a in leaf.inputs])
+    if own[-1].place.owner and own[-1].place.owner == its[0].place.owner:
+        return True
     return _share([a for leaf in own for a in leaf.accesses], [a for leaf in its for a in leaf.accesses])
 
 

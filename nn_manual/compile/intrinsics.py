@@ -105,7 +105,7 @@ def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # no
 def _choice(comparison: str) -> Any:
     """The first of two where it compares so, or is no number, otherwise the second: what is no number stays."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         a, b = arguments
         if isinstance(a.type, ir.IntType):
             compare = builder.icmp_signed if signature.return_type.signed else builder.icmp_unsigned

@@ -13,6 +13,7 @@ from nn_manual.compile.products import matrix_product
 from nn_manual.compile.scalar import BOOL, FUNCTIONS, CannotLower, check_function
 from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, leaves
 
+
 class Lowering:
     """The leaves of a trace's operations. `storages` are the trace's and those that were added."""
 
@@ -162,8 +163,8 @@ class Lowering:
         source = views[0].dtype if views else np.result_type(literals[0][1])
         if source.kind == "f" and operation.output.dtype.kind not in "f":
             raise CannotLower("a float becomes an integer")
-        dtypes = (operation.output.dtype, operation.output.dtype)
-        return [self._map(operation, "copyto", views, literals, dtypes, operation.output)]
+        own = (operation.output.dtype, operation.output.dtype)
+        return [self._map(operation, "copyto", views, literals, own, operation.output)]
 
     def _where(self, operation: Operation) -> list[Leaf]:
         views, literals = self._operands(operation.arguments)
@@ -193,7 +194,7 @@ class Lowering:
         function = operation.name.removesuffix(".reduce")
         keywords = {name: _plain(value) for name, value in operation.keywords.items()}
         arguments = [operation.arguments[0]]
-        if function not in REDUCTIONS or len(operation.arguments) > 1 or not keywords.get("where", True) is True:
+        if function not in REDUCTIONS or len(operation.arguments) > 1 or keywords.get("where", True) is not True:
             raise CannotLower(f"{operation.name} has no compiled form")
         if keywords.get("initial") is not None:
             raise CannotLower(f"{operation.name} has an initial value")
@@ -269,8 +270,9 @@ class Lowering:
         array, key = operation.arguments
         if isinstance(key, tuple) and len(key) == 1:
             key = key[0]
-        if not isinstance(array, View) or not isinstance(key, View) or key.dtype.kind != "i":
+        if not isinstance(key, View) or key.dtype.kind != "i":
             raise CannotLower("an index of several parts")
+        (array,), _ = self._operands([array])
         return [self._gather(operation, array, key, 0)]
 
     def _gather(self, operation: Operation, array: View, indices: View, axis: int) -> Leaf:

@@ -34,12 +34,6 @@ class NoNumba(Exception):  # noqa: N818 - says what isn't there
     """numba isn't installed."""
 
 
-class _Segment(NamedTuple):
-    """Calls that follow each other: (address of the function, where its arguments begin) each."""
-
-    calls: Array
-
-
 class Plan:
     """Runs steps of one shape on the model's own memory. See compile_step.
 
@@ -57,7 +51,7 @@ class Plan:
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
         #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
         self._numbers = {name: number for number, name in enumerate(names)}
-        self._segments, arguments = self._linked(driver.entries(blas.integer_bits))
+        self._segments, arguments = self._linked(driver.entry)
         addresses = [each if isinstance(each, Address) else Address("", each) for each in arguments]
         self._entries = np.array([self._numbers[each.entry] for each in addresses], np.int64)
         self._offsets = np.array([each.offset for each in addresses], np.int64)
@@ -65,7 +59,7 @@ class Plan:
         self._moving = np.flatnonzero(steps)
         self._steps = steps[self._moving]
 
-    def _linked(self, entries: Mapping[str, int]) -> tuple[list[Array | External], list[Address | int]]:
+    def _linked(self, entry: Callable[[str, int], int | None]) -> tuple[list[Array | External], list[Address | int]]:
         """The calls between two operations of NumPy's, and the arguments of all."""
         segments: list[Array | External] = []
         calls: list[tuple[int, int]] = []
@@ -77,7 +71,9 @@ class Plan:
                 segments.append(call)
                 calls = []
                 continue
-            address = entries.get(call.kernel) or self._kernels.address(call.kernel, "\n".join(map(str, call.places)))
+            address = entry(call.kernel, self.blas.integer_bits)
+            if address is None:
+                address = self._kernels.address(call.kernel, "\n".join(map(str, call.places)))
             calls.append((address, len(arguments)))
             arguments += call.arguments
         if calls:
@@ -132,7 +128,7 @@ class Plan:
         """The array at a view of a storage."""
         where = self.program.where[view.storage]
         start = arrays[where.entry].ctypes.data + where.offset + step * where.step
-        memory = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)
+        memory: Any = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)
         return np.ndarray(view.shape, view.dtype, memory, view.offset, view.strides)
 
 
@@ -166,7 +162,7 @@ def compile_step(
     """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
 
     Raises NoNumba where numba isn't installed, NoBlas without a BLAS, and CannotTrace where a formula can't be traced.
-    `report` takes a line where compiled code can't be kept on disk.
+    `report` takes a line where something has to be compiled, which takes seconds, and where the result can't be kept.
     """
     return compile_trace(trace_step(model, loss, optimizer, input, target, max_norm), model, optimizer, report)
 
@@ -176,9 +172,14 @@ def compile_trace(
 ) -> Plan:
     """The plan of a step that has been traced."""
     try:
-        from nn_manual.compile.cache import Kernels
         import numba  # noqa: F401 - found out before anything is made
     except ImportError:
         raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'") from None
+    from nn_manual.compile.cache import Kernels
+
     blas = a_blas()
-    return Plan(model, optimizer, program(trace), Kernels(blas.integer_bits, report), blas)
+    made, kernels = program(trace), Kernels(blas.integer_bits, report)
+    num_missing = kernels.num_missing(made.kernels)
+    if num_missing:
+        report(f"compiling {num_missing} functions of the training step, once")
+    return Plan(model, optimizer, made, kernels, blas)

@@ -55,7 +55,7 @@ def matrix_product(lowering: Lowering, operation: Operation, a: View, b: View) -
         if layout(_matrix(view)) is None:
             copied = lowering.temporary(view.shape, view.dtype)
             before.append(lowering.copied(operation, view, copied))
-            view = copied  # noqa: PLW2901 - the same values
+            view = copied
         views.append(view)
     target = output
     if layout(_matrix(output)) is None:

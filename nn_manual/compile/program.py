@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile.fusion import fused
 from nn_manual.compile.kernels import Kernel
 from nn_manual.compile.lowering import Lowering
-from nn_manual.compile.nests import Access, External, Fence, Item, Leaf, Loop, Product, collapse, leaves_of
+from nn_manual.compile.nests import Access, External, Fence, Item, Product, collapse, leaves_of
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
 from nn_manual.compile.versions import with_versions, without_dead
@@ -58,6 +58,11 @@ class Program(NamedTuple):
     def of_steps(self) -> set[str]:
         """The names of what each step is given anew."""
         return {name for name in self.sizes if is_of_step(name)}
+
+    @property
+    def kernels(self) -> set[str]:
+        """The texts of those that have to be compiled."""
+        return {call.kernel for call in self.calls if isinstance(call, Call) and "\n" in call.kernel}
 
     @property
     def external(self) -> list[External]:
@@ -198,6 +203,3 @@ def _short(name: str) -> str:
     if "grad of this use" in name:
         return "grad"
     return re.sub(r"\W", "_", name.rsplit(".", 1)[-1])
-
-
-__all__ = ["Address", "Any", "Call", "Leaf", "Loop", "Program", "is_of_step", "program"]

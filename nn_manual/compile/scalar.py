@@ -54,7 +54,10 @@ FUNCTIONS = {
     "cos": "cos_{f}({0})",
 }
 #: Those that have no version for integers, or another meaning.
-OF_FLOATS = frozenset({"divide", "reciprocal", "absolute", "fabs", "sqrt", "expit", "ndtr", "erf", "erfc", "sin", "cos"})
+OF_FLOATS = frozenset(
+    {"divide", "reciprocal", "absolute", "fabs", "sqrt", "exp", "expm1", "log", "log1p", "tanh"}
+    | {"expit", "ndtr", "erf", "erfc", "sin", "cos"}
+)
 #: Of bools.
 OF_BOOLS = {"add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}"}
 #: How a reduction combines what there is with what comes.
