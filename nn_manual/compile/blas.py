@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import threadpoolctl
 
+from nn_manual.errors import ConfigError
+
 
 class Blas(NamedTuple):
     """A library's products: the addresses of cblas_sgemm and cblas_dgemm, and the bits of its integers."""
@@ -29,7 +31,7 @@ SYMBOLS = (
 )
 
 
-class NoBlas(Exception):  # noqa: N818 - says what isn't there
+class NoBlas(ConfigError):  # noqa: N818 - says what isn't there
     """No library with products was found."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from nn_manual.compile.blas import Blas, a_blas
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program, program
 from nn_manual.compile.workspace import ALIGNMENT
+from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -30,7 +32,7 @@ class Done(NamedTuple):
     num_steps: int
 
 
-class NoNumba(Exception):  # noqa: N818 - says what isn't there
+class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
     """numba isn't installed."""
 
 
@@ -150,6 +152,12 @@ def persistent(model: Sequential, optimizer: Optimizer) -> dict[str, Array]:
     return arrays
 
 
+def check_numba() -> None:
+    """Raise NoNumba where it isn't installed."""
+    if importlib.util.find_spec("numba") is None:
+        raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'")
+
+
 def compile_step(
     model: Sequential,
     loss: Loss,
@@ -171,10 +179,7 @@ def compile_trace(
     trace: Trace, model: Sequential, optimizer: Optimizer, report: Callable[[str], object] = print
 ) -> Plan:
     """The plan of a step that has been traced."""
-    try:
-        import numba  # noqa: F401 - found out before anything is made
-    except ImportError:
-        raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'") from None
+    check_numba()
     from nn_manual.compile.cache import Kernels
 
     blas = a_blas()
