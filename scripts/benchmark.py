@@ -1,4 +1,4 @@
-"""The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]
+"""The benchmarks: `python scripts/benchmark.py step | compiled | models | against COMMIT | mask | check [PART ...]
 | reliability [PART ...]`.
 
 CONTRIBUTING.md says when.
@@ -17,13 +17,17 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is missed.
-    Wrong usage is 2.
+    `step`, `compiled`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure
+    is missed. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability")
+    names = "step | compiled | models | against | mask | check | reliability"
+    commands = parser.add_subparsers(required=True, metavar=names)
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
+    compiled = commands.add_parser("compiled", help="microseconds of a compiled step, beside torch's and its products'")
+    compiled.add_argument("nets", nargs="*", type=int, metavar="NET", help="which of the nets, from 0; default all")
+    compiled.set_defaults(run=_compiled)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
     models.set_defaults(run=_models)
     against = commands.add_parser("against", help="the time of a step, against that of another commit")
@@ -47,6 +51,12 @@ def _step(_: argparse.Namespace) -> int:
     from benchmarks.processes import ROOT, run_module
 
     return run_module("benchmarks.step", ROOT).returncode
+
+
+def _compiled(options: argparse.Namespace) -> int:
+    from benchmarks.processes import ROOT, run_module
+
+    return run_module("benchmarks.compiled", ROOT, *map(str, options.nets)).returncode
 
 
 def _models(_: argparse.Namespace) -> int:

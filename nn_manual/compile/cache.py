@@ -11,8 +11,10 @@ import hashlib
 import importlib.util
 import os
 import platform
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -69,8 +71,8 @@ class Kernels:
 
     def __init__(self, integer_bits: int, report: Callable[[str], object]) -> None:
         self.integer_bits, self._report = integer_bits, report
-        self._modules: dict[str, ModuleType] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._entries: dict[str, Any] = {}
+        self._folder: Path | None = None
 
     def num_missing(self, kernels: set[str]) -> int:
         """How many of these have to be compiled."""
@@ -78,10 +80,10 @@ class Kernels:
 
     def address(self, kernel: str, title: str) -> int:
         """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
-        if kernel not in self._modules:
+        if kernel not in self._entries:
             text = self._text(kernel).replace("{title}", title, 1)
-            self._modules[kernel] = self._loaded(self._name(kernel), text)
-        address: int = self._modules[kernel].entry.address
+            self._entries[kernel] = self._loaded(self._name(kernel), text)
+        address: int = self._entries[kernel].address
         return address
 
     def _text(self, kernel: str) -> str:
@@ -90,13 +92,13 @@ class Kernels:
     def _name(self, kernel: str) -> str:
         return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
 
-    def _loaded(self, name: str, text: str) -> ModuleType:
+    def _loaded(self, name: str, text: str) -> Any:
         path = self._path(name)
         is_new = not path.exists()
         if is_new:
             _write(path, text)
         try:
-            module = _module(path)
+            return _module(path).entry
         except Exception as error:
             if is_new:
                 raise
@@ -104,8 +106,7 @@ class Kernels:
             for old in path.parent.glob(f"__pycache__/{name}*"):
                 old.unlink(missing_ok=True)
             _write(path, text)
-            module = _module(path)
-        return module
+            return _module(path).entry
 
     def _path(self, name: str) -> Path:
         """In the cache, or where that can't be written to, in a folder of this process."""
@@ -117,10 +118,11 @@ class Kernels:
                     pass
             except OSError as error:
                 self._say(f"compiled code is kept for this run alone: {error}")
-                self._folder = tempfile.TemporaryDirectory()
+                self._folder = Path(tempfile.mkdtemp())
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
             else:
                 return folder / f"{name}.py"
-        return Path(self._folder.name) / f"{name}.py"
+        return self._folder / f"{name}.py"
 
     def _say(self, line: str) -> None:
         """Once."""

@@ -155,14 +155,16 @@ def log1p_f4(x: Any) -> Any:
 
 @_inline
 def expit_f4(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
-    return ONE / (ONE + exp_f4(-x))
+    """1 / (1 + exp(-x)), of the exponential that doesn't overflow."""
+    smaller = exp_f4(-absolute(x))
+    return where(x < np.float32(0), smaller, ONE) / (ONE + smaller)
 
 
 @_inline
 def expit_f8(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
-    return 1.0 / (1.0 + math.exp(-x))
+    """1 / (1 + exp(-x)), of the exponential that doesn't overflow."""
+    smaller = math.exp(-absolute(x))
+    return where(x < 0.0, smaller, 1.0) / (1.0 + smaller)
 
 
 @_inline

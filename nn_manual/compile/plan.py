@@ -46,7 +46,7 @@ class Plan:
         from nn_manual.compile import driver
 
         self.model, self.optimizer, self.program, self.blas = model, optimizer, made, blas
-        self._kernels, self._run = kernels, driver.run
+        self.kernels, self._run = kernels, driver.run
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         memory = np.zeros(made.num_bytes + ALIGNMENT, np.uint8)
         self._workspace = memory[-memory.ctypes.data % ALIGNMENT :]
@@ -75,7 +75,7 @@ class Plan:
                 continue
             address = entry(call.kernel, self.blas.integer_bits)
             if address is None:
-                address = self._kernels.address(call.kernel, "\n".join(map(str, call.places)))
+                address = self.kernels.address(call.kernel, "\n".join(map(str, call.places)))
             calls.append((address, len(arguments)))
             arguments += call.arguments
         if calls:

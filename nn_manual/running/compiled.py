@@ -79,6 +79,7 @@ class CompiledSteps:
                 yield from done
                 index += len(done)
                 if len(done) < num_steps:  # a number isn't finite: the formulas themselves say which
+                    trainer.model.grad_arena[...] = 0  # else what the plan has found of this step counts as the last's
                     part = slice(len(done) * batch_size, (len(done) + 1) * batch_size)
                     yield from trainer._plain_steps([Examples(*(array[part] for array in batch))], None)
                     index += 1

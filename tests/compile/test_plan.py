@@ -27,7 +27,7 @@ from nn_manual import (
     Trainer,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.compile.plan import Plan, compile_trace, persistent
+from nn_manual.compile.plan import Done, Plan, compile_trace, persistent
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
@@ -56,10 +56,10 @@ def compiled(trainer: Trainer, batch: tuple[Array, Array]) -> tuple[Any, Plan]:
     return trace, compile_trace(trace, model, optimizer, print)
 
 
-def stacked(plan: Plan, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """What one step is given, as for many."""
+def run_one(plan: Plan, arrays: Mapping[str, Array]) -> Done:
+    """One step, as for many."""
     own = {name: np.ascontiguousarray(arrays[name])[np.newaxis] for name in plan.program.of_steps}
-    return {"inputs": own.pop("input"), "targets": own.pop("target"), "of_steps": own}  # type: ignore[dict-item]
+    return plan.run(own.pop("input"), own.pop("target"), own)
 
 
 def states(trainer: Trainer, shapes: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
@@ -83,7 +83,7 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
         model.num_steps = trainer.num_steps + 1
         before = {name: array.copy() for name, array in given(model, optimizer, *batch).items()}
         after = replay(trace, before)
-        done = plan.run(**stacked(plan, before))
+        done = run_one(plan, before)
         assert done.num_steps == 1
         assert done.losses[0] == pytest.approx(float(after["loss"]), rel=TOLERANCE * eps, abs=TOLERANCE * eps)
         for name, array in states(trainer, before):
@@ -188,8 +188,8 @@ def test_many_steps_in_one_call() -> None:
         plain.train_step(*batch)
     _, plan = compiled(trainer, batches[2])
     before = trainer.model.param_arena.copy()
-    together = [np.stack(each) for each in zip(*batches[2:], strict=True)]
-    done = plan.run(*together, of_steps(plan, 10))
+    inputs, targets = (np.stack(each) for each in zip(*batches[2:], strict=True))
+    done = plan.run(inputs, targets, of_steps(plan, 10))
     losses = [plain.train_step(*batch).loss for batch in batches[2:]]
     assert done.num_steps == 10
     np.testing.assert_allclose(done.losses, losses, rtol=1e-6)
@@ -203,12 +203,12 @@ def test_a_call_ends_before_a_step_that_isnt_finite(wrong: float) -> None:
     for batch in batches[:2]:
         trainer.train_step(*batch)
     _, plan = compiled(trainer, batches[2])
-    together = [np.stack(each) for each in zip(*batches[2:8], strict=True)]
+    inputs, targets = (np.stack(each) for each in zip(*batches[2:8], strict=True))
     again = copy.deepcopy(trainer)
     _, plan_again = compiled(again, batches[2])
-    plan_again.run(together[0][:3], together[1][:3], of_steps(plan_again, 3))
-    together[0][3, 2, 1] = wrong
-    done = plan.run(*together, of_steps(plan, 6))
+    plan_again.run(inputs[:3], targets[:3], of_steps(plan_again, 3))
+    inputs[3, 2, 1] = wrong
+    done = plan.run(inputs, targets, of_steps(plan, 6))
     assert done.num_steps == len(done.losses) == 3
     for name, array in persistent(trainer.model, trainer.optimizer).items():
         if name != "grad":
@@ -242,7 +242,7 @@ def test_kinds_of_numbers(layer: Layer, kind: str) -> None:
         trace, plan = compiled(trainer, batch)
         before = {name: array.copy() for name, array in given(model, trainer.optimizer, *batch).items()}
         after = replay(trace, before)
-        done = plan.run(**stacked(plan, before))
+        done = run_one(plan, before)
     grad, expected = model.grad_arena, after["grad"]
     is_finite = bool(np.isfinite(after["loss"]) and np.isfinite(expected).all())
     assert done.num_steps == int(is_finite)
