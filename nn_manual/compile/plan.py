@@ -20,7 +20,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Trace, View
 from nn_manual.trace.replay import run_operation
-from nn_manual.trace.step import trace_step
+from nn_manual.trace.step import Observe, trace_step
 
 
 class Done(NamedTuple):
@@ -100,6 +100,13 @@ class Plan:
         done = self._steps_of(num_steps, moving, arguments, arrays)
         return Done(losses[:done], done)
 
+    def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
+        """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""
+        arrays = persistent(self.model, self.optimizer) | {"input": inputs, "target": targets}
+        arrays |= {"workspace": self._workspace, **self.program.constants}
+        views = {view: self._view(view, arrays, len(inputs) - 1) for view in self.program.results.values()}
+        return {name: views[view] for name, view in self.program.results.items()}  # one object for one view
+
     def _address(self, name: str, array: Array, num_steps: int) -> int:
         if name in self.program.of_steps:
             wanted = num_steps * self.program.sizes[name]
@@ -166,13 +173,17 @@ def compile_step(
     target: Array,
     max_norm: float | None = None,
     report: Callable[[str], object] = print,
+    observe: Observe | None = None,
 ) -> Plan:
     """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
+
+    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it.
 
     Raises NoNumba where numba isn't installed, NoBlas without a BLAS, and CannotTrace where a formula can't be traced.
     `report` takes a line where something has to be compiled, which takes seconds, and where the result can't be kept.
     """
-    return compile_trace(trace_step(model, loss, optimizer, input, target, max_norm), model, optimizer, report)
+    trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
+    return compile_trace(trace, model, optimizer, report)
 
 
 def compile_trace(

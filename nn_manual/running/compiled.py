@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from nn_manual.compile.plan import Plan, check_numba, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
 from nn_manual.losses import Loss
+from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
 from nn_manual.trace.operation import CannotTrace
 
@@ -42,8 +44,9 @@ class Step(NamedTuple):
 
 
 class CompiledSteps:
-    """Runs the steps of epochs: those that are checked, or whose batch is of another size than most, as the trainer
-    does, the others by a plan. `reason` says why there is none, where there is none.
+    """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
+    makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
+    is no plan, or one that leaves something to NumPy.
 
     Raises NoNumba where numba isn't installed.
     """
@@ -53,6 +56,7 @@ class CompiledSteps:
         self.trainer, self.reason = trainer, ""
         self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
         self._seconds = 0.0
+        self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
         """The steps of one epoch, from the batch with the index `first` on."""
@@ -67,10 +71,11 @@ class CompiledSteps:
             num_steps = min(num_whole, self._most()) if num_whole else 0
             selection = slice(index * batch_size, (index + max(1, num_steps)) * batch_size)
             batch = examples if order is None else Examples(*(rows(array, order[selection]) for array in examples))
-            plan = self._plan(Examples(*(array[:batch_size] for array in batch))) if num_steps else None
-            if plan is None:
-                batch = Examples(*(array[:batch_size] for array in batch))
-                yield from trainer._plain_steps([batch], unchecked)
+            one = Examples(*(array[:batch_size] for array in batch))
+            plan = self._plan(one) if num_whole else None
+            if plan is None or not num_steps:
+                run = functools.partial(self._observed, plan) if plan is not None and self._is_kept(one) else None
+                yield from trainer._plain_steps([one], unchecked, run)
                 index += 1
             else:
                 if unchecked is not None:
@@ -97,14 +102,39 @@ class CompiledSteps:
             most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
         return max(most, 1)
 
+    def _is_kept(self, batch: Examples) -> bool:
+        """Whether the next step, which is checked, is kept to be proven with others: these are the plan's own values.
+        What the gradient of a target needs, a plan doesn't keep.
+        """
+        prover, loss = self.trainer.prover, self.trainer.loss
+        return prover is not None and prover.keeps(batch.input.shape) and not hasattr(loss, "backward_target")
+
+    def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
+        """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""
+        trainer = self.trainer
+        assert trainer.checker is not None
+        if unchecked is not None:
+            self._check(Examples(*unchecked), Examples(input, target), len(input))
+        inputs, targets = (np.ascontiguousarray(array)[np.newaxis] for array in (input, target))
+        of_steps = self._coefficients(1) | self._noise(plan, input.shape, 1, trainer.num_steps)
+        done = plan.run(inputs, targets, of_steps)
+        if not done.num_steps:
+            trainer.model.grad_arena[...] = 0
+            return trainer.step(input, target)
+        trainer.optimizer.num_steps += 1
+        self._boundaries.fill(trainer.checker.recorded, plan.results(inputs, targets), target)
+        trainer.checker.recorded.first.input = input  # of which the plan may have had a copy
+        return float(done.losses[0])
+
     def _plan(self, batch: Examples) -> Plan | None:
         """That of this shape; None where the step can't be traced, which is said once."""
         trainer = self.trainer
         shapes = batch.input.shape, batch.target.shape
         if shapes not in self._plans:
             try:
+                observe = self._boundaries.observe if trainer.check_every else None
                 self._plans[shapes] = compile_step(
-                    trainer.model, trainer.loss, trainer.optimizer, *batch, trainer.clip_grad_norm, self._note
+                    trainer.model, trainer.loss, trainer.optimizer, *batch, trainer.clip_grad_norm, self._note, observe
                 )
             except CannotTrace as error:
                 self._plans[shapes], self.reason = None, str(error)
@@ -134,7 +164,9 @@ class CompiledSteps:
         inputs, targets = (
             np.ascontiguousarray(array).reshape(num_steps, size, *array.shape[1:]) for array in batch
         )
-        of_steps = self._coefficients(num_steps) | self._noise(plan, inputs.shape[1:], num_steps)
+        lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
+        of_steps = self._coefficients(num_steps, lrs)
+        of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
         start = time.perf_counter()
         done = plan.run(inputs, targets, of_steps)
         if done.num_steps:
@@ -154,27 +186,26 @@ class CompiledSteps:
         loss = self.trainer.loss
         return float(len(target)) if type(loss).denominator is Loss.denominator else loss.denominator(target)
 
-    def _coefficients(self, num_steps: int) -> dict[str, Array]:
-        """Of the updates, (num_steps,) each."""
+    def _coefficients(self, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
+        """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
         trainer, optimizer = self.trainer, self.trainer.optimizer
         by_name: dict[str, list[float]] = {}
         for step in range(num_steps):
-            if trainer.lr_step == "step":
-                trainer._set_lrs(trainer.num_steps + step, None)
+            if lrs is not None:
+                trainer._set_lrs(lrs[step], None)
             for i, member in enumerate(optimizer.members):
                 for name, value in member.coefficients(optimizer.num_steps + step + 1).items():
                     by_name.setdefault(f"{i}.{name}", []).append(value)
         return {name: np.array(values, trainer.model.dtype) for name, values in by_name.items()}
 
-    def _noise(self, plan: Plan, input_shape: Shape, num_steps: int) -> dict[str, Array]:
-        """Of the layers that draw, (num_steps, ...) each, as the trainer's own steps would have it."""
+    def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
+        """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
         model = self.trainer.model
         drawn = {name for name in plan.program.of_steps if ".noise." in name}
         noise: dict[str, list[Array]] = {name: [] for name in drawn}
         for step in range(num_steps if drawn else 0):
-            number = self.trainer.num_steps + step + 1
             assert model._noise is not None  # the outermost draws
-            model._noise.bind(model, input_shape, model.dtype, seed=model.seed, step=number)
+            model._noise.bind(model, input_shape, model.dtype, seed=model.seed, step=first + step)
             for name, layer in model.descendants():
                 for key, array in vars(layer.noise).items() if hasattr(layer, "noise") else ():
                     noise[f"{name}.noise.{key}"].append(array)

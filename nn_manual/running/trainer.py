@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
 #: Inputs and their targets.
 Batch: TypeAlias = tuple[Array, Array]
 
+
+#: Makes a step, as Trainer.step does, and returns the loss.
+RunStep: TypeAlias = Callable[[Array, Array, "Batch | None"], float]
 
 #: The settings that the check is made with.
 CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "lr_scheduler")
@@ -152,8 +155,10 @@ class Trainer:
             raise ValueError(f"the input is empty, shape {input.shape}: nothing to learn from")
         return self._train_step(input, target, (input, target), together=False)
 
-    def _train_step(self, input: Array, target: Array, unchecked: Batch | None, *, together: bool) -> Step:
-        """A step that is proven at once, or with others."""
+    def _train_step(
+        self, input: Array, target: Array, unchecked: Batch | None, *, together: bool, run: RunStep | None = None
+    ) -> Step:
+        """A step that is proven at once, or with others; `run` makes it, or else `step`."""
         checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
         prover = self.prover if checker and together else None
         if self.lr_step == "step":
@@ -168,7 +173,7 @@ class Trainer:
         try:
             self._is_recording = checker is not None
             with prover.recording(input) if prover else checker.recording() if checker else nullcontext():
-                value = self.step(input, target, unchecked)
+                value = (run or self.step)(input, target, unchecked)
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
             check = (prover or checker).compare() if checker and has_value else None
@@ -240,10 +245,13 @@ class Trainer:
         self.flush()
         self.check_finite()
 
-    def _plain_steps(self, batches: Iterable[Batch], unchecked: Batch | None) -> Iterator[Step]:
+    def _plain_steps(
+        self, batches: Iterable[Batch], unchecked: Batch | None, run: RunStep | None = None
+    ) -> Iterator[Step]:
+        """Steps one by one, which `run` makes where it is given."""
         for batch in batches:
             try:
-                step = self._train_step(*batch, unchecked, together=True)
+                step = self._train_step(*batch, unchecked, together=True, run=run)
             except Exception:
                 self.flush()  # what was wrong before comes first
                 raise

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,22 +18,34 @@ from nn_manual.optim import Optimizer, clip_grad_norm
 from nn_manual.trace.operation import Trace, check_same
 from nn_manual.trace.tracer import Tracer
 
+#: See trace_step.
+Observe: TypeAlias = Callable[[Sequential, Loss], AbstractContextManager[Callable[[], Mapping[str, Array]]]]
+
 
 def trace_step(
-    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    input: Array,
+    target: Array,
+    max_norm: float | None = None,
+    observe: Observe | None = None,
 ) -> Trace:
     """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
     gradient. Nothing moves: the step is made on copies, twice, on other values.
 
     What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
     "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
-    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss".
+    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss", and what `observe` wants: it
+    gets the model and the loss that run, makes the context in which they do, and in it a function that then gives
+    arrays of the step by names.
 
     Raises CannotTrace where a formula branches on a value, or uses an array that isn't the step's.
     """
-    trace = _Step(model, loss, optimizer, max_norm).trace(input, target, lambda array: array)
+    trace = _Step(model, loss, optimizer, max_norm, observe).trace(input, target, lambda array: array)
     generator = np.random.default_rng(0)
-    other = _Step(model, loss, optimizer, max_norm).trace(input, target, lambda array: _others(array, generator))
+    others = _Step(model, loss, optimizer, max_norm, observe)
+    other = others.trace(input, target, lambda array: _others(array, generator))
     check_same(trace, other)
     return trace
 
@@ -60,9 +73,11 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
 class _Step:
     """A step of copies."""
 
-    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
+    def __init__(
+        self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None, observe: Observe | None
+    ) -> None:
         self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
-        self.max_norm = max_norm
+        self.max_norm, self.observe = max_norm, observe or _unobserved
 
     def trace(self, input: Array, target: Array, change: Callable[[Array], Array]) -> Trace:
         """The trace, on values that went through `change`."""
@@ -71,14 +86,15 @@ class _Step:
         with Tracer(self._owners()) as tracer:
             traced = {name: tracer.give(name, change(array)) for name, array in arrays.items()}
             self._bind(traced)
-            prediction, saved = model.forward(traced["input"])
-            value, loss_saved = loss.forward(prediction, traced["target"])
-            model.backward_parameters(saved, loss.backward(loss_saved))
-            model.update_buffers(saved)
+            with self.observe(model, loss) as observed:
+                prediction, saved = model.forward(traced["input"])
+                value, loss_saved = loss.forward(prediction, traced["target"])
+                model.backward_parameters(saved, loss.backward(loss_saved))
+                model.update_buffers(saved)
             if self.max_norm is not None:
                 clip_grad_norm(model.grad_arena, self.max_norm)
             optimizer.step()
-            return tracer.trace({"loss": value})
+            return tracer.trace({"loss": value, **observed()})
 
     def _owners(self) -> dict[int, str]:
         labels: dict[int, str] = {id(self.loss): "loss", id(self.optimizer): "optimizer"}
@@ -101,6 +117,11 @@ class _Step:
             names = part.rounded_coefficients(1)
             coefficients = {name: traced[f"{i}.{name}"] for name in names}
             part.rounded_coefficients = functools.partial(_of_step, coefficients)  # type: ignore[method-assign]  # of a copy
+
+
+@contextmanager
+def _unobserved(model: Sequential, loss: Loss) -> Iterator[Callable[[], Mapping[str, Array]]]:  # noqa: ARG001
+    yield dict
 
 
 def _nothing(input: Array) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import scipy.special
@@ -43,13 +43,13 @@ def computed(name: str, numbers: Array) -> Array:
     function: Any = getattr(elementary, f"{name}_{'f4' if is_single else 'f8'}")
     at: Any = f4_at if is_single else f8_at
 
-    @njit(error_model="numpy")  # type: ignore[misc]  # numba's
+    @njit(error_model="numpy")  # type: ignore[untyped-decorator]  # numba's
     def loop(source: Any, target: Any, count: Any) -> None:
         no_overlap()
         for i in range(count):
             target[i] = function(source[i])
 
-    @njit(error_model="numpy")  # type: ignore[misc]
+    @njit(error_model="numpy")  # type: ignore[untyped-decorator]
     def run(source: Any, target: Any, count: Any) -> None:
         loop(at(source), at(target), count)
 

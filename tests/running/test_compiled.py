@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,22 @@ import pytest
 
 from nn_manual import (
     AdamW,
+    BatchNorm1d,
     CrossEntropyLoss,
     Dropout,
+    LayerNorm,
     Linear,
     ReLU,
+    Residual,
     Sequential,
     StepLR,
+    Tanh,
     Trainer,
 )
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
 from nn_manual.data import Examples
-from nn_manual.errors import NotFiniteError
+from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.running.compiled import CompiledSteps
 
@@ -46,6 +51,20 @@ def trained(trainer: Trainer, data: Examples, num_epochs: int = 2) -> list[tuple
     ]
 
 
+@pytest.fixture
+def num_run(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many steps each call of a plan has."""
+    calls: list[int] = []
+    run = plan.Plan.run
+
+    def counted(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
+        calls.append(len(inputs))
+        return run(self, inputs, targets, of_steps)
+
+    monkeypatch.setattr(plan.Plan, "run", counted)
+    return calls
+
+
 @pytest.mark.parametrize("check_every", [0, 5])
 @pytest.mark.parametrize("clip_grad_norm", [None, 0.5])
 def test_the_steps_are_those_of_a_plain_trainer(check_every: int, clip_grad_norm: float | None) -> None:
@@ -62,18 +81,58 @@ def test_the_steps_are_those_of_a_plain_trainer(check_every: int, clip_grad_norm
     assert compiled.optimizer.lr == plain.optimizer.lr
 
 
-def test_most_steps_run_in_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    run = plan.Plan.run
+PLANS = {
+    "relu": ReLU(),
+    "children": Residual(LayerNorm(16), Linear(16, 16), Tanh()),
+    "buffers": BatchNorm1d(16),
+}
 
-    def counted(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
-        calls.append(len(inputs))
-        return run(self, inputs, targets, of_steps)
 
-    monkeypatch.setattr(plan.Plan, "run", counted)
+@pytest.mark.parametrize("clip_grad_norm", [None, 0.05])
+@pytest.mark.parametrize("between", PLANS)
+def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run: list[int]) -> None:
+    """All but the first step, which the checker looks at alone, and the smaller last ones, are the plan's."""
+    trainer = new_trainer(
+        compiled=True, check_every=1, between=copy.deepcopy(PLANS[between]), clip_grad_norm=clip_grad_norm
+    )
+    steps = [step for epoch in range(2) for step in trainer.epoch(examples(), 32, seed=0, epoch=epoch)]
+    checks = [step.check for step in steps]
+    assert all(check is not None and check.proven for check in checks)
+    assert num_run == [1] * (2 * 10 - 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("0.output", r"0 \(Linear\).*output"),
+        ("3.grad_output", "3"),
+        ("loss.grad_prediction", "grad_prediction"),
+        ("param", "updated 0.weight"),
+        ("exp_avg", "exp_avg"),
+    ],
+)
+def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the third step that it makes, one number of a tensor is wrong by a hundredth."""
+    results, count = plan.Plan.results, iter(range(100))
+
+    def faulty(self: plan.Plan, inputs: Array, targets: Array) -> dict[str, Array]:
+        arrays = results(self, inputs, targets)
+        if next(count) == 2:
+            arrays |= {"param": self.model.param_arena, **self.optimizer.vectors}
+            arrays[wrong].reshape(-1)[1] += 0.01
+        return arrays
+
+    monkeypatch.setattr(plan.Plan, "results", faulty)
+    trainer = new_trainer(compiled=True, check_every=1)
+    with pytest.raises(GradientMismatch, match=message):
+        trained(trainer, examples())
+    assert trainer.num_steps == 4
+
+
+def test_most_steps_run_in_few_calls(num_run: list[int]) -> None:
     trained(new_trainer(compiled=True), examples(3200), 1)
-    assert sum(calls) == 100
-    assert len(calls) == 2  # a few steps, whose time decides how many come then
+    assert sum(num_run) == 100
+    assert len(num_run) < 10  # a few steps, whose time decides how many come then
 
 
 def test_calls_end_at_multiples() -> None:
