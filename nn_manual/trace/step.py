@@ -17,7 +17,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.loops import folded
-from nn_manual.trace.operation import Trace
+from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.others import others
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.tracer import Tracer
@@ -75,7 +75,10 @@ class _Step:
     """A step of copies."""
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
-        self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        try:
+            self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        except Exception as error:  # whatever a layer of the user's keeps
+            raise CannotTrace(f"the model can't be copied: {type(error).__name__}: {error}") from error
         self.max_norm = max_norm
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
