@@ -13,7 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
 from nn_manual.trace.operation import CannotTrace, Place, Trace, array_of, sum_of
-from nn_manual.trace.replay import prepared, replay, run
+from nn_manual.trace.replay import prepared, replay, run_operation
 
 
 class Recorded(NamedTuple):
@@ -41,7 +41,7 @@ def check_replay(
         recorded = record()
         memory, _ = prepared(recorded.trace, given)
         for operation, expected in zip(recorded.trace.unrolled(), recorded.sums, strict=True):
-            run(operation, memory)
+            run_operation(operation, lambda view: array_of(view, memory))
             if sum_of(array_of(operation.output, memory)) != expected:
                 what = "takes what was written in a way that isn't traced"
                 raise CannotTrace(f"{operation.place}: {operation.name} {what}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +37,7 @@ def trace_step(
     Raises CannotTrace where a formula branches on a value, uses an array that isn't the step's, or does in a step what
     it doesn't do in the next.
     """
-    step = _Step(model, loss, optimizer, max_norm)
+    step = TracedStep(model, loss, optimizer, max_norm)
     arrays = given(step.model, step.optimizer, input, target)
     generator = np.random.default_rng(0)
     changed = {name: others(name, array, generator) for name, array in arrays.items()}
@@ -71,8 +71,11 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
     return arrays
 
 
-class _Step:
-    """A step of copies."""
+class TracedStep:
+    """A step of copies, made by a Tracer."""
+
+    #: What makes the Tracer.
+    tracer: Callable[..., Tracer] = Tracer
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
         try:
@@ -83,7 +86,7 @@ class _Step:
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
         """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
-        with Tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
+        with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
             try:
                 with self._watched_by(tracer):
                     loss = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
@@ -95,14 +98,16 @@ class _Step:
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:
         """In this context the tracer sees what the layers' methods return."""
-        layers = [layer for _, layer in self.model.descendants()]
-        for layer in layers:
-            vars(layer).update({name: tracer.watched(getattr(layer, name)) for name in ("forward", "backward")})
+        before = [(vars(layer), dict(vars(layer))) for _, layer in self.model.descendants()]
+        for _, layer in self.model.descendants():
+            vars(layer).update({name: tracer.watched(layer, name) for name in ("forward", "backward")})
         try:
             yield
         finally:
-            for layer in layers:
-                del layer.forward, layer.backward
+            for own, own_before in before:
+                for name in ("forward", "backward"):
+                    del own[name]
+                    own.update({name: own_before[name]} if name in own_before else {})
 
     def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """What the arrays and the loss are after the step, as it is without a trace."""
