@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,15 +26,10 @@ class Lowering:
         #: The storages that have been read or written as floats, with their sizes in bytes.
         self._floats = {
             (view.storage, view.dtype)
-            for operation in trace.operations
+            for operation in trace.unrolled()
             for view in leaves((operation.output, operation.arguments))
             if isinstance(view, View) and view.dtype.kind == "f"
         }
-
-    def leaves(self) -> Iterator[Leaf]:
-        """In the order of the operations."""
-        for operation in self.trace.operations:
-            yield from self.leaves_of(operation)
 
     def leaves_of(self, operation: Operation) -> list[Leaf]:
         """Usually one. External where nothing else fits."""

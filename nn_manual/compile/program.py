@@ -89,12 +89,13 @@ def program(trace: Trace) -> Program:
 
 def _around_fence(trace: Trace) -> tuple[list[Operation], list[Operation]]:
     """The operations until the gradient is complete, and those that clip it and move what stays."""
-    for i, operation in enumerate(trace.operations):
+    operations = list(trace.unrolled())
+    for i, operation in enumerate(operations):
         name = trace.storages[operation.output.storage].name
         stays = name and name != "grad" and "grad of this use" not in name
         if stays or operation.place.file.endswith("optim/clipping.py"):
-            return trace.operations[:i], trace.operations[i:]
-    return trace.operations, []
+            return operations[:i], operations[i:]
+    return operations, []
 
 
 def _fence(trace: Trace) -> Fence:
@@ -106,7 +107,7 @@ def _fence(trace: Trace) -> Fence:
     ]
     loss = trace.results["loss"]
     reads.append(Access(loss.storage, loss.offset, (), loss.dtype))
-    return Fence(Access(-1, 0, (), byte), tuple(reads), trace.operations[-1])
+    return Fence(Access(-1, 0, (), byte), tuple(reads), list(trace.unrolled())[-1])
 
 
 class _Writer:

@@ -10,6 +10,9 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.trace.operation import Storage, View
 
+#: The array itself, as one that isn't traced: NumPy's own conversion, whatever a trace puts in its place.
+untraced = np.asarray
+
 
 class Memory:
     """The storages that a step was seen to use. An array lies where its address says: in the storage of the array whose
@@ -20,6 +23,8 @@ class Memory:
         self.storages: list[Storage] = []
         #: The arrays that own the memory, kept alive, so that no other array gets their address.
         self._roots: list[Array] = []
+        #: Where each begins.
+        self._addresses: list[int] = []
         #: The storage of each, by its identity.
         self._storage_of: dict[int, int] = {}
         #: Address and storage of each, in order.
@@ -33,8 +38,9 @@ class Memory:
         storage = len(self.storages)
         self._roots.append(root)
         self._storage_of[id(root)] = storage
+        self._addresses.append(_address(root))
         if root.nbytes:
-            bisect.insort(self._starts, (_address(root), storage))
+            bisect.insort(self._starts, (self._addresses[storage], storage))
         self.storages.append(Storage(name, root.nbytes))
         return storage
 
@@ -43,25 +49,26 @@ class Memory:
         root = _root(array)
         if id(root) in self._storage_of:
             return self._storage_of[id(root)]
-        place = bisect.bisect_right(self._starts, (_address(root), len(self.storages))) - 1
-        if place < 0 or not array.nbytes:
+        address = _address(root)
+        place = bisect.bisect_right(self._starts, (address, len(self.storages))) - 1
+        if place < 0 or not root.nbytes:
             return None
         start, storage = self._starts[place]
-        return storage if _address(root) < start + self.storages[storage].num_bytes else None
+        return storage if address < start + self.storages[storage].num_bytes else None
 
     def view(self, array: Array) -> View:
         """Where an array lies; memory that nobody knows becomes a storage."""
         storage = self.find(array)
         if storage is None:
             storage = self.add(_root(array))
-        offset = _address(array) - _address(self._roots[storage])
+        offset = _address(array) - self._addresses[storage]
         return View(storage, offset, array.shape, array.strides, array.dtype)
 
     def meet(self, array: Array) -> None:
         """An operation is about to write to this array, of which nobody may have heard."""
         if self.find(array) is None:
             root = _root(array)
-            values = np.asarray(root).ravel(order="K").view(np.uint8).copy()
+            values = untraced(root).ravel(order="K").view(np.uint8).copy()
             self._met[self.add(root)] = values, np.ones(root.nbytes, np.bool_)
 
     def read(self, view: View) -> None:

@@ -16,21 +16,26 @@ def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
     they are after it. The arrays in `given` stay as they are. Raises KeyError for one that is missing, and ValueError
     for one of another size.
     """
+    memory, after = prepared(trace, given)
+    for operation in trace.unrolled():
+        run_operation(operation, lambda view: array_of(view, memory))
+    return after | {name: array_of(view, memory) for name, view in trace.results.items()}
+
+
+def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+    """The storages as bytes, with what they hold at first, and the arrays in them that were given, by their names."""
     memory = [np.empty(storage.num_bytes, np.uint8) for storage in trace.storages]
+    arrays = {}
     for storage, piece in zip(trace.storages, memory, strict=True):
         if storage.initial is not None:
             piece[...] = storage.initial
-    after = {}
-    for storage, piece in zip(trace.storages, memory, strict=True):
         if storage.name:
             array = np.ascontiguousarray(given[storage.name])
             if array.nbytes != storage.num_bytes:
                 raise ValueError(f"{storage.name} takes {storage.num_bytes} bytes, not {array.nbytes}")
-            after[storage.name] = piece.view(array.dtype)[:].reshape(array.shape)
-            after[storage.name][...] = array
-    for operation in trace.operations:
-        run_operation(operation, lambda view: array_of(view, memory))
-    return after | {name: array_of(view, memory) for name, view in trace.results.items()}
+            arrays[storage.name] = piece.view(array.dtype)[:].reshape(np.shape(given[storage.name]))
+            arrays[storage.name][...] = given[storage.name]
+    return memory, arrays
 
 
 def run_operation(operation: Operation, array_at: Callable[[View], Array]) -> None:

@@ -15,8 +15,13 @@ from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
-from nn_manual.trace.operation import Trace, check_same
+from nn_manual.trace.comparing import check_same
+from nn_manual.trace.loops import folded
+from nn_manual.trace.operation import CannotTrace, Trace
+from nn_manual.trace.others import others
+from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.tracer import Tracer
+
 
 #: See trace_step.
 Observe: TypeAlias = Callable[[Sequential, Loss], AbstractContextManager[Callable[[], Mapping[str, Array]]]]
@@ -32,21 +37,30 @@ def trace_step(
     observe: Observe | None = None,
 ) -> Trace:
     """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
-    gradient. Nothing moves: the step is made on copies, twice, on other values.
+    gradient. Nothing moves: the step is made on copies, and again on other values. There it must do the same
+    operations, and the replay of the trace must give, bit for bit, what the step gives without a trace.
 
     What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
     "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
-    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss", and what `observe` wants: it
-    gets the model and the loss that run, makes the context in which they do, and in it a function that then gives
-    arrays of the step by names.
+    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss". The loops over time are loops.
 
-    Raises CannotTrace where a formula branches on a value, or uses an array that isn't the step's.
+    Other results are what `observe` wants: it gets the model and the loss that run, and makes the context in which
+    forward and backward do; a function that comes with it then gives arrays of the step, by names.
+
+    Raises CannotTrace where a formula branches on a value, uses an array that isn't the step's, or does in a step what
+    it doesn't do in the next.
     """
-    trace = _Step(model, loss, optimizer, max_norm, observe).trace(input, target, lambda array: array)
+    step = TracedStep(model, loss, optimizer, max_norm, observe)
+    arrays = given(step.model, step.optimizer, input, target)
     generator = np.random.default_rng(0)
-    others = _Step(model, loss, optimizer, max_norm, observe)
-    other = others.trace(input, target, lambda array: _others(array, generator))
-    check_same(trace, other)
+    changed = {name: others(name, array, generator) for name, array in arrays.items()}
+    recorded = step.record(arrays)
+    state = step.state()
+    again = step.record(changed)
+    check_same(recorded.trace, again.trace, recorded.origins)
+    check_state(state, step.state())
+    trace = folded(recorded.trace, recorded.loops)
+    check_replay(trace, changed, step.plain(changed), lambda: step.record(changed, keeps_sums=True))
     return trace
 
 
@@ -70,31 +84,81 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
     return arrays
 
 
-class _Step:
-    """A step of copies."""
+class TracedStep:
+    """A step of copies, made by a Tracer."""
+
+    #: What makes the Tracer.
+    tracer: Callable[..., Tracer] = Tracer
 
     def __init__(
-        self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None, observe: Observe | None
+        self,
+        model: Sequential,
+        loss: Loss,
+        optimizer: Optimizer,
+        max_norm: float | None,
+        observe: Observe | None = None,
     ) -> None:
-        self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
-        self.max_norm, self.observe = max_norm, observe or _unobserved
+        try:
+            self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        except Exception as error:  # whatever a layer of the user's keeps
+            raise CannotTrace(f"the model can't be copied: {type(error).__name__}: {error}") from error
+        self.max_norm, self._observe = max_norm, observe or _unobserved
+        self._observed: Callable[[], Mapping[str, Array]] = dict
 
-    def trace(self, input: Array, target: Array, change: Callable[[Array], Array]) -> Trace:
-        """The trace, on values that went through `change`."""
-        model, loss, optimizer = self.model, self.loss, self.optimizer
-        arrays = given(model, optimizer, input, target)
-        with Tracer(self._owners()) as tracer:
-            traced = {name: tracer.give(name, change(array)) for name, array in arrays.items()}
-            self._bind(traced)
-            with self.observe(model, loss) as observed:
-                prediction, saved = model.forward(traced["input"])
-                value, loss_saved = loss.forward(prediction, traced["target"])
+    def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
+        """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
+        with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
+            try:
+                with self._watched_by(tracer):
+                    loss = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
+                tracer.check()
+            except Exception as error:
+                raise tracer.blamed(error) from error
+            return Recorded(tracer.trace({"loss": loss, **self._observed()}), tracer.loops, tracer.origins, tracer.sums)
+
+    @contextmanager
+    def _watched_by(self, tracer: Tracer) -> Iterator[None]:
+        """In this context the tracer sees what the layers' methods return."""
+        before = [(vars(layer), dict(vars(layer))) for _, layer in self.model.descendants()]
+        for _, layer in self.model.descendants():
+            vars(layer).update({name: tracer.watched(layer, name) for name in ("forward", "backward")})
+        try:
+            yield
+        finally:
+            for own, own_before in before:
+                for name in ("forward", "backward"):
+                    del own[name]
+                    own.update({name: own_before[name]} if name in own_before else {})
+
+    def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """What the arrays and the loss are after the step, as it is without a trace."""
+        copies = {name: array.copy() for name, array in arrays.items()}
+        return copies | {"loss": np.asarray(self._run(copies))}
+
+    def _run(self, arrays: Mapping[str, Array]) -> Any:
+        """Make the step on these arrays; returns the loss."""
+        model, loss = self.model, self.loss
+        with np.errstate(all="ignore"):  # of values that the step may never get
+            self._bind(arrays)
+            with self._observe(model, loss) as self._observed:
+                prediction, saved = model.forward(arrays["input"])
+                value, loss_saved = loss.forward(prediction, arrays["target"])
                 model.backward_parameters(saved, loss.backward(loss_saved))
                 model.update_buffers(saved)
             if self.max_norm is not None:
                 clip_grad_norm(model.grad_arena, self.max_norm)
-            optimizer.step()
-            return tracer.trace({"loss": value, **observed()})
+            self.optimizer.step()
+            return value
+
+    def state(self) -> dict[str, bytes]:
+        """What the layers, the loss and the optimizers keep besides arrays, by name."""
+        parts = {**dict(self.model.descendants()), "loss": self.loss}
+        parts |= {f"optimizer {i}": member for i, member in enumerate(self.optimizer.members) if i}
+        return {
+            f"{label} ({type(part).__name__}).{name}": fingerprint(value)
+            for label, part in parts.items()
+            for name, value in vars(part).items()
+        }
 
     def _owners(self) -> dict[int, str]:
         labels: dict[int, str] = {id(self.loss): "loss", id(self.optimizer): "optimizer"}
@@ -102,21 +166,21 @@ class _Step:
         labels |= {id(member): "optimizer" for member in self.optimizer.members}
         return labels | {id(layer): f"{name} ({type(layer).__name__})" for name, layer in self.model.descendants()}
 
-    def _bind(self, traced: Mapping[str, Array]) -> None:
-        """Let the copies work on the traced arrays."""
+    def _bind(self, arrays: Mapping[str, Array]) -> None:
+        """Let the copies work on these arrays."""
         model, optimizer = self.model, self.optimizer
-        model.bind(traced["param"], traced["grad"])
-        model.bind_buffers(traced["buffer"], traced["counters"])
+        model.bind(arrays["param"], arrays["grad"])
+        model.bind_buffers(arrays["buffer"], arrays["counters"])
         model._noise = None  # it has been drawn
         for name, layer in ("", model), *model.descendants():
-            _bind_noise(layer, name, traced)
+            _bind_noise(layer, name, arrays)
             if isinstance(layer, Sequential):  # the input has been looked at
                 layer._check_input = _nothing  # type: ignore[method-assign]  # of a copy
-        optimizer.vectors = {name: traced[name] for name in optimizer.vectors}
+        optimizer.vectors = {name: arrays[name] for name in optimizer.vectors}
         for i, part in enumerate(optimizer.parts):
-            names = part.rounded_coefficients(1)
-            coefficients = {name: traced[f"{i}.{name}"] for name in names}
+            coefficients = {name: arrays[f"{i}.{name}"] for name in part.member.coefficients(1)}
             part.rounded_coefficients = functools.partial(_of_step, coefficients)  # type: ignore[method-assign]  # of a copy
+            part.blocks = part.runs  # in one piece: the formulas are elementwise
 
 
 @contextmanager
@@ -132,18 +196,11 @@ def _of_step(coefficients: Mapping[str, Array], step: int) -> Mapping[str, Array
     return coefficients
 
 
-def _bind_noise(layer: Layer, name: str, traced: Mapping[str, Array]) -> None:
+def _bind_noise(layer: Layer, name: str, arrays: Mapping[str, Array]) -> None:
     if hasattr(layer, "noise"):
         for key in vars(layer.noise):
-            setattr(layer.noise, key, traced[f"{name}.noise.{key}"])
+            setattr(layer.noise, key, arrays[f"{name}.noise.{key}"])
 
 
 def _flat(arrays: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
     return np.concatenate([np.ravel(array) for array in arrays.values()], dtype=dtype) if arrays else np.empty(0, dtype)
-
-
-def _others(array: Array, generator: np.random.Generator) -> Array:
-    """Other values of about the same size and of the same signs; integers in another order: each was one that fits."""
-    if array.dtype.kind != "f":
-        return generator.permuted(array.ravel()).reshape(array.shape)
-    return np.asarray(array * generator.uniform(0.5, 1, array.shape), array.dtype)
