@@ -1,5 +1,5 @@
-"""The benchmarks: `python scripts/benchmark.py step | models | peers [NET ...] | against COMMIT | scaling
-| mask | check [PART ...] | reliability [PART ...] | trace fuzz`.
+"""The benchmarks: `python scripts/benchmark.py step | models | peers [NET ...] | against COMMIT
+| scaling | mask | check [PART ...] | reliability [PART ...] | trace fuzz`.
 
 CONTRIBUTING.md says when.
 """

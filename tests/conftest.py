@@ -12,6 +12,12 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled code is kept beside pytest's own cache: a second run of the tests compiles nothing."""
+    if config.cache is not None:
+        os.environ.setdefault("NN_MANUAL_CACHE", str(config.cache.mkdir("kernels")))
+
+
 @pytest.fixture(autouse=True)
 def _forget_modules_of_users() -> Iterator[None]:
     """Each test writes its own my_layers.py: the next one must not find what this one imported."""

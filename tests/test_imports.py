@@ -23,7 +23,7 @@ COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
-RUNNING |= {"check.together", "run_directory", "plotting"}
+RUNNING |= {"check.together", "check.step", "run_directory", "plotting", "trace", "compile"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "optim": FUNCTIONS | {"model"},
     "trace": FUNCTIONS | {"model", "optim"},
     "data": ARRAYS | {"streams"},
+    "compile": FUNCTIONS | {"model", "optim", "trace"},
     "registry": FUNCTIONS | {"optim", "data"},
     "check.tolerances": ARRAYS,
     "check.blocks": ARRAYS,
@@ -69,6 +70,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 HEAVY = {
     "torch": {room for room in MAY_IMPORT if room.startswith("check.")},
     "sklearn": {"data"},
+    "numba": {"compile"},
+    "llvmlite": {"compile"},
     "matplotlib": {"plotting"},
 }
 

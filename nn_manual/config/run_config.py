@@ -88,6 +88,9 @@ class RunConfig:
     memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
     `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
 
+    `compiled` lets numba compile the training step: the same formulas, several times as fast; each step that is checked
+    runs as it is written.
+
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
 
     A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
@@ -111,6 +114,7 @@ class RunConfig:
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
+    compiled: bool = False
     #: Where each component, and each key that holds keys, was written, by its path ("loss", "model.0"). Empty for one
     #: made in Python.
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)

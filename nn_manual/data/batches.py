@@ -28,12 +28,17 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, first: i
     num_examples = len(examples.input)
     if 0 < num_examples <= batch_size:
         return iter([examples][first:])
-    order = generator(seed, Stream.SHUFFLE, epoch).permutation(num_examples)
+    order = shuffled(num_examples, seed, epoch)
     selections = (order[start : start + batch_size] for start in range(first * batch_size, num_examples, batch_size))
-    return (Examples(*(_rows(array, selection) for array in examples)) for selection in selections)
+    return (Examples(*(rows(array, selection) for array in examples)) for selection in selections)
 
 
-def _rows(array: Array, selection: Array) -> Array:
+def shuffled(num_examples: int, seed: int, epoch: int) -> Array:
+    """The order of the examples in an epoch: their indices."""
+    return generator(seed, Stream.SHUFFLE, epoch).permutation(num_examples)
+
+
+def rows(array: Array, selection: Array) -> Array:
     """The selected examples, as a contiguous copy."""
     # take needs half the time of indexing; but of overlapping windows it would make a copy first, of all of them.
     rows: Array = array.take(selection, axis=0) if array.flags.c_contiguous else array[selection]

@@ -102,7 +102,9 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
     checkpoint, where a signal has asked to stop.
     """
-    for _ in bar.over(training.steps(), training.epoch):
+    for step in bar.over(training.steps(), training.epoch):
+        if step.number < training.trainer.num_steps:  # of a call of many, which end at all that is to be done
+            continue
         keeper.add_proven()
         _note_one_by_one(training, bar)
         if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place

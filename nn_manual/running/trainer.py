@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,31 +18,22 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
+from nn_manual.running.compiled import CompiledSteps, Step
 from nn_manual.running.evaluation import Evaluation, check_targets, evaluation_of, mean_loss
 from nn_manual.running.finite import not_finite_in_step, not_finite_output
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
-    from nn_manual.check.verdict.report import StepCheck
 
 #: Inputs and their targets.
 Batch: TypeAlias = tuple[Array, Array]
 
 
+#: Makes a step, as Trainer.step does, and returns the loss.
+RunStep: TypeAlias = Callable[[Array, Array, "Batch | None"], float]
+
 #: The settings that the check is made with.
 CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "lr_scheduler")
-
-
-class Step(NamedTuple):
-    """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
-    is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
-    """
-
-    number: int
-    loss: float
-    num_examples: int
-    denominator: float
-    check: StepCheck | None
 
 
 def _report_unproven(numbers: list[int]) -> None:
@@ -72,6 +63,10 @@ class Trainer:
     bytes. `flush()` proves them now. `prover.most` says how many are proven at once, and `prover.reason` why each is
     proven by itself, where it is.
 
+    With `compiled`, the steps of an `epoch` that aren't checked run as machine code, many in one call: when the first
+    of these is yielded, all are done, and `num_steps` is the last one's number. The formulas are the same, rounding
+    isn't. A smaller last batch, and what can't be traced, runs as it is written. Raises NoNumba without numba.
+
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
     settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
@@ -93,6 +88,7 @@ class Trainer:
     check_every: int = 1
     lr_step: Literal["epoch", "step"] = "epoch"
     check_memory: int = 64_000_000
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         if self.optimizer.model is not self.model:
@@ -111,6 +107,9 @@ class Trainer:
         self._initial_lrs = [member.lr for member in self.optimizer.members]
         self.checker, self.prover = None, None
         keep_freed_memory()
+        #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
+        self.stop_every = 0
+        self._compiled = CompiledSteps(self) if self.compiled else None
         if self.check_every:
             from nn_manual.check.checker import GradientChecker
             from nn_manual.check.together.prover import Prover
@@ -157,8 +156,10 @@ class Trainer:
             raise ValueError(f"the input is empty, shape {input.shape}: nothing to learn from")
         return self._train_step(input, target, (input, target), together=False)
 
-    def _train_step(self, input: Array, target: Array, unchecked: Batch | None, *, together: bool) -> Step:
-        """A step that is proven at once, or with others."""
+    def _train_step(
+        self, input: Array, target: Array, unchecked: Batch | None, *, together: bool, run: RunStep | None = None
+    ) -> Step:
+        """A step that is proven at once, or with others; `run` makes it, or else `step`."""
         checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
         prover = self.prover if checker and together else None
         if self.lr_step == "step":
@@ -173,7 +174,7 @@ class Trainer:
         try:
             self._is_recording = checker is not None
             with prover.recording(input) if prover else checker.recording() if checker else nullcontext():
-                value = self.step(input, target, unchecked)
+                value = (run or self.step)(input, target, unchecked)
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
             check = (prover or checker).compare() if checker and has_value else None
@@ -238,17 +239,25 @@ class Trainer:
             is_whole = len(examples.input) >= (first + 1) * batch_size  # the last batch, if smaller, is a first again
             before = self.num_steps // self.check_every - (self.num_steps - first) // self.check_every
             self.prover.begin(before if is_whole else 0)
-        unchecked: Batch | None = examples
-        for batch in batches(examples, batch_size, seed, epoch, first):
+        if self._compiled is None:
+            yield from self._plain_steps(batches(examples, batch_size, seed, epoch, first), examples)
+        else:
+            yield from self._compiled.steps(examples, batch_size, seed=seed, epoch=epoch, first=first)
+        self.flush()
+        self.check_finite()
+
+    def _plain_steps(
+        self, batches: Iterable[Batch], unchecked: Batch | None, run: RunStep | None = None
+    ) -> Iterator[Step]:
+        """Steps one by one, which `run` makes where it is given."""
+        for batch in batches:
             try:
-                step = self._train_step(*batch, unchecked, together=True)
+                step = self._train_step(*batch, unchecked, together=True, run=run)
             except Exception:
                 self.flush()  # what was wrong before comes first
                 raise
             yield step
             unchecked = None
-        self.flush()
-        self.check_finite()
 
     def start_epoch(self, epoch: int) -> None:
         """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. A loop of your own over

@@ -14,10 +14,11 @@ from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig
 from nn_manual.data import Split, num_batches
 from nn_manual.model import Sequential
+from nn_manual.running.compiled import Step
 from nn_manual.running.early_stop import EarlyStop
 from nn_manual.running.progress import GradientTally
 from nn_manual.running.recorded_loss import recorded_loss
-from nn_manual.running.trainer import Step, Trainer
+from nn_manual.running.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.verdict.report import StepCheck
@@ -49,7 +50,10 @@ class TrainingRun:
             lr_step=config.lr_step,
             check_every=config.gradient_check.every,
             check_memory=config.gradient_check.num_bytes,
+            compiled=config.compiled,
         )
+        if config.checkpoint.of_steps:
+            self.trainer.stop_every = config.checkpoint.count
         self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()
         #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
         self.epoch, self.losses = 0, list[tuple[float, float]]()

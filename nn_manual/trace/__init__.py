@@ -14,4 +14,5 @@
     loops.py        marked loops are loops in the trace
     replay.py       the operations run again by NumPy: the oracle of all that is derived from a trace
     proving.py      a replay on other values is the step
+    cost.py         what a step keeps alive and multiplies
 """

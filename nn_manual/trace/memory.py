@@ -51,7 +51,7 @@ class Memory:
             return self._storage_of[id(root)]
         address = _address(root)
         place = bisect.bisect_right(self._starts, (address, len(self.storages))) - 1
-        if place < 0 or not array.nbytes:
+        if place < 0 or not root.nbytes:
             return None
         start, storage = self._starts[place]
         return storage if address < start + self.storages[storage].num_bytes else None

@@ -68,10 +68,10 @@ class Recording:
         if self._keeps_sums:
             self.sums.append(sum_of(untraced(output)))
 
-    def watched(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method of an owner; an array without a trace that it returns is known as its own."""
-        code, owner = method.__code__, self._owners[id(method.__self__)]  # type: ignore[attr-defined]  # a method's
-        place = Place(owner, code.co_name, _short(code.co_filename), code.co_firstlineno)
+    def watched(self, owner: Any, name: str) -> Callable[..., Any]:
+        """A method of an owner; an array without a trace that it returns is known as its own."""
+        method, code = getattr(owner, name), getattr(type(owner), name).__code__
+        place = Place(self._owners[id(owner)], name, _short(code.co_filename), code.co_firstlineno)
 
         @functools.wraps(method)
         def call(*arguments: Any) -> Any:

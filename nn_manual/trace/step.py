@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,14 +17,23 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.loops import folded
-from nn_manual.trace.operation import Trace
+from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.others import others
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.tracer import Tracer
 
+#: See trace_step.
+Observe: TypeAlias = Callable[[Sequential, Loss], AbstractContextManager[Callable[[], Mapping[str, Array]]]]
+
 
 def trace_step(
-    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    input: Array,
+    target: Array,
+    max_norm: float | None = None,
+    observe: Observe | None = None,
 ) -> Trace:
     """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
     gradient. Nothing moves: the step is made on copies, and again on other values. There it must do the same
@@ -34,10 +43,13 @@ def trace_step(
     "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
     it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss". The loops over time are loops.
 
+    Other results are what `observe` wants: it gets the model and the loss that run, and makes the context in which
+    forward and backward do; a function that comes with it then gives arrays of the step, by names.
+
     Raises CannotTrace where a formula branches on a value, uses an array that isn't the step's, or does in a step what
     it doesn't do in the next.
     """
-    step = _Step(model, loss, optimizer, max_norm)
+    step = TracedStep(model, loss, optimizer, max_norm, observe)
     arrays = given(step.model, step.optimizer, input, target)
     generator = np.random.default_rng(0)
     changed = {name: others(name, array, generator) for name, array in arrays.items()}
@@ -71,35 +83,51 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
     return arrays
 
 
-class _Step:
-    """A step of copies."""
+class TracedStep:
+    """A step of copies, made by a Tracer."""
 
-    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
-        self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
-        self.max_norm = max_norm
+    #: What makes the Tracer.
+    tracer: Callable[..., Tracer] = Tracer
+
+    def __init__(
+        self,
+        model: Sequential,
+        loss: Loss,
+        optimizer: Optimizer,
+        max_norm: float | None,
+        observe: Observe | None = None,
+    ) -> None:
+        try:
+            self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        except Exception as error:  # whatever a layer of the user's keeps
+            raise CannotTrace(f"the model can't be copied: {type(error).__name__}: {error}") from error
+        self.max_norm, self._observe = max_norm, observe or _unobserved
+        self._observed: Callable[[], Mapping[str, Array]] = dict
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
         """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
-        with Tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
+        with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
             try:
                 with self._watched_by(tracer):
                     loss = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
                 tracer.check()
             except Exception as error:
                 raise tracer.blamed(error) from error
-            return Recorded(tracer.trace({"loss": loss}), tracer.loops, tracer.origins, tracer.sums)
+            return Recorded(tracer.trace({"loss": loss, **self._observed()}), tracer.loops, tracer.origins, tracer.sums)
 
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:
         """In this context the tracer sees what the layers' methods return."""
-        layers = [layer for _, layer in self.model.descendants()]
-        for layer in layers:
-            vars(layer).update({name: tracer.watched(getattr(layer, name)) for name in ("forward", "backward")})
+        before = [(vars(layer), dict(vars(layer))) for _, layer in self.model.descendants()]
+        for _, layer in self.model.descendants():
+            vars(layer).update({name: tracer.watched(layer, name) for name in ("forward", "backward")})
         try:
             yield
         finally:
-            for layer in layers:
-                del layer.forward, layer.backward
+            for own, own_before in before:
+                for name in ("forward", "backward"):
+                    del own[name]
+                    own.update({name: own_before[name]} if name in own_before else {})
 
     def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """What the arrays and the loss are after the step, as it is without a trace."""
@@ -111,10 +139,11 @@ class _Step:
         model, loss = self.model, self.loss
         with np.errstate(all="ignore"):  # of values that the step may never get
             self._bind(arrays)
-            prediction, saved = model.forward(arrays["input"])
-            value, loss_saved = loss.forward(prediction, arrays["target"])
-            model.backward_parameters(saved, loss.backward(loss_saved))
-            model.update_buffers(saved)
+            with self._observe(model, loss) as self._observed:
+                prediction, saved = model.forward(arrays["input"])
+                value, loss_saved = loss.forward(prediction, arrays["target"])
+                model.backward_parameters(saved, loss.backward(loss_saved))
+                model.update_buffers(saved)
             if self.max_norm is not None:
                 clip_grad_norm(model.grad_arena, self.max_norm)
             self.optimizer.step()
@@ -151,6 +180,11 @@ class _Step:
             coefficients = {name: arrays[f"{i}.{name}"] for name in part.member.coefficients(1)}
             part.rounded_coefficients = functools.partial(_of_step, coefficients)  # type: ignore[method-assign]  # of a copy
             part.blocks = part.runs  # in one piece: the formulas are elementwise
+
+
+@contextmanager
+def _unobserved(model: Sequential, loss: Loss) -> Iterator[Callable[[], Mapping[str, Array]]]:  # noqa: ARG001
+    yield dict
 
 
 def _nothing(input: Array) -> None:

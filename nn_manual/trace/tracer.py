@@ -51,8 +51,10 @@ class Tracer(Recording):
         views = {name: self.memory.view(array) for name, array in results.items()}
         return Trace(self.memory.storages, list(self.operations), views)
 
-    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Array:
-        """A function that is an operation of its own."""
+    def call(self, function: Callable[..., Array], arguments: tuple[Any, ...]) -> Array:
+        """A function that is an operation of its own, where an array of the trace is among its arguments."""
+        if not any(isinstance(argument, Traced) for argument in arguments):
+            return function(*arguments)
         result = untraced(function(*plain(arguments)))
         self.record(function.__name__, function, arguments, {}, result)
         return result.view(Traced)

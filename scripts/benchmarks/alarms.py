@@ -21,8 +21,8 @@ from nn_manual.check.verdict.judge import Judge
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Digits
 from nn_manual.errors import DataError, GradientMismatch, NotFiniteError
+from nn_manual.running.compiled import Step
 from nn_manual.running.loading import load
-from nn_manual.running.trainer import Step
 
 #: The runs that are searched for false alarms.
 CONFIGS = sorted((ROOT / "config").glob("*.yaml"))

@@ -59,11 +59,16 @@ def random_batches(config: RunConfig, num_batches: int = NUM_BATCHES) -> list[tu
     ]
 
 
-def new_trainer(config: RunConfig, *, checked: bool) -> Trainer:
-    """A trainer that checks every step or none."""
+def new_trainer(config: RunConfig, *, checked: bool, compiled: bool = False) -> Trainer:
+    """A trainer that checks every step or none, compiled or not."""
     model = config.new_model()
     return Trainer(
-        model, config.loss, config.optimizer(model), clip_grad_norm=config.clip_grad_norm, check_every=int(checked)
+        model,
+        config.loss,
+        config.optimizer(model),
+        clip_grad_norm=config.clip_grad_norm,
+        check_every=int(checked),
+        compiled=compiled,
     )
 
 

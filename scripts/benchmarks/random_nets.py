@@ -16,7 +16,7 @@ from nn_manual.arrays import DTYPES, Array
 from nn_manual.layers.batch_normalization import BatchNorm
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
-from nn_manual.running.trainer import Step
+from nn_manual.running.compiled import Step
 
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.

@@ -14,8 +14,8 @@ from nn_manual.check.comparison import Differences
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import StepCheck
+from nn_manual.running.compiled import Step
 from nn_manual.running.progress import GradientTally, RunBar, describe, epoch_label, epoch_line
-from nn_manual.running.trainer import Step
 
 
 def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:

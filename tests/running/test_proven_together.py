@@ -20,9 +20,10 @@ from nn_manual.check.verdict.report import StepCheck
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Tanh
+from nn_manual.running.compiled import Step
 from nn_manual.running.run import run
 from nn_manual.running.summary import summary
-from nn_manual.running.trainer import Step, Trainer
+from nn_manual.running.trainer import Trainer
 
 OWN = """
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from nn_manual import SGD, Linear, MSELoss, Sequential, Tanh, Trainer
 from nn_manual.check.together import ring
 from nn_manual.check.together.prover import Prover
 from nn_manual.data import Examples
-from nn_manual.running.trainer import Step
+from nn_manual.running.compiled import Step
 
 #: Examples of a batch.
 BATCH = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -198,6 +199,16 @@ def seldom(self: Any, x: Any) -> Any:
     return x * (2 if self.count % 10 == 0 else 1)
 
 
+def counting_in_an_array(self: Any, x: Any) -> Any:
+    self.numbers += 1
+    return x
+
+
+def locking(self: Any, x: Any) -> Any:
+    with self.kept:
+        return x
+
+
 def first(self: Any, x: Any) -> Any:
     if self.kept is None:
         self.kept = np.abs(x).mean()
@@ -257,6 +268,8 @@ REFUSED: dict[str, tuple[Formula, str]] = {
     "type": (lambda _, x: 2 * x if type(x) is np.ndarray else x, "^on other values the step gives another param"),
     "counting": (counting, LOST_HERE),
     "seldom": (seldom, r"^1 \(Own\)\.count changes from step to step"),
+    "numbers": (counting_in_an_array, r"^1 \(Own\)\.numbers changes from step to step"),
+    "lock": (locking, r"^the model can't be copied: TypeError: "),
     "first": (first, HERE + "on other values, or in another step, it does something else"),
     "running": (running, LOST_HERE),
     "table": (lambda _, x: x * np.eye(3, dtype=x.dtype)[x.argmax(axis=1)], LOST_HERE),
@@ -275,6 +288,7 @@ REFUSED: dict[str, tuple[Formula, str]] = {
 def test_what_is_refused(name: str) -> None:
     formula, message = REFUSED[name]
     model, batches = net(formula)
+    model.layers[1].kept = threading.Lock() if name == "lock" else None  # type: ignore[attr-defined]  # Own's
     with pytest.raises(CannotTrace, match=message):
         trace_step(model, MSELoss(), SGD(model, lr=1e-3), *batches[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.fuzz import differs, num_folded, same_bits
+from benchmarks.tracing.programs import Program
 
 #: A second's; `scripts/benchmark.py trace fuzz` takes 100,000.
 SAMPLE = range(1_000_000, 1_000_060)
@@ -14,6 +15,13 @@ def test_a_sample_is_repeated() -> None:
     for seed in SAMPLE:
         program = draw_program(seed)
         assert not differs(program), f"seed {seed}\n{program}"
+
+
+def test_what_was_found() -> None:
+    """A view that NumPy makes of an address alone, and of that a view without a number."""
+    lines = ["v = np.lib.stride_tricks.sliding_window_view(a + 1, 2)", "w = v[1:1]", "x = v[:1]"]
+    program = Program(lines, {"a": np.ones(3)})
+    assert not differs(program)
 
 
 def test_a_seed_determines_a_program() -> None:

@@ -73,6 +73,10 @@ class Prover:
         """How many steps are proven together at most: 1 where they are proven one by one, 0 before the first."""
         return max((group.ring.num_steps for group in self._groups.values() if group), default=int(self._has_compared))
 
+    def keeps(self, input_shape: Shape) -> bool:
+        """Whether the next step on an input of this shape is one that is kept, to be proven with others."""
+        return self._groups.get(input_shape) is not None
+
     @property
     def num_waiting(self) -> int:
         """How many steps aren't proven yet."""

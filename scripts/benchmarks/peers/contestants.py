@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -84,29 +84,30 @@ def jax_scan(subject: Subject) -> Epoch:
     return scanned(subject)
 
 
+def compiled(subject: Subject) -> Epoch:
+    """This package, compiled."""
+    return _epochs(subject, subject.new_trainer(compiled=True))
+
+
 def products(subject: Subject) -> Epoch:
-    """The products of the step alone, by NumPy: no trainer that uses the same BLAS is faster."""
-    from nn_manual.trace.operation import Operation, View, array_of
-    from nn_manual.trace.step import trace_step
+    """The products of the compiled step alone, one after the other, on its memory: no trainer that uses the same BLAS
+    is faster.
+    """
+    from nn_manual.compile.plan import Plan, compile_step
+    from nn_manual.compile.program import Call
 
-    trainer = subject.new_trainer()
-    input, target = subject.batches()[0]
-    trainer.model.num_steps = 1
-    trace = trace_step(trainer.model, trainer.loss, trainer.optimizer, input, target, trainer.clip_grad_norm)
-    memory = [np.zeros(storage.num_bytes, np.uint8) for storage in trace.storages]
-
-    def arrays(operation: Operation) -> Iterator[Any]:
-        for argument in (*operation.arguments, operation.output):
-            yield array_of(argument, memory) if isinstance(argument, View) else argument.value
-
-    calls = [tuple(arrays(operation)) for operation in trace.unrolled() if operation.name == "matmul"]
-
-    def epoch() -> None:
-        for _ in range(subject.num_steps):
-            for left, right, output in calls:
-                np.matmul(left, right, out=output)
-
-    return epoch
+    trainer, (inputs, targets) = subject.new_trainer(), subject.stacked()
+    trainer.train_step(inputs[0], targets[0])
+    model, optimizer = trainer.model, trainer.optimizer
+    plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clip_grad_norm, lambda _: None)
+    calls = [call for call in plan.program.calls if isinstance(call, Call) and call.kernel.endswith("_product")]
+    floor = Plan(model, optimizer, plan.program._replace(calls=calls), plan.kernels, plan.blas)  # type: ignore[arg-type]  # a list of some
+    of_steps = {
+        f"{i}.{name}": np.full(len(inputs), value, model.dtype)
+        for i, part in enumerate(optimizer.parts)
+        for name, value in part.member.coefficients(2).items()
+    }
+    return lambda: floor.run(inputs, targets, of_steps)
 
 
 def blas_of(contestant: str) -> str:
@@ -128,6 +129,7 @@ def blas_of(contestant: str) -> str:
 
 #: By name, in the order of the table.
 CONTESTANTS: dict[str, Callable[[Subject], Epoch]] = {
+    "compiled": compiled,
     "plain": plain,
     "torch": torch_eager,
     "torch.compile": torch_compiled,

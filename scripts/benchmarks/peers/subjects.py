@@ -17,7 +17,8 @@ from nn_manual.config import load_config
 
 
 class Subject(NamedTuple):
-    """A net by name, how many steps an epoch has, and how to make a trainer of it, checked or not, and its batches."""
+    """A net by name, how many steps an epoch has, and how to make a trainer of it, checked or compiled or
+    neither, and its batches."""
 
     name: str
     num_steps: int
@@ -35,7 +36,7 @@ def _multilayer(sizes: tuple[int, ...], batch_size: int, num_steps: int) -> Subj
     return Subject(
         str(net),
         num_steps,
-        lambda *, checked=False: nets.new_trainer(net, checked=checked),
+        lambda *, checked=False, compiled=False: nets.new_trainer(net, checked=checked, compiled=compiled),
         lambda: nets.batches(net, num_steps),
     )
 
@@ -45,7 +46,7 @@ def _of_config(name: str, num_steps: int) -> Subject:
     return Subject(
         f"{name}.yaml ({config.batch_size})",
         num_steps,
-        lambda *, checked=False: one_model.new_trainer(config, checked=checked),
+        lambda *, checked=False, compiled=False: one_model.new_trainer(config, checked=checked, compiled=compiled),
         lambda: one_model.random_batches(config, num_steps),
     )
 

@@ -51,7 +51,7 @@ def differs(program: Program) -> str:
         return str(refusal)
     expected = program.run({name: array.copy() for name, array in others.items()})
     with np.errstate(all="ignore"):
-        for kind, each in (("", trace), (" with loops", folded(trace, loops))):
+        for kind, each in (("", trace), *([(" with loops", folded(trace, loops))] if loops else [])):
             found = replay(each, others)
             for name, array in expected.items():
                 if not same_bits(found[name], np.asarray(array)):

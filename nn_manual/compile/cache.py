@@ -1,0 +1,151 @@
+"""Kernels on disk, each under a hash of all that its machine code depends on: so one is right, or isn't found.
+
+A kernel is a file of Python; numba keeps the machine code in a folder beside it. Two models that compute the same
+share it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+#: The environment variable with the folder of kernels; by default it is in the user's cache directory.
+DIRECTORY = "NN_MANUAL_CACHE"
+
+HEADER = '''"""{title}
+
+Written by nn_manual.
+"""
+
+from numba import boolean as b1, cfunc, float32 as f4, float64 as f8, int8 as i1, int16 as i2, int32 as i4, int64 as i8
+from numba import njit, uint8 as u1, uint16 as u2, uint32 as u4, uint64 as u8
+
+from nn_manual.compile.elementary import *
+from nn_manual.compile.intrinsics import *
+from nn_manual.compile.intrinsics import f4_product_{bits} as f4_product, f8_product_{bits} as f8_product
+
+INFINITY, NAN = float("inf"), float("nan")
+
+'''
+
+
+def directory() -> Path:
+    """The folder of all kernels."""
+    if os.environ.get(DIRECTORY):
+        return Path(os.environ[DIRECTORY])
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "nn_manual"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "nn_manual"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nn_manual"
+
+
+@functools.cache
+def _basis() -> bytes:
+    """A hash of what all kernels depend on: this folder's files, numba, Python and the processor."""
+    import llvmlite.binding
+    import numba
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
+    for part in (numba.__version__, llvmlite.__version__, platform.python_version(), *processor):
+        digest.update(part.encode() + b"\0")
+    return digest.digest()
+
+
+class Kernels:
+    """Compiles kernels, or finds them, and keeps them loaded. `report` takes one line where the cache can't be used."""
+
+    def __init__(self, integer_bits: int, report: Callable[[str], object]) -> None:
+        self.integer_bits, self._report = integer_bits, report
+        self._entries: dict[str, Any] = {}
+        self._folder: Path | None = None
+
+    def num_missing(self, kernels: set[str]) -> int:
+        """How many of these have to be compiled."""
+        return sum(not self._path(self._name(kernel)).exists() for kernel in kernels)
+
+    def address(self, kernel: str, title: str) -> int:
+        """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
+        if kernel not in self._entries:
+            text = self._text(kernel).replace("{title}", title, 1)
+            self._entries[kernel] = self._loaded(self._name(kernel), text)
+        address: int = self._entries[kernel].address
+        return address
+
+    def _text(self, kernel: str) -> str:
+        return HEADER.format(title="{title}", bits=self.integer_bits) + kernel
+
+    def _name(self, kernel: str) -> str:
+        return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
+
+    def _loaded(self, name: str, text: str) -> Any:
+        path = self._path(name)
+        is_new = not path.exists()
+        if is_new:
+            _write(path, text)
+        try:
+            return _module(path).entry
+        except Exception as error:
+            if is_new:
+                raise
+            self._say(f"a kernel in {path.parent} is damaged and compiled anew: {type(error).__name__}: {error}")
+            for old in path.parent.glob(f"__pycache__/{name}*"):
+                old.unlink(missing_ok=True)
+            _write(path, text)
+            return _module(path).entry
+
+    def _path(self, name: str) -> Path:
+        """In the cache, or where that can't be written to, in a folder of this process."""
+        if self._folder is None:
+            folder = directory()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except OSError as error:
+                self._say(f"compiled code is kept for this run alone: {error}")
+                self._folder = Path(tempfile.mkdtemp())
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            else:
+                return folder / f"{name}.py"
+        return self._folder / f"{name}.py"
+
+    def _say(self, line: str) -> None:
+        """Once."""
+        report, self._report = self._report, _nothing
+        report(line)
+
+
+def _nothing(line: Any) -> None:
+    """What is said of a cache that has been spoken of."""
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    beside = path.with_suffix(f".{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def _module(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[path.stem] = module
+    specification.loader.exec_module(module)
+    return module

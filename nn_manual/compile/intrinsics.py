@@ -1,0 +1,242 @@
+"""What a generated file needs that Python doesn't have: pointers, a BLAS, a fused multiply-add.
+
+Each is a line or two of LLVM. Nothing here relaxes what NaN and infinity mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+Generate = Callable[[Any, Any, Any, Any], Any]
+
+
+def _pointer(dtype: Any) -> Any:
+    @intrinsic
+    def pointer(typing: Any, address: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(dtype)(types.int64), generate
+
+    return pointer
+
+
+#: An address, an int64, as a pointer to numbers. A bool is a byte.
+f4_at, f8_at = _pointer(types.float32), _pointer(types.float64)
+i8_at, i4_at, i2_at, i1_at = (_pointer(dtype) for dtype in (types.int64, types.int32, types.int16, types.int8))
+u8_at, u4_at, u2_at, u1_at = (_pointer(dtype) for dtype in (types.uint64, types.uint32, types.uint16, types.uint8))
+
+
+@intrinsic
+def no_overlap(typing: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
+    """Promise that no two pointers among the arguments of the function it stands in lead to the same memory."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        for argument in builder.function.args:
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+def _of_llvm(name: str, count: int) -> Any:
+    """One of LLVM's functions of numbers of one type."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        dtype = arguments[0].type
+        suffix = "f32" if dtype == ir.FloatType() else "f64"
+        function_type = ir.FunctionType(dtype, [dtype] * count)
+        function = builder.module.globals.get(f"{name}.{suffix}") or ir.Function(
+            builder.module, function_type, f"{name}.{suffix}"
+        )
+        return builder.call(function, arguments)
+
+    return generate
+
+
+@intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """a * b + c, rounded once where the processor can."""
+    return a(a, a, a), _of_llvm("llvm.fmuladd", 3)
+
+
+@intrinsic
+def absolute(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """|a|."""
+    return a(a), _of_llvm("llvm.fabs", 1)
+
+
+@intrinsic
+def square_root(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """The square root; NaN of a number below 0."""
+    return a(a), _of_llvm("llvm.sqrt", 1)
+
+
+@intrinsic
+def with_sign(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """|a| with the sign of b."""
+    return a(a, a), _of_llvm("llvm.copysign", 2)
+
+
+@intrinsic
+def rounded(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """The nearest whole number, the even one of two."""
+    return a(a), _of_llvm("llvm.rint", 1)
+
+
+@intrinsic
+def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """a + b as a term of a sum whose terms may be added in any order: a loop of these adds vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        if isinstance(arguments[0].type, ir.IntType):
+            return builder.add(*arguments)
+        return builder.fadd(*arguments, flags=["reassoc"])
+
+    return a(a, a), generate
+
+
+def _choice(comparison: str) -> Any:
+    """The first of two where it compares so, or is no number, otherwise the second: what is no number stays."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        a, b = arguments
+        if isinstance(a.type, ir.IntType):
+            compare = builder.icmp_signed if signature.return_type.signed else builder.icmp_unsigned
+            return builder.select(compare(comparison, a, b), a, b)
+        is_first = builder.or_(builder.fcmp_ordered(comparison, a, b), builder.fcmp_unordered("uno", a, a))
+        return builder.select(is_first, a, b)
+
+    return generate
+
+
+@intrinsic
+def maximum(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """As np.maximum."""
+    return a(a, a), _choice(">=")
+
+
+@intrinsic
+def minimum(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """As np.minimum."""
+    return a(a, a), _choice("<=")
+
+
+@intrinsic
+def largest(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """As np.maximum, in a form that a loop does on vectors; -0 is below 0."""
+    return a(a, a), _of_llvm("llvm.maximum", 2) if isinstance(a, types.Float) else _choice(">=")
+
+
+@intrinsic
+def smallest(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """As np.minimum, in a form that a loop does on vectors; -0 is below 0."""
+    return a(a, a), _of_llvm("llvm.minimum", 2) if isinstance(a, types.Float) else _choice("<=")
+
+
+@intrinsic
+def where(typing: Any, condition: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """a if condition else b, without a branch: both have been computed."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.select(*arguments)
+
+    return a(types.boolean, a, a), generate
+
+
+@intrinsic
+def bits_of(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """The bits of a float64 as an int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def float_of(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """The float64 with these bits, an int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+#: 1.5 * 2**23: a float32 of about this size is a whole number, and its last bits are that number's.
+SHIFT = 12582912.0
+
+
+@intrinsic
+def times_power_of_two(typing: Any, a: Any, shifted: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """a * 2**n, float32, where shifted = SHIFT + n and n is from -252 to 254: as two factors, for neither is so small
+    or so large that float32 doesn't have it.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        integer = ir.IntType(32)
+        result, shifted = arguments
+        power = builder.sub(builder.bitcast(shifted, integer), integer(0x4B400000))  # the bits of SHIFT
+        half = builder.ashr(power, integer(1))
+        for part in (half, builder.sub(power, half)):
+            exponent = builder.shl(builder.add(part, integer(127)), integer(23))
+            result = builder.fmul(result, builder.bitcast(exponent, ir.FloatType()))
+        return result
+
+    return a(a, a), generate
+
+
+def _product(dtype: Any, integer: Any) -> Any:
+    """A call of cblas_?gemm at an address: row major, alpha 1, and what was in c is added `beta` times."""
+    ints = (types.int64,) * 8  # address, transpose_a, transpose_b, m, n, k; see below
+    pointer = types.CPointer(dtype)
+
+    @intrinsic
+    def product(
+        typing: Any, address: Any, transpose_a: Any, transpose_b: Any, m: Any, n: Any, k: Any,  # noqa: ARG001
+        a: Any, row_a: Any, b: Any, row_b: Any, beta: Any, c: Any, row_c: Any,  # noqa: ARG001
+    ) -> tuple[Any, Generate]:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+            enum, size, real = ir.IntType(32), ir.IntType(integer), context.get_value_type(dtype)
+            place = context.get_value_type(pointer)
+            address, transpose_a, transpose_b, m, n, k, a, row_a, b, row_b, beta, c, row_c = arguments
+
+            def sized(value: Any) -> Any:
+                return value if integer == 64 else builder.trunc(value, size)
+
+            kinds = [enum, enum, enum, size, size, size, real, place, size, place, size, real, place, size]
+            function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
+            transposed = [
+                builder.select(builder.icmp_signed("!=", flag, flag.type(0)), enum(112), enum(111))
+                for flag in (transpose_a, transpose_b)
+            ]
+            values = [enum(101), *transposed, sized(m), sized(n), sized(k), real(1), a, sized(row_a), b, sized(row_b)]
+            builder.call(function, [*values, beta, c, sized(row_c)])
+            return context.get_dummy_value()
+
+        of_matrices = (pointer, types.int64, pointer, types.int64, dtype, pointer, types.int64)
+        return types.none(*ints[:6], *of_matrices), generate
+
+    return product
+
+
+#: By the dtype and by the bits of the library's integers.
+f4_product_64, f8_product_64 = _product(types.float32, 64), _product(types.float64, 64)
+f4_product_32, f8_product_32 = _product(types.float32, 32), _product(types.float64, 32)
+
+
+@intrinsic
+def shifted(typing: Any, pointer: Any, count: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
+    """The pointer `count` elements further."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.gep(arguments[0], [arguments[1]])
+
+    return pointer(pointer, types.int64), generate

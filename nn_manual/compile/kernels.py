@@ -1,0 +1,284 @@
+"""Nests as functions in Python, which numba compiles.
+
+A function's text doesn't depend on sizes and addresses: these are its arguments. So nests that differ in nothing else,
+the blocks of a GPT, are one function. Each piece of memory has one name in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.compile.nests import Access, Compute, Item, Leaf, Loop, Product, leaves_of
+from nn_manual.compile.products import layout
+from nn_manual.compile.scalar import BOOL, COMBINED, cast, code, expression, literal
+
+#: The indices of loops, outermost first.
+INDICES = "ijklmnpqrs"
+
+#: The arguments of a call lie one behind the other, as integers.
+TEMPLATE = """
+@njit(error_model="numpy")
+def kernel({parameters}):
+{body}
+
+
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    kernel({arguments})
+    return 0
+"""
+
+
+class Pointer(NamedTuple):
+    """An argument that points to a storage, `offset` bytes from its beginning."""
+
+    storage: int
+    offset: int
+    dtype: str
+
+
+class Written(NamedTuple):
+    """A kernel's text, and what it is called with, one after the other."""
+
+    text: str
+    pointers: tuple[Pointer, ...]
+    integers: tuple[int, ...]
+    products: tuple[str, ...]
+
+
+class Kernel:
+    """Writes the function of some items. `names` are what storages are called. `unread` are those of which nobody
+    reads what lies in memory. `loaded` gains those that are read.
+    """
+
+    def __init__(self, items: Sequence[Item], names: dict[int, str], unread: set[int], loaded: set[int]) -> None:
+        self.items, self.unread, self.loaded = items, unread, loaded
+        self.leaves = tuple(leaf for item in items for leaf in leaves_of(item))
+        self._names = names
+        self._clusters = _clusters(self.leaves)
+        self._pointers: dict[Pointer, str] = {}
+        self._integers: dict[int, str] = {}
+        self._products: list[str] = []
+        self._counts: dict[str, int] = {}
+        self._lines: list[str] = []
+        self._num_values = 0
+
+    def written(self) -> Written:
+        """The function and its arguments."""
+        self._body(self.items, 0, {})
+        dtypes: dict[tuple[int, int], set[str]] = {}
+        for pointer in self._pointers:
+            dtypes.setdefault(pointer[:2], set()).add(pointer.dtype)
+        names = [*self._pointers.values(), *self._integers.values(), *self._products]
+        arguments = [f"{pointer.dtype}_at(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
+        arguments += [f"arguments[{i}]" for i in range(len(arguments), len(names))]
+        promise = ["    no_overlap()"] if all(len(each) == 1 for each in dtypes.values()) else []
+        text = TEMPLATE.format(
+            parameters=", ".join(names), body="\n".join([*promise, *self._lines]), arguments=", ".join(arguments)
+        )
+        return Written(text, tuple(self._pointers), tuple(self._integers), tuple(self._products))
+
+    def _emit(self, level: int, text: str) -> None:
+        self._lines.append("    " * (level + 1) + text)
+
+    def _body(self, items: Sequence[Item], level: int, values: dict[Any, str]) -> None:
+        for item in items:
+            if isinstance(item, Loop):
+                self._loop(item, level, values)
+            elif isinstance(item, Product):
+                self._product(item, level)
+                _forget(values, item.output)
+            else:
+                assert isinstance(item, Compute)
+                self._compute(item, level, values)
+
+    def _loop(self, loop: Loop, level: int, values: dict[Any, str]) -> None:
+        own = [
+            leaf for leaf in loop.body
+            if isinstance(leaf, Compute) and leaf.reduction and not leaf.output.dims[level][1]
+        ]
+        written = [leaf.output for leaf in leaves_of(loop)]
+        for leaf in leaves_of(loop):
+            if isinstance(leaf, Compute) and leaf.reduction and leaf not in own and leaf.first_reduced == level:
+                self._fill(leaf, level)
+        totals = {id(leaf): self._total(leaf, level) for leaf in own}
+        inner = dict(values)
+        for access in written:
+            _forget(inner, access)
+        self._emit(level, f"for {INDICES[level]} in range({self._integer(loop.extent)}):")
+        for item in loop.body:
+            if id(item) in totals:
+                assert isinstance(item, Compute)
+                self._accumulate(item, level, totals[id(item)], inner)
+            else:
+                self._body([item], level + 1, inner)
+        for access in written:
+            _forget(values, access)
+        for leaf in own:
+            self._store(leaf.output, totals[id(leaf)], level, values)
+
+    def _fill(self, leaf: Compute, level: int) -> None:
+        """What a reduction into memory starts with."""
+        access, depth = leaf.output, level
+        for i in range(level, len(access.dims)):
+            extent, stride = access.dims[i]
+            if stride:
+                self._emit(depth, f"for {INDICES[i]} in range({self._integer(extent)}):")
+                depth += 1
+        self._emit(depth, f"{self._at(access)} = {literal(leaf.initial, access.dtype)}")
+
+    def _total(self, leaf: Compute, level: int) -> str:
+        """A variable that a reduction goes on in, with what it starts with."""
+        name = self._new("largest_" if leaf.reduction.startswith("arg") else "total_")
+        if leaf.reduction.startswith("arg"):
+            lowest = literal(-np.inf if leaf.reduction == "argmax" else np.inf, leaf.inputs[0].dtype)
+            self._emit(level, f"{name}, {name}_at = {lowest}, 0")
+            return name + "_at"
+        if leaf.first_reduced == level:
+            self._emit(level, f"{name} = {literal(leaf.initial, leaf.output.dtype)}")
+        else:
+            self._emit(level, f"{name} = {self._load(leaf.output, {})}")
+        return name
+
+    def _accumulate(self, leaf: Compute, level: int, total: str, values: dict[Any, str]) -> None:
+        value = self._value(leaf, values)
+        if leaf.reduction.startswith("arg"):
+            best, sign = total.removesuffix("_at"), ">" if leaf.reduction == "argmax" else "<"
+            name = self._new("value_")
+            self._emit(level + 1, f"{name} = {value}")
+            self._emit(level + 1, f"if {name} {sign} {best} or ({name} != {name} and {best} == {best}):")
+            self._emit(level + 2, f"{best}, {total} = {name}, {INDICES[level]}")
+            return
+        self._emit(level + 1, f"{total} = {COMBINED[leaf.reduction].format(total, value)}")
+
+    def _compute(self, leaf: Compute, level: int, values: dict[Any, str]) -> None:
+        name = self._new("value_")
+        self._emit(level, f"{name} = {self._value(leaf, values)}")
+        if leaf.reduction:
+            combined = COMBINED[leaf.reduction].format(self._load(leaf.output, values), name)
+            name = self._new("value_")
+            self._emit(level, f"{name} = {combined}")
+        self._store(leaf.output, name, level, values)
+
+    def _value(self, leaf: Compute, values: dict[Any, str]) -> str:
+        """The function of a leaf, in the dtype of its output, or that of its reduction's terms."""
+        rest, literals, operands = iter(leaf.inputs), dict(leaf.literals), []
+        for i, dtype in enumerate(leaf.dtypes[:-1]):
+            if i in literals:
+                operands.append(literal(literals[i], dtype))
+            else:
+                access = next(rest)
+                operands.append(cast(self._load(access, values), access.dtype, dtype))
+        text = expression(leaf.function, operands, leaf.dtypes)
+        if leaf.reduction.startswith("arg"):
+            return text
+        return cast(text, leaf.dtypes[-1], leaf.output.dtype)
+
+    def _load(self, access: Access, values: dict[Any, str]) -> str:
+        if access.key in values:
+            return values[access.key]
+        self.loaded.add(access.storage)
+        text = self._at(access)
+        return f"({text} != 0)" if access.dtype == BOOL else text
+
+    def _store(self, access: Access, value: str, level: int, values: dict[Any, str]) -> None:
+        _forget(values, access)
+        if access.index is None:
+            values[access.key] = value
+        if access.storage not in self.unread:
+            stored = f"u1({value})" if access.dtype == BOOL else value
+            self._emit(level, f"{self._at(access)} = {stored}")
+
+    def _product(self, leaf: Product, level: int) -> None:
+        """c = a @ b."""
+        parts = []
+        for access in leaf.inputs:
+            self.loaded.add(access.storage)
+            its_layout = layout(access)
+            assert its_layout is not None
+            parts.append((int(its_layout.is_transposed), self._pointer_to(access), self._integer(its_layout.row)))
+        (transpose_a, a, row_a), (transpose_b, b, row_b) = parts
+        (m, _), (n, _) = leaf.output.span
+        k = leaf.inputs[0].span[1][0]
+        own = layout(leaf.output)
+        assert own is not None
+        dtype = code(leaf.output.dtype)
+        name = f"{dtype}_gemm"
+        if name not in self._products:
+            self._products.append(name)
+        sizes = ", ".join(map(self._integer, (m, n, k)))
+        c, row_c = self._pointer_to(leaf.output), self._integer(own.row)
+        self._emit(
+            level,
+            f"{dtype}_product({name}, {transpose_a}, {transpose_b}, {sizes}, {a}, {row_a}, {b}, {row_b}, {dtype}(0), "
+            f"{c}, {row_c})",
+        )
+
+    def _pointer_to(self, access: Access) -> str:
+        pointer, index = self._pointer(access)
+        return f"shifted({pointer}, {index})" if index != "0" else pointer
+
+    def _at(self, access: Access) -> str:
+        pointer, index = self._pointer(access)
+        return f"{pointer}[{index}]"
+
+    def _pointer(self, access: Access) -> tuple[str, str]:
+        """The name of the memory, and the index in it."""
+        start = next(
+            start for start, stop in self._clusters[access.storage] if start <= access.interval()[0] < stop
+        )
+        stored = "u1" if access.dtype == BOOL else code(access.dtype)
+        pointer = Pointer(access.storage, start, stored)
+        if pointer not in self._pointers:
+            base = self._names.get(access.storage, "memory")
+            self._counts[base] = self._counts.get(base, 0) + 1
+            self._pointers[pointer] = f"{base}_{self._counts[base]}"
+        size = access.dtype.itemsize
+        terms = [self._term(INDICES[i], stride // size) for i, (_, stride) in enumerate(access.dims) if stride]
+        if access.offset != start:
+            terms.append(self._integer((access.offset - start) // size))
+        if access.index is not None:
+            index, stride, count = access.index
+            at = cast(self._load(index, {}), index.dtype, np.dtype(np.int64))
+            self.loaded.add(index.storage)
+            terms.append(self._term(f"where({at} < 0, {at} + {self._integer(count)}, {at})", stride // size))
+        return self._pointers[pointer], " + ".join(terms) or "0"
+
+    def _term(self, index: str, count: int) -> str:
+        return index if count == 1 else f"{index} * {self._integer(count)}"
+
+    def _integer(self, value: int) -> str:
+        """The name of a size."""
+        if value not in self._integers:
+            self._integers[value] = f"n{len(self._integers)}"
+        return self._integers[value]
+
+    def _new(self, prefix: str) -> str:
+        self._num_values += 1
+        return f"{prefix}{self._num_values}"
+
+
+def _forget(values: dict[Any, str], access: Access) -> None:
+    """What is known of a storage that an access writes to."""
+    for key in [key for key in values if key[0] == access.storage]:
+        del values[key]
+
+
+def _clusters(leaves: Sequence[Leaf]) -> dict[int, list[tuple[int, int]]]:
+    """Of each storage, the intervals that are touched, those that overlap as one."""
+    intervals: dict[int, list[tuple[int, int]]] = {}
+    for leaf in leaves:
+        for access in leaf.accesses:
+            intervals.setdefault(access.storage, []).append(access.interval())
+    for storage, its in intervals.items():
+        joined: list[tuple[int, int]] = []
+        for start, stop in sorted(set(its)):
+            if joined and start < joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+            else:
+                joined.append((start, stop))
+        intervals[storage] = joined
+    return intervals

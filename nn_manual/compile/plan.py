@@ -1,0 +1,201 @@
+"""compile_step: a training step as machine code, and Plan, which runs many of them."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.compile.blas import Blas, a_blas
+from nn_manual.compile.nests import External
+from nn_manual.compile.program import Address, Program, program
+from nn_manual.compile.workspace import ALIGNMENT
+from nn_manual.errors import ConfigError
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.trace.operation import Trace, View
+from nn_manual.trace.replay import run_operation
+from nn_manual.trace.step import Observe, trace_step
+
+
+class Done(NamedTuple):
+    """The losses of the steps that were made. Where these are fewer than were asked for, the loss or the gradient of
+    the next one isn't finite: it has written its gradient, and moved nothing.
+    """
+
+    losses: Array
+    num_steps: int
+
+
+class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
+    """numba isn't installed."""
+
+
+class Plan:
+    """Runs steps of one shape on the model's own memory. See compile_step.
+
+    `reasons` says of each operation that NumPy runs why it isn't compiled.
+    """
+
+    def __init__(self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas) -> None:
+        from nn_manual.compile import driver
+
+        self.model, self.optimizer, self.program, self.blas = model, optimizer, made, blas
+        self.kernels, self._run = kernels, driver.run
+        self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
+        memory = np.zeros(made.num_bytes + ALIGNMENT, np.uint8)
+        self._workspace = memory[-memory.ctypes.data % ALIGNMENT :]
+        names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
+        #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._segments, arguments = self._linked(driver.entry)
+        addresses = [each if isinstance(each, Address) else Address("", each) for each in arguments]
+        self._entries = np.array([self._numbers[each.entry] for each in addresses], np.int64)
+        self._offsets = np.array([each.offset for each in addresses], np.int64)
+        steps = np.array([each.step for each in addresses], np.int64)
+        self._moving = np.flatnonzero(steps)
+        self._steps = steps[self._moving]
+
+    def _linked(self, entry: Callable[[str, int], int | None]) -> tuple[list[Array | External], list[Address | int]]:
+        """The calls between two operations of NumPy's, and the arguments of all."""
+        segments: list[Array | External] = []
+        calls: list[tuple[int, int]] = []
+        arguments: list[Address | int] = []
+        for call in self.program.calls:
+            if isinstance(call, External):
+                if calls:
+                    segments.append(np.array(calls, np.int64))
+                segments.append(call)
+                calls = []
+                continue
+            address = entry(call.kernel, self.blas.integer_bits)
+            if address is None:
+                address = self.kernels.address(call.kernel, "\n".join(map(str, call.places)))
+            calls.append((address, len(arguments)))
+            arguments += call.arguments
+        if calls:
+            segments.append(np.array(calls, np.int64))
+        return segments, arguments
+
+    def run(self, inputs: Array, targets: Array, of_steps: Mapping[str, Array]) -> Done:
+        """The steps of these batches, (steps, ...) each; `of_steps` has the coefficients of the updates, (steps,), and
+        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous.
+        """
+        num_steps = len(inputs)
+        losses = np.empty(num_steps)
+        arrays = persistent(self.model, self.optimizer) | {"input": inputs, "target": targets, **of_steps}
+        arrays |= {"losses": losses, "workspace": self._workspace, **self.program.constants}
+        bases = np.zeros(len(self._numbers), np.int64)
+        for name, number in self._numbers.items():
+            if name in arrays:
+                bases[number] = self._address(name, arrays[name], num_steps)
+        bases[self._numbers["f4_gemm"]], bases[self._numbers["f8_gemm"]] = self.blas.sgemm, self.blas.dgemm
+        arguments = bases[self._entries] + self._offsets
+        moving = np.stack([self._moving, arguments[self._moving], self._steps], axis=1)
+        done = self._steps_of(num_steps, moving, arguments, arrays)
+        return Done(losses[:done], done)
+
+    def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
+        """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""
+        arrays = persistent(self.model, self.optimizer) | {"input": inputs, "target": targets}
+        arrays |= {"workspace": self._workspace, **self.program.constants}
+        views = {view: self._view(view, arrays, len(inputs) - 1) for view in self.program.results.values()}
+        return {name: views[view] for name, view in self.program.results.items()}  # one object for one view
+
+    def _address(self, name: str, array: Array, num_steps: int) -> int:
+        if name in self.program.of_steps:
+            wanted = num_steps * self.program.sizes[name]
+            if not array.flags.c_contiguous or array.nbytes != wanted:
+                raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps, not {array.nbytes}")
+        return array.ctypes.data
+
+    def _steps_of(self, num_steps: int, moving: Array, arguments: Array, arrays: Mapping[str, Array]) -> int:
+        def run(first: int, last: int, calls: Array) -> int:
+            done: int = self._run(
+                first, last, calls.ctypes.data, len(calls), moving.ctypes.data, len(moving), arguments.ctypes.data
+            )
+            return done
+
+        if len(self._segments) == 1:
+            (calls,) = self._segments
+            assert not isinstance(calls, External)
+            return run(0, num_steps, calls)
+        for step in range(num_steps):
+            for segment in self._segments:
+                if isinstance(segment, External):
+                    run_operation(segment.operation, lambda view: self._view(view, arrays, step))  # noqa: B023 - at once
+                elif run(step, step + 1, segment) == step:
+                    return step
+        return num_steps
+
+    def _view(self, view: View, arrays: Mapping[str, Array], step: int) -> Array:
+        """The array at a view of a storage."""
+        where = self.program.where[view.storage]
+        start = arrays[where.entry].ctypes.data + where.offset + step * where.step
+        memory: Any = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)
+        return np.ndarray(view.shape, view.dtype, memory, view.offset, view.strides)
+
+
+def _extent(view: View) -> int:
+    """The bytes from the beginning of a view to its end."""
+    spans = ((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
+    return sum(max(0, span) for span in spans) + view.dtype.itemsize
+
+
+def persistent(model: Sequential, optimizer: Optimizer) -> dict[str, Array]:
+    """What stays from step to step, by the names that a trace gives it."""
+    arrays = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
+    arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
+    counts = model.counter_names()
+    buffers = vars(model.buffer)
+    for kind, names in (("buffer", [name for name in buffers if name not in counts]), ("counters", list(counts))):
+        if names:
+            arrays[kind] = buffers[names[0]]  # the others lie behind it
+    return arrays
+
+
+def check_numba() -> None:
+    """Raise NoNumba where it isn't installed."""
+    if importlib.util.find_spec("numba") is None:
+        raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'")
+
+
+def compile_step(
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    input: Array,
+    target: Array,
+    max_norm: float | None = None,
+    report: Callable[[str], object] = print,
+    observe: Observe | None = None,
+) -> Plan:
+    """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
+
+    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it.
+
+    Raises NoNumba where numba isn't installed, NoBlas without a BLAS, and CannotTrace where a formula can't be traced.
+    `report` takes a line where something has to be compiled, which takes seconds, and where the result can't be kept.
+    """
+    trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
+    return compile_trace(trace, model, optimizer, report)
+
+
+def compile_trace(
+    trace: Trace, model: Sequential, optimizer: Optimizer, report: Callable[[str], object] = print
+) -> Plan:
+    """The plan of a step that has been traced."""
+    check_numba()
+    from nn_manual.compile.cache import Kernels
+
+    blas = a_blas()
+    made, kernels = program(trace), Kernels(blas.integer_bits, report)
+    num_missing = kernels.num_missing(made.kernels)
+    if num_missing:
+        report(f"compiling {num_missing} functions of the training step, once")
+    return Plan(model, optimizer, made, kernels, blas)

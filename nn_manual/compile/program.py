@@ -1,0 +1,206 @@
+"""A step as a list of calls: of kernels, and of matrix products."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.compile.fusion import fused
+from nn_manual.compile.kernels import Kernel
+from nn_manual.compile.lowering import Lowering
+from nn_manual.compile.nests import Access, External, Fence, Item, Product, collapse, leaves_of
+from nn_manual.compile.products import layout
+from nn_manual.compile.scalar import code
+from nn_manual.compile.versions import with_versions, without_dead
+from nn_manual.compile.workspace import ALIGNMENT, Life, offsets
+from nn_manual.trace.operation import Operation, Place, Trace, View
+
+
+class Address(NamedTuple):
+    """So many bytes from the beginning of an entry of the table; the entry of a step lies `step` bytes behind the one
+    of the step before.
+    """
+
+    entry: str
+    offset: int = 0
+    step: int = 0
+
+
+Argument: TypeAlias = Address | int
+
+
+class Call(NamedTuple):
+    """A function with its arguments: the text of a kernel, or the name of one that is always there."""
+
+    kernel: str
+    arguments: tuple[Argument, ...]
+    places: tuple[Place, ...]
+
+
+class Program(NamedTuple):
+    """What a plan runs. `calls` are calls, and operations that NumPy runs in their places. The entries of the table are
+    the names of what the step is given, "losses", "f4_gemm", "f8_gemm", "workspace", of `num_bytes`, and the
+    `constants` by their names. `where` says by storage where each array is that NumPy or somebody else wants.
+    """
+
+    calls: list[Call | External]
+    constants: dict[str, Array]
+    num_bytes: int
+    sizes: dict[str, int]
+    where: dict[int, Address]
+    results: dict[str, View]
+
+    @property
+    def of_steps(self) -> set[str]:
+        """The names of what each step is given anew."""
+        return {name for name in self.sizes if is_of_step(name)}
+
+    @property
+    def kernels(self) -> set[str]:
+        """The texts of those that have to be compiled."""
+        return {call.kernel for call in self.calls if isinstance(call, Call) and "\n" in call.kernel}
+
+    @property
+    def external(self) -> list[External]:
+        """What is left to NumPy, and why."""
+        return [call for call in self.calls if isinstance(call, External)]
+
+
+def is_of_step(name: str) -> bool:
+    """Whether a step is given another one than the step before: its batch, its random numbers, its coefficients."""
+    return name in ("input", "target") or ".noise." in name or bool(re.fullmatch(r"\d+\.\w+", name))
+
+
+def program(trace: Trace) -> Program:
+    """The program of a traced step."""
+    trace = without_dead(with_versions(trace))
+    lowering = Lowering(trace)
+    before, after = _around_fence(trace)
+    leaves = [leaf for operation in before for leaf in lowering.leaves_of(operation)]
+    leaves.append(_fence(trace))
+    leaves += [leaf for operation in after for leaf in lowering.leaves_of(operation)]
+    items = [collapse(item) for item in fused(leaves)]
+    return _Writer(trace, lowering, items).program()
+
+
+def _around_fence(trace: Trace) -> tuple[list[Operation], list[Operation]]:
+    """The operations until the gradient is complete, and those that clip it and move what stays."""
+    operations = list(trace.unrolled())
+    for i, operation in enumerate(operations):
+        name = trace.storages[operation.output.storage].name
+        stays = name and name != "grad" and "grad of this use" not in name
+        if stays or operation.place.file.endswith("optim/clipping.py"):
+            return operations[:i], operations[i:]
+    return operations, []
+
+
+def _fence(trace: Trace) -> Fence:
+    byte = np.dtype(np.uint8)
+    reads = [
+        Access(i, 0, (), byte, ((storage.num_bytes, 1),))
+        for i, storage in enumerate(trace.storages)
+        if storage.name and storage.num_bytes and not is_of_step(storage.name)
+    ]
+    loss = trace.results["loss"]
+    reads.append(Access(loss.storage, loss.offset, (), loss.dtype))
+    return Fence(Access(-1, 0, (), byte), tuple(reads), list(trace.unrolled())[-1])
+
+
+class _Writer:
+    def __init__(self, trace: Trace, lowering: Lowering, items: Sequence[Item]) -> None:
+        self.trace, self.items, self.constants = trace, items, dict(lowering.constants)
+        self.storages = lowering.storages
+        self.constants |= {i: each.initial for i, each in enumerate(self.storages) if each.initial is not None}
+        #: What kernels call the storages.
+        self.names = {i: _short(storage.name) for i, storage in enumerate(self.storages) if storage.name}
+        self.names |= dict.fromkeys(self.constants, "constant")
+        self.unread = self._unread()
+
+    def program(self) -> Program:
+        """All of it."""
+        lives = self._lives()
+        places, num_bytes = offsets(lives)
+        self.where = {i: Address("workspace", place) for i, place in places.items()}
+        self.where |= {i: Address(f"constant {i}") for i in self.constants}
+        for i, storage in enumerate(self.storages):
+            if storage.name:
+                step = storage.num_bytes if is_of_step(storage.name) else 0
+                self.where[i] = Address(storage.name, 0, step)
+        calls = [self._call(item) for item in self.items]
+        constants = {f"constant {i}": np.ascontiguousarray(value) for i, value in self.constants.items()}
+        sizes = {each.name: each.num_bytes for each in self.storages if each.name and each.num_bytes}
+        return Program(calls, constants, num_bytes + ALIGNMENT, sizes, self.where, self.trace.results)
+
+    def _unread(self) -> set[int]:
+        """The storages that no kernel needs to write to: nobody reads what lies in memory."""
+        loaded = {view.storage for view in self.trace.results.values()} | self.constants.keys()
+        loaded |= {i for i, storage in enumerate(self.storages) if storage.name}
+        for item in self.items:
+            if isinstance(item, External | Fence | Product):
+                loaded |= {access.storage for access in (item.output, *item.inputs)}
+            else:
+                Kernel([item], self.names, set(), loaded).written()
+        return set(range(len(self.storages))) - loaded
+
+    def _lives(self) -> dict[int, Life]:
+        """From the first to the last item that uses it, of each storage that lies in the workspace."""
+        lives: dict[int, Life] = {}
+        for number, item in enumerate(self.items):
+            used = {access.storage for leaf in leaves_of(item) for access in leaf.accesses}
+            for i in used - self.unread - self.constants.keys() - {-1}:
+                if not self.storages[i].name:
+                    first = lives[i].first if i in lives else number
+                    lives[i] = Life(self.storages[i].num_bytes, first, number)
+        for view in self.trace.results.values():
+            if view.storage in lives:
+                lives[view.storage] = lives[view.storage]._replace(last=len(self.items))
+        return lives
+
+    def _call(self, item: Item) -> Call | External:
+        if isinstance(item, External):
+            return item
+        if isinstance(item, Fence):
+            return self._check(item)
+        places = tuple(dict.fromkeys(leaf.place for leaf in leaves_of(item)))
+        if isinstance(item, Product):
+            return Call(f"{code(item.output.dtype)}_product", self._product(item), places)
+        written = Kernel([item], self.names, self.unread, set()).written()
+        pointers = [self._address(pointer.storage, pointer.offset) for pointer in written.pointers]
+        return Call(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)
+
+    def _address(self, storage: int, offset: int) -> Address:
+        where = self.where[storage]
+        return where._replace(offset=where.offset + offset)
+
+    def _product(self, leaf: Product) -> tuple[Argument, ...]:
+        """gemm, transposed a, transposed b, m, n, k, a, its rows, b, its rows, c, its rows."""
+        a, b, c = (layout(access) for access in (*leaf.inputs, leaf.output))
+        assert a is not None
+        assert b is not None
+        assert c is not None
+        (m, _), (n, _) = leaf.output.span
+        at_a, at_b, at_c = (self._address(each.storage, each.offset) for each in (*leaf.inputs, leaf.output))
+        sizes = int(a.is_transposed), int(b.is_transposed), m, n, leaf.inputs[0].span[1][0]
+        gemm = Address(f"{code(leaf.output.dtype)}_gemm")
+        return (gemm, *sizes, at_a, a.row, at_b, b.row, at_c, c.row)
+
+    def _check(self, fence: Fence) -> Call:
+        """losses, loss, gradient, its size."""
+        loss = self.trace.results["loss"]
+        gradient, size = Address("losses"), 0
+        for storage in self.storages:
+            if storage.name == "grad" and storage.num_bytes:
+                gradient, size = Address("grad"), storage.num_bytes // loss.dtype.itemsize
+        at_loss = self._address(loss.storage, loss.offset)
+        return Call(f"{code(loss.dtype)}_check", (Address("losses", 0, 8), at_loss, gradient, size), (fence.place,))
+
+
+def _short(name: str) -> str:
+    """What kernels call an array that the step is given."""
+    if "grad of this use" in name:
+        return "grad"
+    return re.sub(r"\W", "_", name.rsplit(".", 1)[-1])

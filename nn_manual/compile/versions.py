@@ -1,0 +1,68 @@
+"""A trace without its dead operations, each value in a storage of its own.
+
+A formula writes `centered /= std` to save memory, and so the memory of one storage holds several values, one after the
+other. Here each gets its own storage: which of them need memory at all is found out later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import size_of
+from nn_manual.trace.operation import Constant, Loop, Operation, Storage, Trace, View, leaves
+
+
+def with_versions(trace: Trace) -> Trace:
+    """The same step, its loops unrolled: an operation that writes all of a storage that the step made writes to a new
+    one.
+    """
+    storages, current = list(trace.storages), list(range(len(trace.storages)))
+    operations: list[Operation | Loop] = []
+    for operation in trace.unrolled():
+        arguments, keywords = _moved(operation.arguments, current), _moved(operation.keywords, current)
+        output = operation.output
+        is_fresh = not storages[output.storage].name and storages[output.storage].initial is None
+        if is_fresh and not operation.is_in_place and _fills(output, storages[output.storage]):
+            current[output.storage] = len(storages)
+            storages.append(Storage("", storages[output.storage].num_bytes))
+        moved = output._replace(storage=current[output.storage])
+        operations.append(operation._replace(arguments=arguments, keywords=keywords, output=moved))
+    results = {name: view._replace(storage=current[view.storage]) for name, view in trace.results.items()}
+    return Trace(storages, operations, results)
+
+
+def without_dead(trace: Trace) -> Trace:
+    """Without the operations whose values nobody reads."""
+    alive = {view.storage for view in trace.results.values()}
+    operations: list[Operation | Loop] = []
+    for operation in reversed(list(trace.unrolled())):
+        if operation.output.storage in alive or trace.storages[operation.output.storage].name:
+            operations.append(operation)
+            alive |= {view.storage for view in views_of(operation)}
+    return trace._replace(operations=operations[::-1])
+
+
+def views_of(operation: Operation) -> list[View]:
+    """What an operation reads."""
+    return [leaf for leaf in leaves((operation.arguments, operation.keywords)) if isinstance(leaf, View)]
+
+
+def _fills(view: View, storage: Storage) -> bool:
+    """Whether it is all of the storage, once."""
+    return size_of(view.shape) * view.dtype.itemsize == storage.num_bytes and 0 not in np.array(view.strides)[
+        np.array(view.shape, int) > 1
+    ]
+
+
+def _moved(argument: Any, current: list[int]) -> Any:
+    if isinstance(argument, View):
+        return argument._replace(storage=current[argument.storage])
+    if isinstance(argument, Constant):
+        return argument
+    if isinstance(argument, tuple | list):
+        return type(argument)(_moved(inner, current) for inner in argument)
+    if isinstance(argument, dict):
+        return {name: _moved(inner, current) for name, inner in argument.items()}
+    return argument

@@ -1,0 +1,39 @@
+"""Where in one piece of memory each temporary lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+#: Temporaries begin at multiples of so many bytes, a line of the processor's cache.
+ALIGNMENT = 64
+
+
+class Life(NamedTuple):
+    """How many bytes are needed from one piece of the program to another, both included."""
+
+    num_bytes: int
+    first: int
+    last: int
+
+
+def offsets(lives: Mapping[int, Life]) -> tuple[dict[int, int], int]:
+    """Where each lies, and how much all take: two that are alive at once have no byte in common. The largest come
+    first, each as low as it can.
+    """
+    places: dict[int, int] = {}
+    end = 0
+    for storage, life in sorted(lives.items(), key=lambda item: -item[1].num_bytes):
+        taken = sorted(
+            (place, place + lives[other].num_bytes)
+            for other, place in places.items()
+            if lives[other].first <= life.last and life.first <= lives[other].last
+        )
+        place = 0
+        for start, stop in taken:
+            if start - place >= life.num_bytes:
+                break
+            place = max(place, -(-stop // ALIGNMENT) * ALIGNMENT)
+        places[storage] = place
+        end = max(end, place + life.num_bytes)
+    return places, end

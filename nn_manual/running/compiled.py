@@ -1,0 +1,212 @@
+"""The steps of a trainer that run as machine code, many in one call."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.compile.plan import Plan, check_numba, compile_step
+from nn_manual.data import Examples, num_batches
+from nn_manual.data.batches import rows, shuffled
+from nn_manual.losses import Loss
+from nn_manual.running.boundaries import Boundaries
+from nn_manual.running.evaluation import check_targets
+from nn_manual.trace.operation import CannotTrace
+
+if TYPE_CHECKING:
+    from nn_manual.check.verdict.report import StepCheck
+    from nn_manual.running.trainer import Trainer
+
+#: A call takes about so long, in seconds, at most: between two, signals are heard and progress is shown.
+SECONDS_OF_CALL = 0.2
+#: The batches of a call take so many bytes at most.
+LARGEST_CALL = 64_000_000
+#: The first call has so few steps: how long one takes isn't known.
+FIRST_STEPS = 4
+
+
+class Step(NamedTuple):
+    """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
+    is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
+    """
+
+    number: int
+    loss: float
+    num_examples: int
+    denominator: float
+    check: StepCheck | None
+
+
+class CompiledSteps:
+    """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
+    makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
+    is no plan, or one that leaves something to NumPy.
+
+    Raises NoNumba where numba isn't installed.
+    """
+
+    def __init__(self, trainer: Trainer) -> None:
+        check_numba()
+        self.trainer, self.reason = trainer, ""
+        self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
+        self._seconds = 0.0
+        self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
+
+    def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
+        """The steps of one epoch, from the batch with the index `first` on."""
+        trainer, num_examples = self.trainer, len(examples.input)
+        is_one = 0 < num_examples <= batch_size
+        order = None if is_one else shuffled(num_examples, seed, epoch)
+        batch_size = min(batch_size, num_examples)
+        unchecked: Examples | None = examples
+        index, count = first, num_batches(num_examples, batch_size) if num_examples else 0
+        while index < count:
+            num_whole = num_examples // batch_size - index
+            num_steps = min(num_whole, self._most()) if num_whole else 0
+            selection = slice(index * batch_size, (index + max(1, num_steps)) * batch_size)
+            batch = examples if order is None else Examples(*(rows(array, order[selection]) for array in examples))
+            one = Examples(*(array[:batch_size] for array in batch))
+            plan = self._plan(one) if num_whole else None
+            if plan is None or not num_steps:
+                run = functools.partial(self._observed, plan) if plan is not None and self._is_kept(one) else None
+                yield from trainer._plain_steps([one], unchecked, run)
+                index += 1
+            else:
+                if unchecked is not None:
+                    self._check(unchecked, batch, batch_size)
+                done = self._call(plan, batch, num_steps)
+                yield from done
+                index += len(done)
+                if len(done) < num_steps:  # a number isn't finite: the formulas themselves say which
+                    trainer.model.grad_arena[...] = 0  # else what the plan has found of this step counts as the last's
+                    part = slice(len(done) * batch_size, (len(done) + 1) * batch_size)
+                    yield from trainer._plain_steps([Examples(*(array[part] for array in batch))], None)
+                    index += 1
+            unchecked = None
+
+    def _most(self) -> int:
+        """How many steps the next call may have; 0 where the next step is checked."""
+        trainer = self.trainer
+        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else FIRST_STEPS
+        if trainer.check_every:
+            most = min(most, trainer.check_every - 1 - trainer.num_steps % trainer.check_every)
+            if not most:
+                return 0
+        if trainer.stop_every:
+            most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
+        return max(most, 1)
+
+    def _is_kept(self, batch: Examples) -> bool:
+        """Whether the next step, which is checked, is kept to be proven with others: these are the plan's own values.
+        What the gradient of a target needs, a plan doesn't keep.
+        """
+        prover, loss = self.trainer.prover, self.trainer.loss
+        return prover is not None and prover.keeps(batch.input.shape) and not hasattr(loss, "backward_target")
+
+    def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
+        """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""
+        trainer = self.trainer
+        assert trainer.checker is not None
+        if unchecked is not None:
+            self._check(Examples(*unchecked), Examples(input, target), len(input))
+        inputs, targets = (np.ascontiguousarray(array)[np.newaxis] for array in (input, target))
+        of_steps = self._coefficients(1) | self._noise(plan, input.shape, 1, trainer.num_steps)
+        done = plan.run(inputs, targets, of_steps)
+        if not done.num_steps:
+            trainer.model.grad_arena[...] = 0
+            return trainer.step(input, target)
+        trainer.optimizer.num_steps += 1
+        self._boundaries.fill(trainer.checker.recorded, plan.results(inputs, targets), target)
+        trainer.checker.recorded.first.input = input  # of which the plan may have had a copy
+        return float(done.losses[0])
+
+    def _plan(self, batch: Examples) -> Plan | None:
+        """That of this shape; None where the step can't be traced, which is said once."""
+        trainer = self.trainer
+        shapes = batch.input.shape, batch.target.shape
+        if shapes not in self._plans:
+            try:
+                observe = self._boundaries.observe if trainer.check_every else None
+                self._plans[shapes] = compile_step(
+                    trainer.model, trainer.loss, trainer.optimizer, *batch, trainer.clip_grad_norm, self._note, observe
+                )
+            except CannotTrace as error:
+                self._plans[shapes], self.reason = None, str(error)
+                self._note(f"this model isn't compiled: {error}")
+        plan = self._plans[shapes]
+        if plan is not None and plan.reasons and not self.reason:
+            self.reason = "; ".join(plan.reasons)
+            self._note(f"not all of this model is compiled: {self.reason}")
+        return plan
+
+    def _note(self, line: str) -> None:
+        print(f"note: {line}", file=sys.stderr)
+
+    def _check(self, unchecked: Examples, batch: Examples, batch_size: int) -> None:
+        """As a plain step does: raise ValueError or TypeError for values that the model or the loss doesn't take."""
+        trainer = self.trainer
+        input = batch.input[:batch_size]
+        trainer.model.check_dtype(input)
+        trainer.model.check_values(unchecked.input)
+        prediction = placeholder(trainer.model.output_shape(input.shape), trainer.model.dtype)
+        check_targets(trainer.loss, *unchecked, input, prediction)
+
+    def _call(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
+        """The steps of one call, those before one that isn't finite."""
+        trainer = self.trainer
+        size = len(batch.input) // num_steps
+        inputs, targets = (
+            np.ascontiguousarray(array).reshape(num_steps, size, *array.shape[1:]) for array in batch
+        )
+        lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
+        of_steps = self._coefficients(num_steps, lrs)
+        of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
+        start = time.perf_counter()
+        done = plan.run(inputs, targets, of_steps)
+        if done.num_steps:
+            self._seconds = (time.perf_counter() - start) / done.num_steps
+            bytes_of_step = max(1, (inputs.nbytes + targets.nbytes) // num_steps)
+            self._seconds = max(self._seconds, SECONDS_OF_CALL * bytes_of_step / LARGEST_CALL)
+        number = trainer.num_steps
+        trainer.num_steps += done.num_steps
+        trainer.model.num_steps = trainer.num_steps
+        trainer.optimizer.num_steps += done.num_steps
+        return [
+            Step(number + i + 1, loss, size, self._denominator(targets[i]), None)
+            for i, loss in enumerate(done.losses.tolist())
+        ]
+
+    def _denominator(self, target: Array) -> float:
+        loss = self.trainer.loss
+        return float(len(target)) if type(loss).denominator is Loss.denominator else loss.denominator(target)
+
+    def _coefficients(self, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
+        """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
+        trainer, optimizer = self.trainer, self.trainer.optimizer
+        by_name: dict[str, list[float]] = {}
+        for step in range(num_steps):
+            if lrs is not None:
+                trainer._set_lrs(lrs[step], None)
+            for i, member in enumerate(optimizer.members):
+                for name, value in member.coefficients(optimizer.num_steps + step + 1).items():
+                    by_name.setdefault(f"{i}.{name}", []).append(value)
+        return {name: np.array(values, trainer.model.dtype) for name, values in by_name.items()}
+
+    def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
+        """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
+        model = self.trainer.model
+        drawn = {name for name in plan.program.of_steps if ".noise." in name}
+        noise: dict[str, list[Array]] = {name: [] for name in drawn}
+        for step in range(num_steps if drawn else 0):
+            assert model._noise is not None  # the outermost draws
+            model._noise.bind(model, input_shape, model.dtype, seed=model.seed, step=first + step)
+            for name, layer in model.descendants():
+                for key, array in vars(layer.noise).items() if hasattr(layer, "noise") else ():
+                    noise[f"{name}.noise.{key}"].append(array)
+        return {name: np.stack(arrays) for name, arrays in noise.items()}

@@ -1,0 +1,92 @@
+"""Kernels on disk: found again, never stale, and replaced where they are damaged."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nn_manual import SGD, Linear, MSELoss, Sequential
+from nn_manual.arrays import Array
+from nn_manual.compile.cache import DIRECTORY
+from nn_manual.compile.plan import Plan, compile_step
+from nn_manual.layers import Layer
+
+
+class Scaled(Layer):
+    """A layer whose formula a test changes."""
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return input * 2, None
+
+    def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - a layer's
+        grad_input: Array = grad_output * 2
+        return grad_input
+
+
+class Plans:
+    """Makes plans of one small net, whose kernels lie in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.lines = folder, list[str]()
+
+    def new(self) -> Plan:
+        model = Sequential(Linear(2, 3), Scaled(), seed=0)
+        batch = np.ones((4, 2), np.float32), np.zeros((4, 3), np.float32)
+        self.lines.clear()
+        return compile_step(model, MSELoss(), SGD(model, lr=0.1), *batch, report=self.lines.append)
+
+    def loss(self) -> float:
+        plan = self.new()
+        coefficients = plan.optimizer.coefficients(1)
+        of_steps = {f"0.{name}": np.array([value], np.float32) for name, value in coefficients.items()}
+        done = plan.run(np.ones((1, 4, 2), np.float32), np.zeros((1, 4, 3), np.float32), of_steps)
+        return float(done.losses[0])
+
+
+@pytest.fixture
+def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plans:
+    monkeypatch.setenv(DIRECTORY, str(tmp_path / "kernels"))
+    return Plans(tmp_path / "kernels")
+
+
+def test_a_second_plan_compiles_nothing(plans: Plans) -> None:
+    loss = plans.loss()
+    (line,) = plans.lines
+    assert line.startswith("compiling ")
+    files = {path: path.stat().st_mtime_ns for path in plans.folder.rglob("*") if path.is_file()}
+    assert plans.loss() == loss
+    assert plans.lines == []
+    assert files == {path: path.stat().st_mtime_ns for path in plans.folder.rglob("*") if path.is_file()}
+
+
+def test_another_formula_is_another_plan(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = plans.loss()
+    monkeypatch.setattr(Scaled, "forward", lambda self, input: (input * 3, None))  # noqa: ARG005
+    assert plans.loss() == pytest.approx(loss * 9 / 4)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0\xff not Python", b"def entry("])
+def test_damaged_files_are_compiled_anew(plans: Plans, damage: bytes) -> None:
+    loss = plans.loss()
+    for path in plans.folder.glob("*.py"):
+        path.write_bytes(damage)
+    assert plans.loss() == loss
+    (line,) = plans.lines
+    assert "is damaged and compiled anew" in line
+
+
+def test_damaged_machine_code_is_compiled_anew(plans: Plans) -> None:
+    loss = plans.loss()
+    for path in plans.folder.glob("__pycache__/*.nb*"):
+        path.write_bytes(b"damaged")
+    assert plans.loss() == loss
+
+
+def test_a_folder_that_cant_be_written(plans: Plans) -> None:
+    plans.folder.parent.joinpath("kernels").write_text("a file in the place of the folder")
+    plans.loss()
+    assert [line for line in plans.lines if "is kept for this run alone" in line]
+    assert stat.S_ISREG(plans.folder.stat().st_mode)
