@@ -111,6 +111,12 @@ class _Drawer:
         ]
         return f"[{', '.join(parts)}]" if parts.count("...") < 2 else "[...]"
 
+    def _kind(self, text: str) -> str:
+        try:
+            return str(np.asarray(eval(text, {**self._names, "np": np})).dtype.kind)
+        except (ValueError, IndexError):  # too many axes: the line won't run
+            return ""
+
     def _axis(self) -> str:
         return str(self._one(("None", "0", "-1", "1", "(0, 1)")))
 
@@ -190,11 +196,13 @@ class _Drawer:
         target = f"{name}{self._key(np.ndim(self._names[name]))}" if self._chance(0.4) else name
         overlapping = self._one((("1:", ":-1"), (":-1", "1:"), ("::-1", ":"), (":", "::-1")))
         operator = self._one(("+", "-", "*", "/", "//"))
-        of_floats = np.asarray(self._names[name]).dtype.kind == "f"
+        of_floats, value = np.asarray(self._names[name]).dtype.kind == "f", self._value()
+        if not of_floats and self._kind(value) == "f":
+            value = "2"  # what an integer becomes of infinity isn't said
         return str(
             self._one(
                 (
-                    f"{target} {operator}= {self._value()}",
+                    f"{target} {operator}= {value}",
                     f"{name}[{overlapping[0]}] {operator}= {name}[{overlapping[1]}]",
                     f"{name}[{overlapping[0]}] = {name}[{overlapping[1]}]",
                     f"{target} = {self._value()}" if of_floats and target != name else f"{target} = {name} > 0",
