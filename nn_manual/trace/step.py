@@ -30,9 +30,9 @@ def trace_step(
 
     Raises CannotTrace where a formula branches on a value, or uses an array that isn't the step's.
     """
-    trace = _Step(model, loss, optimizer, max_norm).trace(input, target, lambda array: array)
+    trace = TracedStep(model, loss, optimizer, max_norm).trace(input, target, lambda array: array)
     generator = np.random.default_rng(0)
-    other = _Step(model, loss, optimizer, max_norm).trace(input, target, lambda array: _others(array, generator))
+    other = TracedStep(model, loss, optimizer, max_norm).trace(input, target, lambda array: _others(array, generator))
     check_same(trace, other)
     return trace
 
@@ -57,8 +57,10 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
     return arrays
 
 
-class _Step:
-    """A step of copies."""
+class TracedStep:
+    """A step of copies, made by a Tracer."""
+
+    tracer: Callable[[Mapping[int, str]], Tracer] = Tracer
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
         self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
@@ -68,7 +70,7 @@ class _Step:
         """The trace, on values that went through `change`."""
         model, loss, optimizer = self.model, self.loss, self.optimizer
         arrays = given(model, optimizer, input, target)
-        with Tracer(self._owners()) as tracer:
+        with self.tracer(self._owners()) as tracer:
             traced = {name: tracer.give(name, change(array)) for name, array in arrays.items()}
             self._bind(traced)
             prediction, saved = model.forward(traced["input"])

@@ -1,0 +1,175 @@
+"""A traced step with what its source says: of each operation the expression that it stands in, and the arrays that the
+local variables there name; of each layer, what it was given and what it returned.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.layers.base import Layer
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.trace.operation import Trace, View
+from nn_manual.trace.step import TracedStep
+from nn_manual.trace.traced import NOT_FORMULAS, Traced, Tracer
+
+
+class Frame(NamedTuple):
+    """A running function: its code and line and column of what it is at, from and to; a number of its own; the arrays
+    and the numbers that its local variables name, and the object whose method it is.
+    """
+
+    code: CodeType
+    position: tuple[int | None, ...]
+    number: int
+    views: Mapping[str, View]
+    values: Mapping[str, Any]
+    instance: Any
+
+
+class Site(NamedTuple):
+    """Where an operation stands: the running functions from the innermost on, those of NumPy left out, up to the last
+    method of the same owner; and the innermost function of NumPy's own that it is a part of, "" where it is none.
+    """
+
+    frames: tuple[Frame, ...]
+    part_of: str
+
+
+class Call(NamedTuple):
+    """A method of a layer or a loss that was called: whose, where it begins and ends in the list of operations, what
+    went in and what came out, None where that is no array.
+    """
+
+    owner: str
+    method: str
+    start: int
+    stop: int
+    input: View | None
+    output: View | None
+
+
+class Observed(NamedTuple):
+    """A trace, the site of each operation, the calls in the order of their ends, and the form of each storage's memory.
+    """
+
+    trace: Trace
+    sites: list[Site]
+    calls: list[Call]
+    forms: list[View]
+
+
+def observe_step(
+    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
+) -> Observed:
+    """As `trace_step`, once."""
+    step = _ObservedStep(model, loss, optimizer, max_norm)
+    trace = step.trace(input, target, lambda array: array)
+    tracer = step.observer
+    return Observed(trace, tracer.sites, tracer.calls, tracer.forms())
+
+
+class _Observer(Tracer):
+    """A Tracer that looks at who calls."""
+
+    def __init__(self, owners: Mapping[int, str]) -> None:
+        super().__init__(owners)
+        self.sites: list[Site] = []
+        self.calls: list[Call] = []
+        self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive, so that no other gets its identity
+
+    def record(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: Iterable[Any],
+        keywords: Mapping[str, Any],
+        output: Array,
+        *,
+        is_in_place: bool = False,
+    ) -> Array:
+        """Note the operation, and its site."""
+        result = super().record(name, function, arguments, keywords, output, is_in_place=is_in_place)
+        self.sites.append(self._site())
+        return result
+
+    def forms(self) -> list[View]:
+        """The memory of each storage as the array that owns it."""
+        roots = sorted(self._roots.values(), key=lambda item: item[0])
+        return [View(number, 0, root.shape, root.strides, root.dtype) for number, root in roots]
+
+    def watch(self, label: str, owner: Any, methods: Iterable[str]) -> None:
+        """Note each call of these methods that isn't made by another of them."""
+        running: list[str] = []
+
+        def watched(method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+            if running:
+                return function(*arguments)
+            running.append(method)
+            start = len(self._operations)
+            result = function(*arguments)
+            running.pop()
+            output = result[0] if type(result) is tuple else result
+            # Of a loss, what its backward returns is a gradient; of a layer, the last argument is the input or gradient
+            views = [self.view(array) if isinstance(array, Traced) else None for array in (arguments[-1], output)]
+            self.calls.append(Call(label, method, start, len(self._operations), *views))
+            return result
+
+        for method in methods:
+            setattr(owner, method, functools.partial(watched, method, getattr(owner, method)))
+
+    def _site(self) -> Site:
+        frame: FrameType | None = sys._getframe(1)
+        frames: list[Frame] = []
+        part_of, label = "", ""
+        while frame is not None:
+            code, owner = frame.f_code, self._owners.get(id(frame.f_locals.get("self")), "")
+            if not owner and label:
+                break
+            if not code.co_filename.startswith(NOT_FORMULAS):
+                if label and owner != label:
+                    break
+                frames.append(self._frame(frame))
+                label = label or owner
+            elif not frames and "numpy" in code.co_filename:
+                part_of = code.co_name
+            frame = frame.f_back
+        return Site(tuple(frames), part_of)
+
+    def _frame(self, frame: FrameType) -> Frame:
+        _, number = self._frames.setdefault(id(frame), (frame, len(self._frames)))
+        position = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+        views, values = {}, {}
+        for name, value in frame.f_locals.items():
+            if isinstance(value, Traced):
+                views[name] = self.view(value)
+            elif isinstance(value, int | float | np.generic | np.ndarray | tuple):
+                values[name] = value
+        instance = frame.f_locals.get("self")
+        return Frame(frame.f_code, position, number, views, values, instance)
+
+
+class _ObservedStep(TracedStep):
+    observer: _Observer
+
+    def tracer(self, owners: Mapping[int, str]) -> Tracer:  # type: ignore[override]  # a function, as the class is
+        self.observer = _Observer(owners)
+        for name, layer in self.model.descendants():
+            if not isinstance(layer, Sequential):
+                self.observer.watch(owners[id(layer)], layer, LAYER_METHODS)
+        self.observer.watch("loss", self.loss, ("forward", "backward"))
+        return self.observer
+
+
+#: What a step calls of a layer.
+LAYER_METHODS = ("forward", "backward", "backward_parameters", "update_buffers")
+
+__all__ = ["Call", "Frame", "Layer", "Observed", "Site", "observe_step"]

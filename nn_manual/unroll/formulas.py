@@ -1,0 +1,87 @@
+"""The formulas of a docstring, those of forward and those of backward."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+#: What begins the part of a docstring in which the formulas are derived.
+DERIVED = ("Derivation", "Source", "Why")
+
+
+def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[str]]:
+    """The lines of forward, up to the one of `output` or `loss`, and those behind it. Lines for other settings are left
+    out; `target_kind` is what a loss's target is, "indices" or "probabilities".
+    """
+    forward: list[str] = []
+    backward: list[str] = []
+    is_backward = False
+    for line in _block(type(instance)):
+        chosen = _where(line, instance, target_kind)
+        if chosen is None:
+            continue
+        (backward if is_backward else forward).append(_without_absent(chosen, instance))
+        name = chosen.partition("=")[0].split("[")[0].strip()
+        is_backward = is_backward or name in ("output", "loss")
+    return aligned(forward), aligned(backward)
+
+
+def of_update(instance: Any) -> list[str]:
+    """The formulas of an optimizer, as its settings make them."""
+    lines = []
+    for line in _block(type(instance)):
+        folded = _folded(line, instance)
+        left, _, right = folded.partition("=")
+        if left.strip() != right.strip():
+            lines.append(folded)
+    return aligned(lines)
+
+
+def aligned(lines: list[str]) -> list[str]:
+    """With the = signs one below the other, as near as the longest name lets them be."""
+    pairs = [re.match(r"(\w[\w.]*) += (.*)", line) for line in lines]
+    width = max((len(pair[1]) for pair in pairs if pair), default=0)
+    return [f"{pair[1]:{width}} = {pair[2]}" if pair else line for pair, line in zip(pairs, lines, strict=True)]
+
+
+def _block(owner: type) -> list[str]:
+    """The indented lines of the first docstring, among the class's and its bases', that has some."""
+    for own in owner.__mro__:
+        text = inspect.cleandoc(own.__doc__ or "")
+        before = re.split(rf"\n(?:{'|'.join(DERIVED)})\b", text)[0]
+        lines = [line[4:] for line in before.splitlines() if line.startswith("    ")]
+        if any("=" in line for line in lines):
+            return lines
+    return []
+
+
+def _where(line: str, instance: Any, target_kind: str) -> str | None:
+    """The line without its condition; None where that doesn't hold."""
+    text, found, condition = line.partition(" where ")
+    if not found or "=" not in condition:
+        return line
+    field, _, setting = (part.strip() for part in condition.partition("="))
+    value = target_kind if field == "target" else str(getattr(instance, field, ""))
+    return text.rstrip() if value == setting else None
+
+
+def _without_absent(line: str, instance: Any) -> str:
+    """Without a sum's term that a setting switches off."""
+    if getattr(instance, "bias", True) is False:
+        line = re.sub(r" \+ bias\b", "", line)
+    return line
+
+
+def _folded(line: str, instance: Any) -> str:
+    """With the settings of an optimizer that are 0 or false taken out."""
+    line = re.sub(r"^(\w+) += ", r"\1 = ", line)
+    conditional = re.match(r"(\w+) = (.*\S) +if +(\w+) +else +(.*)", line)
+    if conditional and hasattr(instance, conditional[3]):
+        name, yes, field, no = conditional.groups()
+        line = f"{name} = {yes if getattr(instance, field) else no}"
+    for field, value in vars(instance).items():
+        if isinstance(value, int | float) and not value:
+            line = re.sub(rf" \+ {field} \* \w+", "", line)
+            line = re.sub(rf"\(1 - {field}\) \* ", "", line)
+    return re.sub(r"  +", "    ", line)

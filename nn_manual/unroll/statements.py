@@ -1,0 +1,370 @@
+"""From operations to statements: expressions as the formulas have them, under the names that the formulas use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.trace.observed import Call, Frame, Observed, Site
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
+from nn_manual.unroll.constants import Resolver, Settings, number
+from nn_manual.unroll.expressions import expression, in_place, literal, mean, written_to
+from nn_manual.unroll.source import EMPTY_NAMES, operand_of, target_of
+from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, call, of
+from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
+from nn_manual.unroll.views import array_at, is_same, suffix
+
+#: Operations that give the same bits whatever form their arrays have: each result is the exact one, rounded.
+EXACT = frozenset({"add", "subtract", "multiply", "divide", "negative", "sqrt", "maximum", "minimum", "copyto"})
+
+
+class Statement(NamedTuple):
+    """A line of the script: the place of its operation, the call of a layer or the loss that it is in, None outside of
+    these; whose it is; and what it says. `defines` is the variable that it makes.
+    """
+
+    index: int
+    call: Call | None
+    owner: str
+    method: str
+    parts: Parts
+    defines: Name | None = None
+
+
+class Statements:
+    """The statements of a step, in `lines`."""
+
+    def __init__(self, observed: Observed, versions: Versions, settings: Settings, bound: dict[Name, Version]) -> None:
+        self.observed, self.versions, self.settings = observed, versions, settings
+        self.lines: list[Statement] = []
+        #: Arrays that depend on nothing, by their texts.
+        self.fixed: dict[Text, Name] = {}
+        self._pending: dict[Version, Text] = {}
+        self._bound = bound
+        self._calls = _innermost(observed)
+        self._shown = _shown_by(observed)
+        self._index = 0
+        operations = observed.trace.operations
+        dead = self._dead()
+        self._end_calls(0)
+        for index, operation in enumerate(operations):
+            self._index = index
+            for joined in versions.joins.get(index, ()):
+                self._join(joined)
+            if index not in dead:
+                self._add(operation)
+            self._end_calls(index + 1)
+        self._index = len(operations)
+
+    def bind(self, name: Name, version: Version, view: View) -> None:
+        """Let a name stand for an array that is there at first."""
+        version.handles.append((of(name), view))
+        self._bound[name] = version
+
+    def text(self, view: View) -> Text:
+        """What shows a view now."""
+        version = self.versions.read.get((self._index, view)) or self.versions.at(view, self._index)
+        return self._text(version, view)
+
+    def _text(self, version: Version, view: View) -> Text:
+        if version in self._pending:
+            behind = suffix(version.form, view)
+            if behind is not None:
+                return self._pending[version].followed_by(behind)
+            self._flush(version)
+        found = []
+        for age, (text, shown) in enumerate(reversed(version.handles)):
+            behind = suffix(shown, view)
+            if behind is not None:
+                found.append((len(behind), age, text.followed_by(behind)))
+        if not found:
+            place = self.observed.trace.operations[min(self._index, len(self.observed.sites) - 1)].place
+            raise CannotTrace(f"{place}: a view that no index, reshape or transpose shows")
+        return min(found)[2]
+
+    # What operations become
+
+    def _add(self, operation: Operation) -> None:
+        version = self.versions.made.get(self._index)
+        if version is None:
+            self._store(operation, self.versions.written[self._index])
+            return
+        text = self._expression(operation)
+        name = version.name or self._name(version)
+        is_used_once = len(version.readers) == 1 and not version.writers and not version.returned
+        if name is None and is_used_once and self._is_within_call(version):
+            self._pending[version] = text
+        else:
+            self._define(version, name or self._made_up(operation), text)
+
+    def _define(self, version: Version, name: Name, text: Text) -> None:
+        name = self._free(name, version)
+        self._flush_readers(name)
+        self._bound[name] = version
+        version.handles.append((of(name), version.form))
+        self._say((name, " = ", *text.parts), name)
+
+    def _store(self, operation: Operation, version: Version) -> None:
+        if version.is_allocated and not version.handles:
+            self._allocate(version)
+        target = self._text(version, operation.output)
+        for name in {part for text, _ in version.handles for part in text.names}:
+            self._flush_readers(name, self._used_by(operation))
+        if operation.is_in_place:
+            self._say(in_place(operation, target, self._says).parts)
+            return
+        first = operation.arguments[0] if operation.arguments else None
+        is_own = isinstance(first, View) and is_same(first, operation.output)
+        if is_own and operation.name in OPERATORS and not operation.keywords and len(operation.arguments) == 2:
+            sign = OPERATORS[operation.name][0].strip()
+            parts = (*_assignable(target, whole=False), f" {sign}= ", *self._says(operation.arguments[1], 1).parts)
+        elif operation.name in EXACT or is_natural(operation):
+            parts = (*_assignable(target, whole=True), " = ", *self._stored(operation).parts)
+        else:
+            parts = written_to(operation, target, self._says).parts
+        self._say(parts)
+
+    def _stored(self, operation: Operation) -> Text:
+        if operation.function is np.copyto:  # an assignment copies by itself
+            return self._says(operation.arguments[0], 0)
+        return self._expression(operation)
+
+    def _allocate(self, version: Version) -> None:
+        shape, dtype = version.form.shape, version.form.dtype
+        sizes = str(shape[0]) if len(shape) == 1 else str(shape)
+        make = "empty" if version.initial is None else "zeros"
+        if version.initial is not None and version.initial.any():
+            raise CannotTrace("an array with values that no operation made")
+        name = version.name or self._name(version) or Name("memory")
+        self._define(version, name, of(f"np.{make}({sizes}, np.{dtype})"))
+
+    def _join(self, version: Version) -> None:
+        parts = [self._text(own, own.form) for own in version.joined]
+        self._bound[Name("grad")] = version
+        version.handles.append((of(Name("grad")), version.form))
+        for (name, view), text in zip(self._gradients(version), parts, strict=True):
+            version.handles.insert(0, (of(name), view) if False else (text, view))
+        shapes = call((), [text.parts for text in parts]).parts
+        head = ("np.concatenate([grad.ravel() for grad in ", *shapes, "])")
+        flat = len(parts) == 1
+        self._say((Name("grad"), " = ", *(parts[0].followed_by(".ravel()").parts if flat else head)), Name("grad"))
+
+    def _gradients(self, version: Version) -> list[tuple[Name, View]]:
+        return [(own.name or Name("grad"), own.form) for own in version.joined]
+
+    def _end_calls(self, stop: int) -> None:
+        """Give what a layer has returned its name, where that is another view or has another name."""
+        for number, ended in enumerate(self.observed.calls):
+            version = self.versions.after.get(number)
+            if ended.stop != stop or version is None or ended.output is None:
+                continue
+            name = name_returned(ended.owner, ended.method)
+            if self._bound.get(name) is version and self._has(version, name, ended.output):
+                continue
+            if not version.readers and not version.writers:
+                continue
+            text = self._text(version, ended.output)
+            self._flush_readers(name)
+            self._bound[name] = version
+            version.handles.append((of(name), ended.output))
+            self.lines.append(Statement(stop - 1, ended, ended.owner, ended.method, (name, " = ", *text.parts), name))
+
+    @staticmethod
+    def _has(version: Version, name: Name, view: View) -> bool:
+        return any(text.parts == (name,) and is_same(shown, view) for text, shown in version.handles)
+
+    # Expressions
+
+    def _expression(self, operation: Operation) -> Text:
+        site = self.observed.sites[self._index]
+        if site.part_of == "_mean" and operation.name == "divide":
+            (total, _), before = operation.arguments, self._index - 1
+            version = self.versions.read[self._index, total]
+            if version in self._pending and version.made_by == before:
+                return self._pending[version]
+        if site.part_of == "_mean" and operation.name == "add.reduce":
+            return mean(operation, self._says(operation.arguments[0], 0), self._says)
+        if self.versions.is_masked(operation, self._index):
+            own, mask = operation.arguments
+            dtype = self.versions.read[self._index, own].form.dtype
+            as_floats = self._text(self.versions.read[self._index, own], own._replace(dtype=dtype))
+            return call(("np.where",), [self.text(mask).parts, as_floats.parts, ("0",)])
+        return expression(operation, self._says)
+
+    def _says(self, argument: Any, place: int | None) -> Text:
+        if isinstance(argument, View):
+            return self.text(argument)
+        if isinstance(argument, Constant):
+            return self._constant(argument.value, place)
+        if isinstance(argument, tuple | list):
+            inner = [self._says(each, None).parts for each in argument]
+            opening, closing = "()" if isinstance(argument, tuple) else "[]"
+            listed = call((), inner).parts[1:-1]
+            comma = (",",) if isinstance(argument, tuple) and len(inner) == 1 else ()
+            return Text((opening, *listed, *comma, closing))
+        if isinstance(argument, slice):
+            ends = [argument.start, argument.stop, argument.step]
+            shown = ["" if end is None else str(end) for end in ends]
+            return of(":".join(shown[: 3 if argument.step is not None else 2]))
+        return of("..." if argument is Ellipsis else repr(argument))
+
+    def _constant(self, value: Any, place: int | None) -> Text:
+        if isinstance(value, np.ndarray) and value.ndim and value.size > 1 and (value == value.flat[0]).all():
+            text = literal(value)
+            made = Name("ones" if value.flat[0] == 1 else "fixed")
+            names = [name for name in self.fixed.values() if name.local.startswith(made.local)]
+            free = Name(f"{made.local}_{len(names) + 1}") if names else made
+            return of(self.fixed.setdefault(text, free))
+        site = self.observed.sites[self._index]
+        node = operand_of(site, place) if place is not None else None
+        return number(value, node, self._resolver(site)) if node is not None else literal(value)
+
+    def _resolver(self, site: Site) -> Resolver:
+        frame = site.frames[0]
+        arrays: dict[str, tuple[Text, Array]] = {}
+        for name, version in self.versions.locals[self._index].items():
+            if version.handles and version not in self._pending:
+                try:
+                    arrays[name] = self._text(version, frame.views[name]), array_at(frame.views[name])
+                except CannotTrace:
+                    continue
+        return Resolver(self.settings, frame.instance, frame, arrays)
+
+    # Names
+
+    def _name(self, version: Version) -> Name | None:
+        """What the formulas call an array, None where they have no name for it."""
+        for _, name, view in version.returned:
+            if is_same(view, version.form) and (name.layer or name.local):
+                return name
+        layer = layer_of(self._place(version.made_by).owner)
+        target = self._target(version.made_by) or self._shown_later(version)
+        return Name(target, layer) if target else None
+
+    def _place(self, index: int) -> Any:
+        return self.observed.trace.operations[index].place
+
+    def _target(self, index: int) -> str | None:
+        """The variable that a method gives the operation's value to."""
+        sites = self.observed.sites
+        frames = sites[index].frames
+        after = {(f.number, f.position) for f in sites[index + 1].frames} if index + 1 < len(sites) else set()
+        for depth, frame in enumerate(frames):
+            is_method = frame.instance is not None or depth == len(frames) - 1
+            is_last = (depth == 0 and not sites[index].part_of) or (frame.number, frame.position) not in after
+            if is_method:
+                target = target_of(frame) if is_last else None
+                return target if target not in EMPTY_NAMES else None
+        return None
+
+    def _shown_later(self, version: Version) -> str | None:
+        last = max([*version.readers, *version.writers, version.made_by])
+        for index, local in self._shown.get(_key(version.form), ()):
+            if version.made_by < index <= last:
+                return local
+        return None
+
+    def _made_up(self, operation: Operation) -> Name:
+        """A name for what the formulas need several times and have no name for."""
+        names = {"matmul": "product", "multiply": "product", "add": "total", "divide": "quotient", "exp": "exponential"}
+        target = target_of(self.observed.sites[self._index].frames[0])
+        local = target if target and target not in EMPTY_NAMES else names.get(operation.name, operation.name)
+        return Name(local.replace(".", "_"), layer_of(operation.place.owner))
+
+    def _free(self, name: Name, version: Version) -> Name:
+        """The name, or another one where an array that is still needed has it."""
+        number, wanted = 2, name
+        while (holder := self._bound.get(wanted)) is not None and holder is not version and self._is_needed(holder):
+            wanted, number = Name(f"{name.local}{number}", name.layer), number + 1
+        return wanted
+
+    def _is_needed(self, version: Version) -> bool:
+        return version.is_given or max([*version.readers, *version.writers, -1]) > self._index
+
+    # Order
+
+    def _is_within_call(self, version: Version) -> bool:
+        """Whether what reads an array stands in the same method of the same layer."""
+        (reader,) = version.readers
+        if reader >= len(self.observed.sites):
+            return False
+        own, its = self._call_at(version.made_by), self._call_at(reader)
+        return own is its and self._place(version.made_by).owner == self._place(reader).owner
+
+    def _call_at(self, index: int) -> Call | None:
+        return self._calls.get(index)
+
+    def _used_by(self, operation: Operation) -> set[Version]:  # noqa: ARG002 - all that the operation reads
+        return {version for (index, _), version in self._reads_at(self._index)}
+
+    def _reads_at(self, index: int) -> list[tuple[tuple[int, View], Version]]:
+        return [(key, version) for key, version in self.versions.read.items() if key[0] == index]
+
+    def _flush_readers(self, name: Name, but: set[Version] = frozenset()) -> None:  # type: ignore[assignment]
+        """Compute now what would read this variable later, when it shows something else."""
+        for version in [own for own, text in self._pending.items() if name in text.names and own not in but]:
+            if max(version.readers) > self._index:
+                self._flush(version)
+
+    def _flush(self, version: Version) -> None:
+        text = self._pending.pop(version)
+        operation = self.observed.trace.operations[version.made_by]
+        self._define(version, self._made_up(operation), text)
+
+    def _say(self, parts: Parts, defines: Name | None = None) -> None:
+        index = min(self._index, len(self.observed.sites) - 1)
+        place = self._place(index)
+        self.lines.append(Statement(index, self._call_at(index), place.owner, place.method, parts, defines))
+
+    def _dead(self) -> set[int]:
+        """Operations whose results nobody reads."""
+        dead: set[int] = set()
+        for index in reversed(range(len(self.observed.trace.operations))):
+            version = self.versions.made.get(index)
+            if version is not None and not version.readers and not version.writers:
+                dead.add(index)
+                for _, read in self._reads_at(index):
+                    while index in read.readers:
+                        read.readers.remove(index)
+        return dead
+
+
+def _assignable(target: Text, *, whole: bool) -> Parts:
+    """What can stand before a `=`, and changes the array itself."""
+    last = target.parts[-1]
+    if isinstance(last, str) and last.endswith("]"):
+        return target.parts
+    if isinstance(last, Name) and not whole:
+        return target.parts
+    return (*target.parts, "[...]")
+
+
+def _innermost(observed: Observed) -> dict[int, Call]:
+    """Of each operation the call that it is in, the innermost one."""
+    found: dict[int, Call] = {}
+    for each in sorted(observed.calls, key=lambda call: call.start - call.stop):
+        for index in range(each.start, each.stop):
+            found[index] = each
+    return found
+
+
+def _key(view: View) -> tuple[Any, ...]:
+    return view.storage, view.offset, view.shape, view.strides, view.dtype
+
+
+def _shown_by(observed: Observed) -> Mapping[tuple[Any, ...], list[tuple[int, str]]]:
+    """The operations at which a local variable of a method shows a view, and its name, in their order."""
+    found: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
+    for index, site in enumerate(observed.sites):
+        for frame in site.frames:
+            for name, view in frame.views.items():
+                if name not in EMPTY_NAMES:
+                    found.setdefault(_key(view), []).append((index, name))
+    return found
+
+
+__all__ = ["Frame", "Statement", "Statements", "inspect"]
