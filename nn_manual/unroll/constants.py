@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,17 @@ class Unknown(Exception):  # noqa: N818 - no error: then the number itself is sh
 class Settings:
     """The settings that the page names, and their values, in the order in which they were met."""
 
-    def __init__(self) -> None:
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        """`reserved` are names that an optimizer's settings leave to the layers."""
         self.values: dict[Name, Any] = {}
+        self._reserved = set(reserved)
 
     def name(self, owner: Any, field: str, value: Any) -> Name:
         """The name of a setting: its own, or with its class's before it where another setting has that."""
-        name = Name(field)
+        own_class = type(owner).__name__.lower()
+        name = Name(f"{own_class}_{field}" if field in self._reserved and isinstance(owner, Optimizer) else field)
         while name in self.values and self.values[name] != value:
-            name = Name(f"{type(owner).__name__.lower()}_{name.local}" if name.local == field else f"{name.local}_")
+            name = Name(f"{own_class}_{name.local}" if name.local == field else f"{name.local}_")
         self.values[name] = value
         return name
 
@@ -87,7 +91,7 @@ class Resolver(ast.NodeTransformer):
         if self.frame is not None:
             assigned = assigned_in(self.frame, node.id)
             if assigned is not None:
-                return self.visit(assigned)  # type: ignore[no-any-return]
+                return self.visit(copy.deepcopy(assigned))  # type: ignore[no-any-return]
             if type(self.frame.values.get(node.id)) in (int, float):
                 return ast.Constant(self.frame.values[node.id])
         raise Unknown
@@ -120,8 +124,8 @@ class Resolver(ast.NodeTransformer):
 
     def text(self, node: ast.expr) -> tuple[Text, Any]:
         """The expression, and what it is; raises Unknown."""
-        resolved = ast.fix_missing_locations(self.visit(node))
-        words = ast.unparse(resolved)
+        resolved = ast.fix_missing_locations(self.visit(copy.deepcopy(node)))
+        words = ast.unparse(resolved).replace(" ** ", "**")
         try:
             value = eval(words, {**MODULES, **self.values})  # noqa: S307 - of the package's or the user's own source
         except (ArithmeticError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -168,20 +172,20 @@ class Coefficients:
     assignments that come first, name and expression. `texts` is None where the source is too much for that.
     """
 
-    def __init__(self, member: Optimizer, settings: Settings, taken: Mapping[str, Any]) -> None:
+    def __init__(self, member: Optimizer, settings: Settings) -> None:
         self.before: list[tuple[Name, Text]] = []
         self.texts: dict[str, Text] | None = {}
         try:
-            self._read(member, settings, taken)
+            self._read(member, settings)
         except (Unknown, OSError, SyntaxError, AssertionError):
             self.before, self.texts = [], None
 
-    def _read(self, member: Optimizer, settings: Settings, taken: Mapping[str, Any]) -> None:
+    def _read(self, member: Optimizer, settings: Settings) -> None:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(type(member).coefficients))).body
         assert isinstance(definition, ast.FunctionDef)
         step = 3
         resolver = Resolver(settings, member, None, {})
-        resolver.free = {definition.args.args[1].arg: step, **taken}
+        resolver.free = {definition.args.args[1].arg: step}
         expected = member.coefficients(step)
         for statement in definition.body[1:]:
             if isinstance(statement, ast.Assign):
@@ -193,6 +197,9 @@ class Coefficients:
                     text, value = resolver.text(node)
                     assert value == expected[key.value]
                     assert self.texts is not None
+                    if len(text.names) > 3:  # too long for the formula
+                        self.before.append((Name(key.value), text))
+                        text = of(Name(key.value))
                     self.texts[key.value] = text
             else:
                 raise Unknown

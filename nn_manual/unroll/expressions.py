@@ -27,7 +27,7 @@ REDUCTIONS = {
 METHODS = {"take": ("", "axis"), "argmax": ("axis",), "argmin": ("axis",)}
 
 #: Keywords of these values say nothing.
-DEFAULTS: dict[str, Any] = {"axis": None, "dtype": None, "keepdims": False, "where": True, "mode": "raise", "out": None}
+DEFAULTS: dict[str, Any] = {"axis": None, "dtype": None, "keepdims": False, "where": True, "mode": "raise", "out": None, "casting": "same_kind"}
 
 
 def expression(operation: Operation, says: Says) -> Text:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from typing import Any
+
+from nn_manual.optim import Optimizer
 
 #: What begins the part of a docstring in which the formulas are derived.
 DERIVED = ("Derivation", "Source", "Why")
@@ -21,21 +24,33 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
         chosen = _where(line, instance, target_kind)
         if chosen is None:
             continue
-        (backward if is_backward else forward).append(_without_absent(chosen, instance))
         name = chosen.partition("=")[0].split("[")[0].strip()
+        if name == "grad_target":  # which no step needs
+            continue
+        (backward if is_backward else forward).append(_without_absent(chosen, instance))
         is_backward = is_backward or name in ("output", "loss")
     return aligned(forward), aligned(backward)
 
 
-def of_update(instance: Any) -> list[str]:
+def of_update(instance: Optimizer) -> list[str]:
     """The formulas of an optimizer, as its settings make them."""
-    lines = []
+    lines, absent = [], _vectors(instance) - set(instance.vector_names())
     for line in _block(type(instance)):
         folded = _folded(line, instance)
         left, _, right = folded.partition("=")
-        if left.strip() != right.strip():
+        if left.strip() != right.strip() and not absent & set(re.findall(r"\w+", folded)):
             lines.append(folded)
     return aligned(lines)
+
+
+def _vectors(optimizer: Optimizer) -> set[str]:
+    """The names of all vectors that some settings need."""
+    names = set()
+    for settings in type(optimizer).examples():
+        other = copy.copy(optimizer)
+        vars(other).update(settings)
+        names |= set(other.vector_names())
+    return names
 
 
 def aligned(lines: list[str]) -> list[str]:

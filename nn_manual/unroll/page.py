@@ -1,77 +1,181 @@
-"""The page: settings, the step with its sections, and the formulas above what they became."""
+"""The page: settings, the step in its sections, and the formulas above the lines that they became."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
+from nn_manual.trace.operation import View
 from nn_manual.unroll.formulas import formulas, of_update
 from nn_manual.unroll.statements import Statement
 from nn_manual.unroll.text import Name, render
+from nn_manual.unroll.unroll import Script
 from nn_manual.unroll.versions import layer_of
 
 #: Columns of the page.
 WIDTH = 120
 
-#: The sections, by the method of the step that their statements come from.
+#: The sections, by the method of a layer that their statements come from.
 SECTIONS = {
     "forward": "Forward",
-    "loss": "Loss",
     "backward": "Backward",
+    "backward_parameters": "Backward",
     "update_buffers": "Buffers",
-    "clip_grad_norm": "Clipping",
-    "optimizer": "Update",
 }
 
 
-def section_of(statement: Statement) -> str:
+class Parts(NamedTuple):
+    """What the page is of."""
+
+    title: str
+    model: Sequential
+    loss: Loss
+    optimizer: Optimizer
+    target_kind: str
+    #: Settings that are arguments: a schedule changes them.
+    changing: frozenset[Name]
+
+
+def page(script: Script, parts: Parts) -> str:
+    """The module: it defines `train_step`."""
+    lines = [f'"""{parts.title}', "", *ABOUT, '"""', "", *_imports(script), *_settings(script, parts)]
+    lines += ["", *_head(script, parts)]
+    lines += [f"    {line}" if line else "" for line in _body(script, parts)]
+    return "\n".join(lines) + "\n"
+
+
+ABOUT = (
+    "Each line is what NumPy does in a training step, in the same order, so that the results are the same to the last",
+    "bit. The comments have the formulas that the lines came from. grad_x is the gradient of the loss with respect to x.",
+)
+
+
+def arguments(script: Script, parts: Parts) -> list[Name]:
+    """The names of what the step gets: the batch first."""
+    first = [Name("input"), Name("target")]
+    others = [name for name in script.given.arguments if name not in first]
+    changing = [name for name in (*script.settings.values, Name("step")) if name in parts.changing]
+    return [*first, *others, *changing, *([Name("step")] if _counts_steps(script) else [])]
+
+
+def _counts_steps(script: Script) -> bool:
+    return Name("step") in _names(script)
+
+
+def _names(script: Script) -> set[Name]:
+    """All variables that the step's lines read or write."""
+    used = {part for line in script.lines for part in line.parts if isinstance(part, Name)}
+    for name, text in reversed(script.given.before):
+        used |= text.names if name in used else set()
+    return used
+
+
+def _imports(script: Script) -> list[str]:
+    words = " ".join(render(line.parts) for line in script.lines)
+    words += " ".join(str(text) for _, text in script.given.before)
+    lines = ["import math", ""] if "math." in words else []
+    lines += ["import numpy as np"]
+    return lines + (["import scipy.special"] if "scipy." in words else [])
+
+
+def _settings(script: Script, parts: Parts) -> list[str]:
+    used = _names(script) - parts.changing
+    named = {name: value for name, value in script.settings.values.items() if name in used}
+    return ["", *(f"{name} = {value!r}" for name, value in named.items())] if named else []
+
+
+def _head(script: Script, parts: Parts) -> Iterator[str]:
+    names = arguments(script, parts)
+    yield ""
+    yield from wrapped(f"def train_step({', '.join(map(str, names))}):", 0)
+    yield '    """One step: moves what it gets of the model and the optimizer, and returns the loss before it.'
+    yield ""
+    width = max(len(str(name)) for name in names)
+    for name in names:
+        view = script.given.arguments.get(name)
+        yield f"    {name!s:{width}}  {_form(name, view)}".rstrip()
+    yield '    """'
+    used = {part for line in script.lines for part in line.parts} | {p for t in script.fixed.values() for p in t}
+    if Name("batch") in used:
+        yield "    batch = len(input)"
+    for name, text in script.fixed.items():
+        note = "  # ones @ x adds the rows of x" if name.local == "ones" else ""
+        yield f"    {name} = {render(text)}{note}"
+    if script.given.parts:
+        yield ""
+        yield "    # What has a name lies in one vector, part after part."
+    for name, whole, view in script.given.parts:
+        yield f"    {name} = {_part(whole, view)}"
+
+
+def _form(name: Name, view: View | None) -> str:
+    if view is None:
+        return {"step": "the number of the step, counted from 1", "lr": "the learning rate"}.get(name.local, "")
+    shape: tuple[Any, ...] = view.shape
+    if name.local in ("input", "target"):
+        shape = ("batch", *shape[1:])
+    sizes = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+    said = {"param": ": all parameters", "buffer": ": all buffers", "counters": ": all counters"}.get(name.local, "")
+    return f"({sizes}) {view.dtype}{said}"
+
+
+def _part(whole: Name, view: View) -> str:
+    start = view.offset // view.dtype.itemsize
+    if not view.shape:
+        return f"{whole}[{start}:{start + 1}].reshape(())"
+    size = 1
+    for length in view.shape:
+        size *= length
+    shape = f".reshape({', '.join(map(str, view.shape))})" if len(view.shape) > 1 else ""
+    return f"{whole}[{start}:{start + size}]{shape}"
+
+
+def _section(statement: Statement) -> str:
     """The title under which a statement stands."""
     call = statement.call
-    if statement.owner == "optimizer":
+    if statement.owner == "optimizer" or statement.defines == Name("grad"):
         return "Update"
     if call is None:
         return "Clipping" if statement.method == "clip_grad_norm" else "Backward"
     if call.owner == "loss":
         return "Loss" if call.method == "forward" else "Backward"
-    return SECTIONS.get(call.method, "Backward")
+    return SECTIONS[call.method]
 
 
-def body(lines: list[Statement], model: Sequential, loss: Loss, optimizer: Optimizer, target_kind: str) -> Iterator[str]:
+def _body(script: Script, parts: Parts) -> Iterator[str]:
     """The lines of the step."""
-    layers = dict(model.descendants())
     title = group = ""
-    for statement in lines:
-        section = section_of(statement)
+    for statement in script.lines:
+        section = _section(statement)
         if section != title:
-            title = section
-            yield ""
-            yield f"# ==== {title} {'=' * (WIDTH - 10 - len(title))}"
-            group = ""
+            title, group = section, ""
+            yield from ("", f"# ==== {title} {'=' * (WIDTH - 10 - len(title))}")
         owner = statement.call.owner if statement.call else statement.owner
         if f"{section} {owner}" != group:
             group = f"{section} {owner}"
             yield ""
-            yield from _comment(owner, section, layers, loss, optimizer, target_kind, statement)
-        yield from wrapped(render(statement.parts))
+            yield from _comment(owner, section, parts, statement)
+            if section == "Update":
+                yield from (f"{name} = {text}" for name, text in script.given.before if name in _names(script))
+        yield from wrapped(render(statement.parts), 4)
+    yield from ("", "return loss")
 
 
-def _comment(
-    owner: str, section: str, layers: Any, loss: Loss, optimizer: Optimizer, target_kind: str, statement: Statement
-) -> Iterator[str]:
-    layer = layers.get(layer_of(owner))
+def _comment(owner: str, section: str, parts: Parts, statement: Statement) -> Iterator[str]:
+    layer = dict(parts.model.descendants()).get(layer_of(owner))
     lines: list[str] = []
     if owner == "loss":
-        yield f"# {loss!r}"
-        lines = formulas(loss, target_kind=target_kind)[section == "Backward"]
-    elif owner == "optimizer":
-        lines = of_update(optimizer)
-        yield f"# {type(optimizer).__name__}"
+        yield f"# {shown(parts.loss)}"
+        lines = formulas(parts.loss, target_kind=parts.target_kind)[section == "Backward"]
+    elif section == "Update":
+        yield f"# {type(parts.optimizer).__name__}"
+        lines = of_update(parts.optimizer)
     elif layer is not None:
-        yield f"# {layer_of(owner)}  {layer!r}"
+        yield f"# {layer_of(owner)}  {shown(layer)}"
         if section != "Buffers":
             lines = formulas(layer)[section == "Backward"]
             is_partial = statement.call is not None and statement.call.method == "backward_parameters"
@@ -80,11 +184,25 @@ def _comment(
     yield from (f"#     {line}" for line in lines)
 
 
-def wrapped(line: str) -> list[str]:
-    """A statement on lines that are short enough, broken between the elements of what stands in brackets."""
-    if len(line) <= WIDTH - 4 or "(" not in line:
+def shown(component: Any) -> str:
+    """A layer or a loss as a config has it: without the settings that it has anyway."""
+    import dataclasses
+
+    if not dataclasses.is_dataclass(component) or "Residual" in type(component).__name__:
+        return type(component).__name__
+    fields = dataclasses.fields(component)
+    said = [
+        f"{field.name}={value!r}"
+        for field in fields
+        if field.init and (value := getattr(component, field.name)) != field.default
+    ]
+    return f"{type(component).__name__}({', '.join(said)})"
+
+
+def wrapped(line: str, indent: int) -> list[str]:
+    """A statement on lines that are short enough, broken where brackets allow it."""
+    if len(line) <= WIDTH - indent or "(" not in line:
         return [line]
-    return textwrap.wrap(line, WIDTH - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-
-
-__all__ = ["Name", "body", "section_of", "wrapped"]
+    return textwrap.wrap(
+        line, WIDTH - indent, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,13 +38,22 @@ class Statement(NamedTuple):
 class Statements:
     """The statements of a step, in `lines`."""
 
-    def __init__(self, observed: Observed, versions: Versions, settings: Settings, bound: dict[Name, Version]) -> None:
+    def __init__(
+        self,
+        observed: Observed,
+        versions: Versions,
+        settings: Settings,
+        names: Iterable[tuple[Text, Version, View]],
+    ) -> None:
         self.observed, self.versions, self.settings = observed, versions, settings
         self.lines: list[Statement] = []
         #: Arrays that depend on nothing, by their texts.
         self.fixed: dict[Text, Name] = {}
         self._pending: dict[Version, Text] = {}
-        self._bound = bound
+        self._bound: dict[Name, Version] = {}
+        for text, version, view in names:
+            version.handles.append((text, view))
+            self._bound.update(dict.fromkeys(text.names, version))
         self._calls = _innermost(observed)
         self._shown = _shown_by(observed)
         self._index = 0
@@ -53,17 +62,12 @@ class Statements:
         self._end_calls(0)
         for index, operation in enumerate(operations):
             self._index = index
-            for joined in versions.joins.get(index, ()):
-                self._join(joined)
+            if index in versions.joins:
+                self._join(versions.joins[index])
             if index not in dead:
                 self._add(operation)
             self._end_calls(index + 1)
         self._index = len(operations)
-
-    def bind(self, name: Name, version: Version, view: View) -> None:
-        """Let a name stand for an array that is there at first."""
-        version.handles.append((of(name), view))
-        self._bound[name] = version
 
     def text(self, view: View) -> Text:
         """What shows a view now."""
@@ -71,6 +75,8 @@ class Statements:
         return self._text(version, view)
 
     def _text(self, version: Version, view: View) -> Text:
+        if version.is_allocated and not version.handles:
+            self._allocate(version)
         if version in self._pending:
             behind = suffix(version.form, view)
             if behind is not None:
@@ -95,11 +101,10 @@ class Statements:
             return
         text = self._expression(operation)
         name = version.name or self._name(version)
-        is_used_once = len(version.readers) == 1 and not version.writers and not version.returned
-        if name is None and is_used_once and self._is_within_call(version):
+        if name is None and not version.writers and self._is_used_once(version):
             self._pending[version] = text
         else:
-            self._define(version, name or self._made_up(operation), text)
+            self._define(version, name or self._name_elsewhere(version, operation), text)
 
     def _define(self, version: Version, name: Name, text: Text) -> None:
         name = self._free(name, version)
@@ -109,8 +114,6 @@ class Statements:
         self._say((name, " = ", *text.parts), name)
 
     def _store(self, operation: Operation, version: Version) -> None:
-        if version.is_allocated and not version.handles:
-            self._allocate(version)
         target = self._text(version, operation.output)
         for name in {part for text, _ in version.handles for part in text.names}:
             self._flush_readers(name, self._used_by(operation))
@@ -143,18 +146,14 @@ class Statements:
         self._define(version, name, of(f"np.{make}({sizes}, np.{dtype})"))
 
     def _join(self, version: Version) -> None:
-        parts = [self._text(own, own.form) for own in version.joined]
-        self._bound[Name("grad")] = version
-        version.handles.append((of(Name("grad")), version.form))
-        for (name, view), text in zip(self._gradients(version), parts, strict=True):
-            version.handles.insert(0, (of(name), view) if False else (text, view))
-        shapes = call((), [text.parts for text in parts]).parts
-        head = ("np.concatenate([grad.ravel() for grad in ", *shapes, "])")
-        flat = len(parts) == 1
-        self._say((Name("grad"), " = ", *(parts[0].followed_by(".ravel()").parts if flat else head)), Name("grad"))
-
-    def _gradients(self, version: Version) -> list[tuple[Name, View]]:
-        return [(own.name or Name("grad"), own.form) for own in version.joined]
+        name = Name("grad")
+        texts = [self._text(own, own.form) for own in version.joined]
+        if len(texts) == 1:
+            text = texts[0].followed_by("" if len(version.joined[0].form.shape) == 1 else ".ravel()")
+        else:
+            listed = call((), [own.parts for own in texts]).parts
+            text = of("np.concatenate([grad.ravel() for grad in ", *listed, "])")
+        self._define(version, name, text)
 
     def _end_calls(self, stop: int) -> None:
         """Give what a layer has returned its name, where that is another view or has another name."""
@@ -168,6 +167,7 @@ class Statements:
             if not version.readers and not version.writers:
                 continue
             text = self._text(version, ended.output)
+            self._pending.pop(version, None)
             self._flush_readers(name)
             self._bound[name] = version
             version.handles.append((of(name), ended.output))
@@ -185,7 +185,7 @@ class Statements:
             (total, _), before = operation.arguments, self._index - 1
             version = self.versions.read[self._index, total]
             if version in self._pending and version.made_by == before:
-                return self._pending[version]
+                return self._pending.pop(version)
         if site.part_of == "_mean" and operation.name == "add.reduce":
             return mean(operation, self._says(operation.arguments[0], 0), self._says)
         if self.versions.is_masked(operation, self._index):
@@ -241,9 +241,13 @@ class Statements:
         for _, name, view in version.returned:
             if is_same(view, version.form) and (name.layer or name.local):
                 return name
-        layer = layer_of(self._place(version.made_by).owner)
-        target = self._target(version.made_by) or self._shown_later(version)
-        return Name(target, layer) if target else None
+        target = self._target(version.made_by)
+        return Name(target, layer_of(self._place(version.made_by).owner)) if target else None
+
+    def _name_elsewhere(self, version: Version, operation: Operation) -> Name:
+        """What another function calls it, or a name for what the formulas need several times and have no name for."""
+        target = self._shown_later(version)
+        return Name(target, layer_of(operation.place.owner)) if target else self._made_up(operation)
 
     def _place(self, index: int) -> Any:
         return self.observed.trace.operations[index].place
@@ -264,12 +268,11 @@ class Statements:
     def _shown_later(self, version: Version) -> str | None:
         last = max([*version.readers, *version.writers, version.made_by])
         for index, local in self._shown.get(_key(version.form), ()):
-            if version.made_by < index <= last:
+            if version.made_by <= index <= last:
                 return local
         return None
 
     def _made_up(self, operation: Operation) -> Name:
-        """A name for what the formulas need several times and have no name for."""
         names = {"matmul": "product", "multiply": "product", "add": "total", "divide": "quotient", "exp": "exponential"}
         target = target_of(self.observed.sites[self._index].frames[0])
         local = target if target and target not in EMPTY_NAMES else names.get(operation.name, operation.name)
@@ -287,13 +290,19 @@ class Statements:
 
     # Order
 
-    def _is_within_call(self, version: Version) -> bool:
-        """Whether what reads an array stands in the same method of the same layer."""
+    def _is_used_once(self, version: Version) -> bool:
+        """Whether an array is read once, in the method that makes it, or returned by that in another form."""
+        own = self._call_at(version.made_by)
+        if version.returned:
+            number, _, view = version.returned[0]
+            ended = self.observed.calls[number]
+            return ended is own and min(version.readers, default=ended.stop) >= ended.stop
+        if len(version.readers) != 1:
+            return False
         (reader,) = version.readers
         if reader >= len(self.observed.sites):
             return False
-        own, its = self._call_at(version.made_by), self._call_at(reader)
-        return own is its and self._place(version.made_by).owner == self._place(reader).owner
+        return own is self._call_at(reader) and self._place(version.made_by).owner == self._place(reader).owner
 
     def _call_at(self, index: int) -> Call | None:
         return self._calls.get(index)
@@ -312,8 +321,7 @@ class Statements:
 
     def _flush(self, version: Version) -> None:
         text = self._pending.pop(version)
-        operation = self.observed.trace.operations[version.made_by]
-        self._define(version, self._made_up(operation), text)
+        self._define(version, self._name_elsewhere(version, self.observed.trace.operations[version.made_by]), text)
 
     def _say(self, parts: Parts, defines: Name | None = None) -> None:
         index = min(self._index, len(self.observed.sites) - 1)
@@ -360,8 +368,9 @@ def _shown_by(observed: Observed) -> Mapping[tuple[Any, ...], list[tuple[int, st
     """The operations at which a local variable of a method shows a view, and its name, in their order."""
     found: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
     for index, site in enumerate(observed.sites):
-        for frame in site.frames:
-            for name, view in frame.views.items():
+        for depth, frame in enumerate(site.frames):
+            is_method = frame.instance is not None or depth == len(site.frames) - 1
+            for name, view in frame.views.items() if is_method else ():
                 if name not in EMPTY_NAMES:
                     found.setdefault(_key(view), []).append((index, name))
     return found

@@ -58,7 +58,7 @@ class Versions:
         self.made: dict[int, Version] = {}
         self.written: dict[int, Version] = {}
         self.read: dict[tuple[int, View], Version] = {}
-        self.joins: dict[int, list[Version]] = {}
+        self.joins: dict[int, Version] = {}
         #: By the number of a call, the array that it returns.
         self.after: dict[int, Version] = {}
         #: Of each operation, the arrays that local variables of the innermost function show.
@@ -79,7 +79,7 @@ class Versions:
         """The array that a view shows now, at this operation."""
         found = self._find(view)
         if found is None:
-            found = self._join(view, index)
+            found = self._allocate(index, view)
         self.read[index, view] = found
         return found
 
@@ -91,26 +91,25 @@ class Versions:
                 return version
         return None
 
-    def _join(self, view: View, index: int) -> Version:
-        """All gradients of a storage as one vector."""
-        form = self.observed.forms[view.storage]
-        joined = [version for version in self._current[view.storage] if version.name is not None]
-        version = Version(form, index, name=Name("grad"), joined=joined)
-        for own in joined:
-            own.readers.append(index)
-        self._current[view.storage] = [version]
-        self._parts.pop(view.storage, None)
-        self.joins.setdefault(index, []).append(version)
-        return version
+    def _join(self, index: int) -> None:
+        """All gradients as one vector, from the first operation of clipping or update on."""
+        for storage in [own for own in self._parts if self.observed.trace.storages[own].name == "grad"]:
+            made = {version.name: version for version in self._current[storage]}
+            joined = [made[name] for name, _ in self._parts.pop(storage)]
+            version = Version(self.observed.forms[storage], index, name=Name("grad"), joined=joined)
+            for own in joined:
+                own.readers.append(index)
+            self._current[storage] = [version]
+            self.joins[index] = version
 
     def _add(self, index: int, operation: Operation) -> None:
         reads = [leaf for leaf in leaves((operation.arguments, operation.keywords)) if isinstance(leaf, View)]
         if operation.is_in_place and reads and is_same(reads[0], operation.output):
             reads = reads[1:]
+        if operation.place.owner in ("", "optimizer"):
+            self._join(index)
         for view in reads:
             self.at(view, index).readers.append(index)
-        if operation.place.owner in ("", "optimizer") and operation.output.storage in self._parts:
-            self._join(operation.output, index)
         found = self._find(operation.output)
         self.locals.append({name: own for name, view in self._locals(index).items() if (own := self._find(view))})
         if self._is_new(index, operation, found):
@@ -145,7 +144,7 @@ class Versions:
                 return False
         elif found.is_given or span(found.form) != span(view) or is_augmented(self.observed.sites[index]):
             return False
-        return is_natural(operation)
+        return self.observed.sites[index].part_of == "_mean" or is_natural(operation)
 
     def _is_made(self, storage: int) -> bool:
         return not self.observed.trace.storages[storage].name

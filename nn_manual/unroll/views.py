@@ -143,15 +143,20 @@ def _keys(base: View, view: View, starts: list[int], axis: int, dimension: int) 
     yield from ([str(start), *keys] for keys in _keys(base, view, starts, axis + 1, dimension))
 
 
+def _flattened(base: View, view: View) -> Iterator[str]:
+    if len(view.shape) == 1 and len(base.shape) > 1 and prod(base.shape) == view.shape[0]:
+        yield ".ravel()"
+
+
 def _reshaped(base: View, view: View) -> Iterator[str]:
-    if prod(base.shape) == prod(view.shape) and base.offset == view.offset:
+    if prod(base.shape) == prod(view.shape) and base.offset == view.offset and base.dtype == view.dtype:
         yield f".reshape({_shape(base.shape, view.shape)})"
 
 
 def _shape(before: Shape, after: Shape) -> str:
     """The sizes, with -1 for one that follows from the others: the leading ones of rows, or what is flattened."""
-    if len(after) == 1:
-        return "-1"
+    if len(after) < 2:
+        return "-1" if after else "()"
     if len(after) == 2 and before[-1:] == after[-1:]:
         return f"-1, {after[-1]}"
     if len(after) == 2 and before[0] == after[0]:
@@ -161,15 +166,15 @@ def _shape(before: Shape, after: Shape) -> str:
 
 def _part_of_flat(base: View, view: View) -> Iterator[str]:
     """A part of a vector in another shape, as parameters are of the flat vector."""
-    if len(base.shape) == 1 and is_whole(view):
+    if len(base.shape) == 1 and is_whole(view) and base.dtype == view.dtype:
         start = (view.offset - base.offset) // base.dtype.itemsize
         text = f"[{start}:{start + prod(view.shape)}]"
-        yield f"{text}.reshape({', '.join(map(str, view.shape))})"
+        yield f"{text}.reshape({', '.join(map(str, view.shape)) or '()'})"
 
 
 def _refined(base: View, view: View) -> Iterator[str]:
     """The dimensions of `base` split, some of them at one index, and the others in another order."""
-    if not is_whole(base) or not view.shape:
+    if not is_whole(base) or not view.shape or base.dtype != view.dtype:
         return
     order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], axis))
     sizes, of_view, stride = list[int](), list[int | None](), prod(base.shape) * base.dtype.itemsize
@@ -223,6 +228,7 @@ def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[
 #: From the simplest to the last resort.
 _FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
     _as_it_is,
+    _flattened,
     _transposed,
     _indexed,
     _reshaped,
