@@ -38,6 +38,8 @@ class Settings:
         """`reserved` are names that an optimizer's settings leave to the layers."""
         self.values: dict[Name, Any] = {}
         self._reserved = set(reserved)
+        #: The learning rates among them, and whose they are.
+        self.lrs: dict[Name, Optimizer] = {}
 
     def name(self, owner: Any, field: str, value: Any) -> Name:
         """The name of a setting: its own, or with its class's before it where another setting has that."""
@@ -46,6 +48,8 @@ class Settings:
         while name in self.values and self.values[name] != value:
             name = Name(f"{own_class}_{name.local}" if name.local == field else f"{name.local}_")
         self.values[name] = value
+        if field == "lr" and isinstance(owner, Optimizer):
+            self.lrs[name] = owner
         return name
 
 

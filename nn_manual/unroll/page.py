@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nn_manual.losses import Loss
@@ -29,23 +29,22 @@ SECTIONS = {
 
 
 class Parts(NamedTuple):
-    """What the page is of."""
+    """What the page is of. `is_scheduled` says that a schedule changes the learning rates: they are arguments then."""
 
     title: str
     model: Sequential
     loss: Loss
     optimizer: Optimizer
     target_kind: str
-    #: Settings that are arguments: a schedule changes them.
-    changing: frozenset[Name]
+    is_scheduled: bool
 
 
-def page(script: Script, parts: Parts) -> str:
-    """The module: it defines `train_step`."""
-    lines = [f'"""{parts.title}', "", *ABOUT, '"""', "", *_imports(script), *_settings(script, parts)]
+def page(script: Script, parts: Parts, run: Sequence[str] = ()) -> str:
+    """The module: it defines `train_step`, and ends with these lines."""
+    lines = [f'"""{parts.title}', "", *ABOUT, '"""', "", *_imports(script, run), *_settings(script, parts)]
     lines += ["", *_head(script, parts)]
     lines += [f"    {line}" if line else "" for line in _body(script, parts)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *run]) + "\n"
 
 
 ABOUT = (
@@ -58,12 +57,8 @@ def arguments(script: Script, parts: Parts) -> list[Name]:
     """The names of what the step gets: the batch first."""
     first = [Name("input"), Name("target")]
     others = [name for name in script.given.arguments if name not in first]
-    changing = [name for name in (*script.settings.values, Name("step")) if name in parts.changing]
-    return [*first, *others, *changing, *([Name("step")] if _counts_steps(script) else [])]
-
-
-def _counts_steps(script: Script) -> bool:
-    return Name("step") in _names(script)
+    changing = [*script.settings.lrs] if parts.is_scheduled else []
+    return [*first, *others, *changing, *([Name("step")] if Name("step") in _names(script) else [])]
 
 
 def _names(script: Script) -> set[Name]:
@@ -74,16 +69,17 @@ def _names(script: Script) -> set[Name]:
     return used
 
 
-def _imports(script: Script) -> list[str]:
-    words = " ".join(render(line.parts) for line in script.lines)
+def _imports(script: Script, run: Sequence[str]) -> list[str]:
+    words = " ".join([*(render(line.parts) for line in script.lines), *run])
     words += " ".join(str(text) for _, text in script.given.before)
-    lines = ["import math", ""] if "math." in words else []
-    lines += ["import numpy as np"]
+    lines = ["import math"] if "math." in words else []
+    lines += ["from pathlib import Path"] if "Path(" in words else []
+    lines += ["", "import numpy as np"] if lines else ["import numpy as np"]
     return lines + (["import scipy.special"] if "scipy." in words else [])
 
 
 def _settings(script: Script, parts: Parts) -> list[str]:
-    used = _names(script) - parts.changing
+    used = _names(script) - set(arguments(script, parts))
     named = {name: value for name, value in script.settings.values.items() if name in used}
     return ["", *(f"{name} = {value!r}" for name, value in named.items())] if named else []
 

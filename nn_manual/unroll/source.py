@@ -49,6 +49,8 @@ def target_of(frame: Frame) -> str | None:
     if not isinstance(node, ast.expr):
         return None
     parent, place = parents[node], None
+    while isinstance(parent, ast.IfExp) and node is not parent.test:
+        node, parent = parent, parents[parent]
     if isinstance(parent, ast.Tuple):
         place, parent = parent.elts.index(node), parents[parent]
     if isinstance(parent, ast.Assign):

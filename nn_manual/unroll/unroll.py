@@ -25,6 +25,8 @@ class Script(NamedTuple):
     given: Given
     settings: Settings
     fixed: dict[Name, Parts]
+    #: The names of the optimizer's vectors.
+    vectors: list[str]
 
 
 def script_of(
@@ -51,4 +53,4 @@ def _script_of(
     given = given_to(observed, model, optimizer, settings)
     versions = Versions(observed, given.arrays, given.gradients)
     statements = Statements(observed, versions, settings, given.names)
-    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.fixed.items()})
+    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.fixed.items()}, list(optimizer.vectors))

@@ -1,0 +1,116 @@
+"""`unroll`: a config's training step, or its whole run, as a script."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig
+from nn_manual.data import Examples, batches
+from nn_manual.errors import ConfigError
+from nn_manual.losses import Loss
+from nn_manual.messages import one_line
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.running.loading import load, quiet
+from nn_manual.running.trainer import Batch, Trainer
+from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.step import given
+from nn_manual.unroll.page import Parts, arguments, page
+from nn_manual.unroll.run import arrays_of, check_run, run_lines
+from nn_manual.unroll.unroll import Script, script_of
+
+
+class Unrolled:
+    """The text of a script, and the arrays that it reads."""
+
+    def __init__(self, text: str, arrays: dict[str, Array]) -> None:
+        self.text, self.arrays = text, arrays
+
+
+@quiet
+def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
+    """The script of a config, which is called `name`; with the whole run, if the file of arrays beside it has a name.
+
+    Raises ConfigError where a layer, a loss or an optimizer can't be traced, or where the run needs more than the
+    script has, and the errors of `load`.
+    """
+    split, model = load(config)
+    optimizer, train = config.optimizer(model), split.train
+    batch, last, other = _batches(train, config)
+    try:
+        script = script_of(model, config.loss, optimizer, batch, other, config.clip_grad_norm)
+    except CannotTrace as error:
+        raise ConfigError(str(error)) from None
+    kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
+    parts = Parts(f"One training step of {name}, written out.", model, config.loss, optimizer, kind, config.lr_scheduler is not None)
+    text = page(script, parts)
+    for each in (batch, last):
+        _compare(text, script, parts, each, config.clip_grad_norm)
+    if not run:
+        return Unrolled(text, {})
+    check_run(config, script)
+    lines = list(run_lines(config, script, arguments(script, parts), train, run))
+    return Unrolled(page(script, parts, lines), arrays_of(config, script, model, train))
+
+
+def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch, Batch]:
+    """The first batch, the last one, and a smaller one: what differs between it and the first shows what depends on
+    the size.
+    """
+    in_order = batches(train, config.batch_size, config.seed, epoch=0)
+    first = next(in_order)
+    num_last = len(train.input) % config.batch_size or config.batch_size
+    last = first if len(first.input) < config.batch_size else Examples(*(array[:num_last] for array in first))
+    if len(first.input) < 3:
+        raise ConfigError(f"unroll needs batches of 3 examples at least, not {len(first.input)}")
+    return first, last, Examples(*(array[:-1] for array in first))
+
+
+def _compare(text: str, script: Script, parts: Parts, batch: Batch, max_norm: float | None) -> None:
+    """Raise ConfigError where the script doesn't do bit for bit what the step does."""
+    model, loss, optimizer = copy.deepcopy((parts.model, parts.loss, parts.optimizer))
+    model.num_steps += 1
+    before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
+    before |= {name.replace(".noise.", "_"): array for name, array in before.items()}
+    space: dict[str, Any] = {"__name__": "step"}
+    exec(compile(text, "<the script>", "exec"), space)  # noqa: S102 - the package has just written it
+    values = {"step": optimizer.num_steps + 1} | {str(name): member.lr for name, member in script.settings.lrs.items()}
+    values |= {_given_name(name): array for name, array in before.items()}
+    found = space["train_step"](*(values[str(name)] for name in arguments(script, parts)))
+    expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)
+    after = given(model, optimizer, *batch)
+    names = ["param", "buffer", "counters", *optimizer.vectors]
+    wrong = [name for name in names if before[name].tobytes() != after[name].tobytes()]
+    if float(found) != expected or wrong:
+        what = ", ".join(["the loss"] * (float(found) != expected) + wrong)
+        raise ConfigError(f"unroll: for {len(batch[0])} examples the script computes another {what} than the step")
+
+
+def _given_name(name: str) -> str:
+    layer, is_noise, local = name.partition(".noise.")
+    return f"{local}_{layer.replace('.', '_')}" if is_noise else name.replace(".", "_")
+
+
+def write(unrolled: Unrolled, output: Path | None) -> None:
+    """To the file, with the arrays beside it; to standard output without one."""
+    from nn_manual.run_directory import files
+
+    if output is None:
+        print(unrolled.text, end="")
+        return
+    if unrolled.arrays:
+        import io
+
+        stream = io.BytesIO()
+        np.savez_compressed(stream, **unrolled.arrays)  # type: ignore[arg-type]
+        files.write_atomically(output.with_suffix(".npz"), stream.getvalue())
+    files.write_atomically(output, unrolled.text.encode())
+    print(one_line(str(output)))
+
+
+__all__ = ["Loss", "Optimizer", "Sequential", "Unrolled", "unroll", "write"]
