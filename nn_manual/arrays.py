@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType, SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -113,9 +114,37 @@ def first_not_finite(array: Array) -> str | None:
     return f"{array[index]} at index {index}" if index else str(array[index])
 
 
-def over_time(num_steps: int, *, backward: bool = False) -> range:
+class Recorder(Protocol):
+    """What notes the operations of the formulas that run: a trace."""
+
+    def call(self, function: Callable[..., Array], arguments: tuple[Any, ...]) -> Array:
+        """The function's result: one operation, whatever it does inside."""
+        ...
+
+    def iterations(self, steps: range) -> Iterable[int]:
+        """The steps of a loop."""
+        ...
+
+
+#: The one that notes them now.
+recorder: Recorder | None = None
+
+
+def one_operation(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Decorates a function that computes a new array of arrays and numbers, by other means than NumPy's: a trace takes
+    it for an operation. It writes to none of its arguments.
+    """
+
+    @functools.wraps(function)
+    def called(*arguments: Any) -> Array:
+        return function(*arguments) if recorder is None else recorder.call(function, arguments)
+
+    return called
+
+
+def over_time(num_steps: int, *, backward: bool = False) -> Iterable[int]:
     """The steps of a loop over time, or with `backward` from the last to the first: a step needs the one before it, so
     no array operation can take the loop's place.
     """
-    steps = range(num_steps)
-    return steps[::-1] if backward else steps
+    steps = range(num_steps)[::-1] if backward else range(num_steps)
+    return steps if recorder is None else recorder.iterations(steps)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, one_operation
 from nn_manual.layers.base import Layer
 
 
@@ -87,10 +87,7 @@ class Embedding(Layer):
         indices = saved.ravel()
         self.check_gradient(grad_output, self.output_shape(saved.shape))
         grads = grad_output.reshape(-1, self.embedding_dim)
-        ones = np.ones(len(indices), grads.dtype)
-        # Made by its coordinates, the matrix looks at them: one that lies outside would be written beside the memory.
-        one_hot = coo_array((ones, (np.arange(len(indices)), indices)), shape=(len(indices), self.num_embeddings))
-        self.grad.weight[...] = one_hot.T @ grads
+        self.grad.weight[...] = one_hot_product(indices, grads, self.num_embeddings)
         if self.padding_idx is not None:
             self.grad.weight[self.padding_idx] = 0
 
@@ -170,3 +167,15 @@ class LearnedPositions(Layer):
     def reference(self, input: Any, weight: Any) -> Any:
         """The definition, on torch tensors."""
         return input + weight[: input.shape[1]]
+
+
+@one_operation
+def one_hot_product(indices: Array, values: Array, num_rows: int) -> Array:
+    """one_hot.T @ values, (num_rows, features), of values (indices, features); one_hot (indices, num_rows) is 1 at each
+    index and 0 elsewhere. Raises ValueError for an index outside 0 ... num_rows - 1.
+    """
+    ones = np.ones(len(indices), values.dtype)
+    # Made by its coordinates, the matrix looks at them: one that lies outside would be written beside the memory.
+    one_hot = coo_array((ones, (np.arange(len(indices)), indices)), shape=(len(indices), num_rows))
+    product: Array = one_hot.T @ values
+    return product

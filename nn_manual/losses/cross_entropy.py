@@ -218,14 +218,16 @@ class CrossEntropyLoss(Loss):
         """The index of each row, (rows,), 0 where it doesn't count, and its weight, which is 0 there."""
         counted = self.counted(target).ravel()
         label = target.ravel() * counted
-        return label, counted.astype(dtype) if self.weight is None else counted * np.array(self.weight, dtype)[label]
+        if self.weight is None:
+            return label, counted.astype(dtype)
+        return label, counted * np.array(self.weight, dtype, like=label)[label]
 
     def _q(self, target: Array, starts: Array, classes: int, dtype: np.dtype[Any]) -> tuple[Array, Any]:
         """q of the formula, (rows, classes), and its total."""
         smoothed = self.label_smoothing / classes
         if target.dtype.kind == "i":
             label, row_weight = self._labels(target, dtype)
-            q, total = np.full((len(starts), classes), smoothed, dtype), row_weight.sum()
+            q, total = np.full_like(row_weight, smoothed, shape=(len(starts), classes)), row_weight.sum()
             q.put(starts + label, 1 - self.label_smoothing + smoothed)
             q *= self.counted(target).reshape(-1, 1)
         else:

@@ -1,7 +1,11 @@
 """The trace: what NumPy does in one training step, recorded, operation by operation.
 
     operation.py    an operation on views of storages, and where it stands in the formulas
+    memory.py       which arrays lie in which piece of memory
+    recording.py    what is noted of a step while it runs
+    functions.py    what is made of each function of NumPy
     traced.py       the array that records what NumPy does to it
+    tracer.py       what hands out the arrays, and hears of loops
     step.py         a whole step: forward, loss, backward, buffers, clipping, update
     replay.py       the operations run again by NumPy: the oracle of all that is derived from a trace
 """

@@ -15,7 +15,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
 from nn_manual.trace.operation import Trace, check_same
-from nn_manual.trace.traced import Tracer
+from nn_manual.trace.tracer import Tracer
 
 
 def trace_step(

@@ -7,266 +7,129 @@ NumPy's own answers. Where an array lies is read off its address: writes to over
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from types import FrameType
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nn_manual.arrays import Array
-from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, Storage, Trace, View
+from nn_manual.trace.functions import COMPOSED, CREATING, IN_PLACE, OF_SHAPE, REFUSED, by_name
+from nn_manual.trace.recording import Recording
 
-#: Functions of NumPy that compute by themselves. The others are made of operations, which are recorded.
-PRIMITIVES: frozenset[Callable[..., Any]] = frozenset(
-    {
-        np.argmax,
-        np.argmin,
-        np.bincount,
-        np.concatenate,
-        np.dot,
-        np.einsum,
-        np.inner,
-        np.take,
-        np.vdot,
-        np.where,
-    }
-)
-
-#: Those that write to their first argument and return nothing.
-IN_PLACE: frozenset[Callable[..., Any]] = frozenset({np.copyto, np.put, np.putmask})
-
-#: Methods of an array that copy or compute without asking anybody.
-REFUSED = (
-    "argpartition",
-    "argsort",
-    "byteswap",
-    "choose",
-    "compress",
-    "dump",
-    "dumps",
-    "nonzero",
-    "partition",
-    "repeat",
-    "resize",
-    "round",
-    "searchsorted",
-    "setfield",
-    "sort",
-    "tobytes",
-    "tofile",
-)
-
-#: What makes a Python value of an array: what comes then may depend on it.
-OF_VALUES = ("__bool__", "__complex__", "__contains__", "__float__", "__index__", "__int__", "item", "tolist")
-
-
-class Tracer:
-    """Records the operations on the arrays that it hands out. `owners` are the labels of layers, loss and optimizer, by
-    their identities.
-
-        with Tracer(owners) as tracer:
-            input = tracer.give("input", input)
-            ...
-        tracer.trace({"loss": value})
-    """
-
-    #: The one that records: NumPy's protocols know only the arrays.
-    _current: Tracer | None = None
-
-    def __init__(self, owners: Mapping[int, str]) -> None:
-        self._owners = owners
-        self._storages: list[Storage] = []
-        #: The arrays that own the memory, kept alive, so that no other array gets their address; by their identities.
-        self._roots: dict[int, tuple[int, Array]] = {}
-        self._operations: list[Operation] = []
-        #: Of memory that the step didn't get and no operation made: what it held when it was met, and which of its
-        #: bytes no operation has written yet.
-        self._met: dict[int, tuple[Array, npt.NDArray[np.bool_]]] = {}
-
-    def __enter__(self) -> Tracer:
-        assert Tracer._current is None, "a trace within a trace"
-        Tracer._current = self
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        Tracer._current = None
-
-    @classmethod
-    def current(cls) -> Tracer:
-        """The one that records. Raises CannotTrace for an array that outlived its trace."""
-        if cls._current is None:
-            raise CannotTrace("an array of a trace is used after its end")
-        return cls._current
-
-    def give(self, name: str, array: Array) -> Array:
-        """A copy of an array that the step gets under this name."""
-        own = array.copy()
-        self._roots[id(own)] = len(self._storages), own
-        self._storages.append(Storage(name, own.nbytes))
-        return own.view(Traced)
-
-    def trace(self, results: Mapping[str, Array]) -> Trace:
-        """What was recorded, and where these arrays are."""
-        return Trace(self._storages, self._operations, {name: self.view(array) for name, array in results.items()})
-
-    def view(self, array: Array) -> View:
-        """Where an array lies, which no operation may have met."""
-        root = _root(array)
-        if id(root) not in self._roots:
-            self._roots[id(root)] = len(self._storages), root
-            self._storages.append(Storage("", root.nbytes))
-        storage, _ = self._roots[id(root)]
-        return View(storage, _address(array) - _address(root), array.shape, array.strides, array.dtype)
-
-    def meet(self, array: Array) -> None:
-        """An operation is about to write to this array, of which nobody may have heard."""
-        root = _root(array)
-        if id(root) not in self._roots:
-            values = np.asarray(root).ravel(order="K").view(np.uint8).copy()
-            self._met[self.view(root).storage] = values, np.ones(root.nbytes, np.bool_)
-
-    def _unwritten(self, view: View) -> npt.NDArray[np.bool_]:
-        """Of each byte, whether no operation has written it."""
-        _, unwritten = self._met[view.storage]
-        shape, strides = (*view.shape, view.dtype.itemsize), (*view.strides, 1)
-        return np.ndarray(shape, np.bool_, unwritten.data, view.offset, strides)
-
-    def argument(self, value: Any) -> Any:
-        """An operation's argument as it is recorded."""
-        if isinstance(value, np.ndarray):
-            if id(_root(value)) not in self._roots:
-                return Constant(np.array(value))
-            view = self.view(value)
-            if view.storage in self._met and self._unwritten(view).any():
-                storage, (initial, _) = self._storages[view.storage], self._met[view.storage]
-                self._storages[view.storage] = storage._replace(initial=initial)
-            return view
-        if type(value) in (tuple, list):
-            return type(value)(map(self.argument, value))
-        if isinstance(value, slice) or value is None or value is Ellipsis:
-            return value
-        return Constant(value)
-
-    def record(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        arguments: Iterable[Any],
-        keywords: Mapping[str, Any],
-        output: Array,
-        *,
-        is_in_place: bool = False,
-    ) -> Array:
-        """Note an operation that wrote to `output`; returns that as an array that records on."""
-        noted = tuple(map(self.argument, arguments))
-        named = {key: self.argument(value) for key, value in keywords.items()}
-        view = self.view(output)
-        if view.storage in self._met and not is_in_place:
-            self._unwritten(view)[...] = False
-        self._operations.append(Operation(name, function, noted, named, view, self._place(), is_in_place))
-        return output.view(Traced)
-
-    def refuse(self, what: str) -> CannotTrace:
-        """An error that says where a formula does this."""
-        return CannotTrace(f"{self._place()}: {what}")
-
-    def _place(self) -> Place:
-        """The innermost running method of a layer, loss or optimizer; outside of all, the innermost function."""
-        frame: FrameType | None = sys._getframe(1)
-        outside = None
-        while frame is not None:
-            code = frame.f_code
-            owner = self._owners.get(id(frame.f_locals.get("self")), "")
-            if owner:
-                return Place(owner, code.co_name, _short(code.co_filename), frame.f_lineno)
-            if outside is None and not code.co_filename.startswith(NOT_FORMULAS):
-                outside = Place("", code.co_name, _short(code.co_filename), frame.f_lineno)
-            frame = frame.f_back
-        assert outside is not None  # somebody called
-        return outside
+_OF_VALUE = "the value of an array decides what comes next"
+_OF_MEMORY = "what is written there isn't traced"
 
 
 class Traced(np.ndarray[Any, Any]):
-    """An array whose operations the current Tracer records. It has no value for Python: no `if`, no `float`."""
+    """An array whose operations the current Recording notes. It has no value for Python: no `if`, no `float`."""
+
+    #: Whether NumPy makes a number of it, no array: `x += 1` doesn't change a number, it makes another one.
+    is_number = False
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Array | None, ...] | None = None, **keywords: Any
     ) -> Any:
-        tracer, function = Tracer.current(), getattr(ufunc, method)
+        recording, function = Recording.current(), getattr(ufunc, method)
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        if ufunc.nout != 1 or ("where" in keywords and isinstance(keywords["where"], np.ndarray)):
-            raise tracer.refuse(f"{name} of several results, or with where=an array, isn't traced")
-        for written in (inputs[0] if method == "at" else None, *(out or ())):
-            if written is not None:
-                tracer.meet(written)
+        if ufunc.nout != 1:
+            raise recording.refuse(f"np.{name} has several results: use a function for each of them")
+        target: Any = inputs[0] if method == "at" else out[0] if out else None
+        if target is not None:
+            recording.memory.meet(target)
         if method == "at":
-            function(*_plain(inputs))
-            tracer.record(name, function, inputs, {}, inputs[0], is_in_place=True)
+            function(*plain(inputs))
+            recording.record(name, function, inputs, {}, target, is_in_place=True)
             return None
-        target = out[0] if out else None
-        result = function(*_plain(inputs), **keywords, **({} if target is None else {"out": _plain(target)}))
-        return tracer.record(name, function, inputs, keywords, np.asarray(result) if target is None else target)
+        if method == "__call__" and isinstance(keywords.get("where"), np.ndarray):
+            if target is None:
+                raise recording.refuse(f"np.{name} with where= leaves numbers that nobody wrote: give it out=, too")
+            keywords["out"] = target
+            function(*plain(inputs), **plain(keywords))
+            recording.record(name, function, inputs, keywords, target, is_in_place=True)
+            return target.view(Traced)
+        into = {} if target is None else {"out": plain(target)}
+        result = function(*plain(inputs), **plain(keywords), **into)
+        return _recorded(name, function, inputs, keywords, result, target)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        tracer, name = Tracer.current(), function.__name__
+        recording, name = Recording.current(), function.__name__
+        if function in REFUSED or (function is np.where and len(arguments) == 1):
+            raise recording.refuse(f"np.{name}: {REFUSED.get(function, REFUSED[np.nonzero])}")
         if function in IN_PLACE:
-            tracer.meet(arguments[0])
-            function(*_plain(arguments), **_plain(keywords))
-            if function is np.copyto and "where" not in keywords:
-                tracer.record(name, function, arguments[1:], keywords, arguments[0])
-                return None
-            tracer.record(name, function, arguments, keywords, arguments[0], is_in_place=True)
-            return None
-        if function not in PRIMITIVES:
+            return _written(function, arguments, keywords)
+        if function in COMPOSED:
             return function._implementation(*arguments, **keywords)
+        if function in CREATING:
+            return function(*plain(arguments), **plain(keywords)).view(Traced)
+        arguments, keywords = by_name(function, arguments, keywords)
         target = keywords.pop("out", None)
-        if target is not None:
-            tracer.meet(target)
-        result = function(*_plain(arguments), **_plain(keywords))
-        if target is None:
-            return tracer.record(name, function, arguments, keywords, np.asarray(result))
-        np.asarray(target)[...] = result
-        return tracer.record(name, function, arguments, keywords, target)
+        result = function(*plain(arguments), **plain(keywords))
+        if isinstance(result, np.ndarray | np.generic):
+            if target is not None:
+                recording.memory.meet(target)
+                np.asarray(target)[...] = result
+            elif _is_view(result, arguments):
+                return result.view(Traced)
+            return _recorded(name, function, arguments, keywords, result, target)
+        if isinstance(result, tuple | list) and all(_is_view(part, arguments) for part in result):
+            return type(result)(part.view(Traced) for part in result)
+        if function in OF_SHAPE:
+            return result
+        raise recording.refuse(f"np.{name} doesn't give one array")
 
     def __getitem__(self, key: Any) -> Any:
-        if not _has_arrays(key):
-            found = super().__getitem__(key)
-            return found if isinstance(found, np.ndarray) else super().__getitem__((*_as_tuple(key), ...))
-        if any(isinstance(part, np.ndarray) and part.dtype == np.bool_ for part in _as_tuple(key)):
-            raise Tracer.current().refuse("an array picked by a mask has a shape that depends on values: use np.where")
-        found = np.asarray(self)[_plain(key)]
-        return Tracer.current().record("getitem", np.ndarray.__getitem__, (self, key), {}, found)
+        if any(isinstance(part, Traced) and part.dtype == np.bool_ for part in _as_tuple(key)):
+            what = "an array picked by a mask has a shape that depends on values: use np.where"
+            raise Recording.current().refuse(what)
+        found = np.asarray(self)[plain(key)]
+        if not isinstance(found, np.ndarray):  # a number, which stays when the array changes
+            if _has_arrays(key):
+                return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
+            return _copied(np.asarray(self)[(*_as_tuple(key), ...)], found)
+        if Recording.current().memory.is_view_of(found, self):
+            return found.view(Traced)
+        return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not _has_arrays(key):
             key = _as_tuple(key)
-            target = super().__getitem__(key if Ellipsis in key else (*key, ...))
-            np.copyto(target, value, casting="unsafe")
+            target = np.asarray(self)[key if Ellipsis in key else (*key, ...)]
+            np.copyto(target.view(Traced), value, casting="unsafe")
             return
-        Tracer.current().meet(self)
-        np.asarray(self)[_plain(key)] = _plain(value)
+        Recording.current().memory.meet(self)
+        np.asarray(self)[plain(key)] = plain(value)
         function = np.ndarray.__setitem__
-        Tracer.current().record("setitem", function, (self, key, value), {}, self, is_in_place=True)
+        Recording.current().record("setitem", function, (self, key, value), {}, self, is_in_place=True)
 
     def copy(self, order: Any = "C") -> Any:
         """Recorded."""
-        return self._copied(np.array(self, order=order, copy=True, subok=False))
+        copied = np.array(self, order=order, copy=True, subok=False)
+        return _copied(self, copied[()] if self.is_number else copied)
+
+    def __copy__(self) -> Any:
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy("K")
 
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:  # noqa: ARG002 - NumPy's
-        """Recorded."""
+        """Recorded where it copies."""
         result = np.asarray(self).astype(dtype, order=order, casting=casting, copy=copy)
-        return self if _root(result) is _root(self) else self._copied(result)
+        if Recording.current().memory.is_view_of(result, self):
+            return self
+        return _copied(self, result[()] if self.is_number else result)
 
-    def _copied(self, result: Array) -> Any:
-        return Tracer.current().record("copyto", np.copyto, (self,), {"casting": "unsafe"}, result)
+    def view(self, *arguments: Any, **keywords: Any) -> Any:
+        """A view as np.ndarray stays one that is traced."""
+        return super().view(*(part for part in arguments if part is not np.ndarray), **keywords)
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
         """Recorded where it copies."""
         result = np.asarray(self).reshape(*shape, order=order, copy=copy)
-        return result.view(Traced) if _root(result) is _root(self) else self.copy(order).reshape(*shape, order=order)
+        if Recording.current().memory.is_view_of(result, self):
+            return result.view(Traced)
+        return self.copy(order).reshape(*shape, order=order)
 
     def ravel(self, order: Any = "C") -> Any:
         """Recorded where it copies."""
@@ -280,61 +143,76 @@ class Traced(np.ndarray[Any, Any]):
         """Recorded."""
         self[...] = value
 
-    def dot(self, other: Any, out: Any = None) -> Any:
+    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Recorded."""
-        return np.dot(self, other, out=out)
+        self[...] = np.sort(self, axis, kind, order, stable=stable)
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-        """Recorded."""
-        return np.take(self, indices, axis, out, mode)
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
 
-    def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
-        """Recorded."""
-        np.put(self, indices, values, mode)
+    def __str__(self) -> str:
+        return str(np.asarray(self))
 
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Recorded."""
-        return np.argmax(self, axis, out, keepdims=keepdims)
+    def __format__(self, specification: str) -> str:
+        return format(np.asarray(self)[()] if self.is_number else np.asarray(self), specification)
 
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Recorded."""
-        return np.argmin(self, axis, out, keepdims=keepdims)
+    @property
+    def flat(self) -> Any:
+        """Refused."""
+        raise Recording.current().refuse(f"ndarray.flat: {_OF_MEMORY}: use reshape(-1)")
 
 
-def _refusing(name: str, what: str) -> Callable[..., Any]:
-    def refused(self: Traced, *arguments: Any, **keywords: Any) -> Any:  # noqa: ARG001 - whatever its arguments
-        raise Tracer.current().refuse(what)
-
-    refused.__name__ = name
-    return refused
-
-
-for _name in REFUSED:
-    setattr(Traced, _name, _refusing(_name, f"ndarray.{_name} isn't traced"))
-for _name in OF_VALUES:
-    setattr(Traced, _name, _refusing(_name, "the value of an array decides what comes next"))
-
-
-def _root(array: Array) -> Array:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same without any Traced."""
     if isinstance(value, Traced):
-        return value.view(np.ndarray)
+        return np.asarray(value)
     if type(value) in (tuple, list):
-        return type(value)(map(_plain, value))
+        return type(value)(map(plain, value))
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain(inner) for key, inner in value.items()}
     return value
+
+
+def _recorded(
+    name: str, function: Callable[..., Any], arguments: Any, keywords: Any, result: Any, target: Array | None = None
+) -> Any:
+    """An operation's result as an array that records on; `target` is where it was written to, if not to a new array."""
+    output = np.asarray(result) if target is None else target
+    Recording.current().record(name, function, arguments, keywords, output)
+    if isinstance(target, Traced):
+        return target
+    traced = output.view(Traced)
+    traced.is_number = target is None and not isinstance(result, np.ndarray)
+    return traced
+
+
+def _copied(array: Array, result: Any) -> Any:
+    return _recorded("copyto", np.copyto, (array,), {"casting": "unsafe"}, result)
+
+
+def _written(function: Callable[..., Any], arguments: Any, keywords: Any) -> None:
+    """A function that writes to its first argument."""
+    recording, (target, *values) = Recording.current(), arguments
+    recording.memory.meet(target)
+    function(*plain(arguments), **plain(keywords))
+    if function is np.copyto and "where" not in keywords and len(values) < 3:
+        names = dict(zip(("casting",), values[1:], strict=False))
+        recording.record("copyto", function, values[:1], {**names, **keywords}, target)
+    else:
+        recording.record(function.__name__, function, arguments, keywords, target, is_in_place=True)
+
+
+def _is_view(result: Any, arguments: Any) -> bool:
+    """Whether a function's result lies in the memory of one of its arguments."""
+    memory = Recording.current().memory
+    return isinstance(result, np.ndarray) and any(
+        isinstance(argument, np.ndarray) and memory.is_view_of(result, argument) for argument in _flat(arguments)
+    )
+
+
+def _flat(arguments: Any) -> list[Any]:
+    parts = (_flat(part) if isinstance(part, tuple | list) else [part] for part in arguments)
+    return [inner for part in parts for inner in part]
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
@@ -342,15 +220,45 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
 
 
 def _has_arrays(key: Any) -> bool:
-    return any(isinstance(part, np.ndarray | list) for part in _as_tuple(key))
+    """Whether a key picks elements: then the result is a copy."""
+    return any(isinstance(part, np.ndarray | list | range | bool | np.bool_) for part in _as_tuple(key))
 
 
-def _short(file: str) -> str:
-    """A file's path from the package on, or its name."""
-    path = Path(file)
-    return str(path.relative_to(PACKAGE.parent)) if path.is_relative_to(PACKAGE) else path.name
+def _as_function(name: str) -> Callable[..., Any]:
+    def method(self: Traced, *arguments: Any, **keywords: Any) -> Any:
+        return getattr(np, name)(self, *arguments, **keywords)
+
+    return method
 
 
-PACKAGE = Path(__file__).parent.parent
-#: Files whose lines aren't a formula's.
-NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent))
+def _refusing(what: str) -> Callable[..., Any]:
+    def refused(self: Traced, *arguments: Any, **keywords: Any) -> Any:  # noqa: ARG001 - whatever its arguments
+        raise Recording.current().refuse(what)
+
+    return refused
+
+
+def _in_place(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Traced, other: Any) -> Any:
+        return compute(self, other) if self.is_number else getattr(np.ndarray, name)(self, other)
+
+    return method
+
+
+#: Methods of an array that compute without asking anybody, where a function of the same name asks.
+for _name in ("argmax", "argmin", "argpartition", "argsort", "choose", "dot", "put", "repeat", "round"):
+    setattr(Traced, _name, _as_function(_name))
+for _name in ("searchsorted", "take", "compress", "nonzero"):
+    setattr(Traced, _name, _as_function(_name))
+for _name in ("byteswap", "dump", "dumps", "getfield", "partition", "resize", "setfield", "tobytes", "tofile"):
+    setattr(Traced, _name, _refusing(f"ndarray.{_name} isn't traced"))
+#: What makes a Python value of an array: what comes then may depend on it.
+for _name in ("__bool__", "__complex__", "__contains__", "__float__", "__hash__", "__index__", "__int__", "item"):
+    setattr(Traced, _name, _refusing(_OF_VALUE))
+Traced.tolist = _refusing(_OF_VALUE)  # type: ignore[method-assign]  # as those above
+for _compute in (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+    *(operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
+):
+    _name = f"__i{_compute.__name__.rstrip('_')}__"
+    setattr(Traced, _name, _in_place(_name, _compute))

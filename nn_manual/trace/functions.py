@@ -1,0 +1,71 @@
+"""What a trace makes of each function of NumPy that isn't a ufunc.
+
+Most are one operation: NumPy computes a new array of plain ones. The sets name the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+Function = Callable[..., Any]
+
+#: Made of ufuncs, of methods and of the functions that are operations: these are recorded in their place.
+COMPOSED: frozenset[Function] = frozenset(
+    {
+        *(np.sum, np.mean, np.var, np.std, np.prod, np.max, np.min, np.amax, np.amin, np.any, np.all, np.clip),
+        *(np.cumsum, np.cumprod, np.trace, np.tensordot, np.stack, np.vstack, np.hstack, np.diff),
+        *(np.reshape, np.ravel, np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.triu, np.tril),
+    }
+)
+
+#: Those that write to their first argument and return nothing.
+IN_PLACE: frozenset[Function] = frozenset(
+    {np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis}
+)
+
+#: Those that make an array of none: with `like=` an array of a trace.
+CREATING: frozenset[Any] = frozenset(
+    [
+        *[np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.zeros, np.ones, np.empty],
+        *[np.full, np.arange, np.eye, np.identity, np.tri],
+    ]
+)
+
+#: Those whose result is of Python, and depends on shapes and dtypes, or is there to be read.
+OF_SHAPE: frozenset[Function] = frozenset(
+    {
+        *(np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.min_scalar_type, np.common_type),
+        *(np.iscomplexobj, np.isrealobj, np.shares_memory, np.may_share_memory),
+        *(np.array_repr, np.array_str, np.array2string),
+    }
+)
+
+_INDICES = "its result has a shape that depends on values: use np.where(condition, one, other)"
+_TRUTH = "its result decides what comes next"
+#: What can't be repeated on other values, and why.
+REFUSED: Mapping[Function, str] = {
+    **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere, np.extract, np.compress, np.trim_zeros), _INDICES),
+    **dict.fromkeys((np.unique, np.unique_values, np.unique_counts, np.unique_inverse, np.unique_all), _INDICES),
+    **dict.fromkeys((np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d), _INDICES),
+    **dict.fromkeys((np.array_equal, np.array_equiv, np.allclose), _TRUTH),
+    np.count_nonzero: "its result is a number of Python's: use np.sum(array != 0)",
+}
+
+
+@functools.cache
+def _names(function: Function) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def by_name(
+    function: Function, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, with `out` and what follows it among the keywords."""
+    names = _names(function)
+    place = names.index("out") if "out" in names else len(arguments)
+    return arguments[:place], dict(zip(names[place:], arguments[place:], strict=False)) | dict(keywords)

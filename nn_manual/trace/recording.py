@@ -1,0 +1,98 @@
+"""What is noted of a step while it runs: its operations, in their order, and where in the formulas each stands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from nn_manual import arrays
+from nn_manual.arrays import Array
+from nn_manual.trace.memory import Memory
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place
+
+PACKAGE = Path(__file__).parent.parent
+#: Files whose lines aren't a formula's.
+NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent))
+
+
+class Recording:
+    """The operations so far. `owners` are the labels of layers, loss and optimizer, by their identities."""
+
+    def __init__(self, owners: Mapping[int, str]) -> None:
+        self._owners = owners
+        self.memory = Memory()
+        self.operations: list[Operation] = []
+        #: Of each loop, inner ones first: where its iterations begin among the operations, and where the last one ends.
+        self.loops: list[list[int]] = []
+
+    @staticmethod
+    def current() -> Recording:
+        """The one that runs. Raises CannotTrace for an array that outlived its trace."""
+        if not isinstance(arrays.recorder, Recording):
+            raise CannotTrace("an array of a trace is used after its end")
+        return arrays.recorder
+
+    def record(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: Iterable[Any],
+        keywords: Mapping[str, Any],
+        output: Array,
+        *,
+        is_in_place: bool = False,
+    ) -> None:
+        """Note an operation that wrote to `output`."""
+        noted = tuple(map(self._argument, arguments))
+        named = {key: self._argument(value) for key, value in keywords.items()}
+        view = self.memory.view(output)
+        if not is_in_place:
+            self.memory.write(view)
+        self.operations.append(Operation(name, function, noted, named, view, self._place(), is_in_place))
+
+    def refuse(self, what: str) -> CannotTrace:
+        """An error that says where a formula does this."""
+        return CannotTrace(f"{self._place()}: {what}")
+
+    def place_of(self, frame: FrameType | None) -> Place:
+        """The innermost running method of a layer, loss or optimizer; outside of all, the innermost function."""
+        outside = None
+        while frame is not None:
+            code = frame.f_code
+            # The locals are made into a dict when they are asked for: only methods are.
+            owner = self._owners.get(id(frame.f_locals["self"]), "") if code.co_varnames[:1] == ("self",) else ""
+            if owner:
+                return Place(owner, code.co_name, _short(code.co_filename), frame.f_lineno)
+            if outside is None and not code.co_filename.startswith(NOT_FORMULAS):
+                outside = Place("", code.co_name, _short(code.co_filename), frame.f_lineno)
+            frame = frame.f_back
+        assert outside is not None  # somebody called
+        return outside
+
+    def _place(self) -> Place:
+        return self.place_of(sys._getframe(1))
+
+    def _argument(self, value: Any) -> Any:
+        """An operation's argument as it is recorded."""
+        if isinstance(value, np.ndarray):
+            if self.memory.find(value) is None:
+                return Constant(np.array(value))
+            view = self.memory.view(value)
+            self.memory.read(view)
+            return view
+        if type(value) in (tuple, list):
+            return type(value)(map(self._argument, value))
+        if isinstance(value, slice) or value is None or value is Ellipsis:
+            return value
+        return Constant(value)
+
+
+def _short(file: str) -> str:
+    """A file's path from the package on, or its name."""
+    path = Path(file)
+    return str(path.relative_to(PACKAGE.parent)) if path.is_relative_to(PACKAGE) else path.name

@@ -1,0 +1,57 @@
+"""What hands out the arrays of a trace, and hears of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual import arrays
+from nn_manual.arrays import Array
+from nn_manual.trace.operation import Trace
+from nn_manual.trace.recording import Recording
+from nn_manual.trace.traced import Traced, plain
+
+
+class Tracer(Recording):
+    """Records the operations on the arrays that it hands out:
+
+        with Tracer(owners) as tracer:
+            input = tracer.give("input", input)
+            ...
+        tracer.trace({"loss": value})
+    """
+
+    def __enter__(self) -> Tracer:
+        assert arrays.recorder is None, "a trace within a trace"
+        arrays.recorder = self
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        arrays.recorder = None
+
+    def give(self, name: str, array: Array) -> Array:
+        """A copy of an array that the step gets under this name."""
+        own = array.copy()
+        self.memory.add(own, name)
+        return own.view(Traced)
+
+    def trace(self, results: Mapping[str, Array]) -> Trace:
+        """What was recorded, and where these arrays are."""
+        views = {name: self.memory.view(array) for name, array in results.items()}
+        return Trace(self.memory.storages, self.operations, views)
+
+    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Array:
+        """A function that is an operation of its own."""
+        result = np.asarray(function(*plain(arguments)))
+        self.record(function.__name__, function, arguments, {}, result)
+        return result.view(Traced)
+
+    def iterations(self, steps: range) -> Iterator[int]:
+        """The steps of a loop, each marked among the operations."""
+        begins = []
+        for step in steps:
+            begins.append(len(self.operations))
+            yield step
+        self.loops.append([*begins, len(self.operations)])
