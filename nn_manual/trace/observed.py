@@ -18,8 +18,10 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Trace, View
+from nn_manual.trace.recording import NOT_FORMULAS
+from nn_manual.trace.traced import Traced
 from nn_manual.trace.step import TracedStep
-from nn_manual.trace.traced import NOT_FORMULAS, Traced, Tracer
+from nn_manual.trace.tracer import Tracer
 
 
 class Frame(NamedTuple):
@@ -58,13 +60,15 @@ class Call(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A trace, the site of each operation, the calls in the order of their ends, and the form of each storage's memory.
+    """A trace, the site of each operation, the calls in the order of their ends, the form of each storage's memory, and
+    the loops: where the iterations of each begin among the operations, and where the last one ends.
     """
 
     trace: Trace
     sites: list[Site]
     calls: list[Call]
     forms: list[View]
+    loops: list[list[int]]
 
 
 def observe_step(
@@ -74,7 +78,7 @@ def observe_step(
     step = _ObservedStep(model, loss, optimizer, max_norm)
     trace = step.trace(input, target, lambda array: array)
     tracer = step.observer
-    return Observed(trace, tracer.sites, tracer.calls, tracer.forms())
+    return Observed(trace, tracer.sites, tracer.calls, tracer.memory.forms(), tracer.loops)
 
 
 class _Observer(Tracer):
@@ -95,16 +99,15 @@ class _Observer(Tracer):
         output: Array,
         *,
         is_in_place: bool = False,
-    ) -> Array:
+    ) -> None:
         """Note the operation, and its site."""
-        result = super().record(name, function, arguments, keywords, output, is_in_place=is_in_place)
+        super().record(name, function, arguments, keywords, output, is_in_place=is_in_place)
         self.sites.append(self._site())
-        return result
 
-    def forms(self) -> list[View]:
-        """The memory of each storage as the array that owns it."""
-        roots = sorted(self._roots.values(), key=lambda item: item[0])
-        return [View(number, 0, root.shape, root.strides, root.dtype) for number, root in roots]
+    def trace(self, results: Mapping[str, Array]) -> Trace:
+        """With each iteration of each loop."""
+        views = {name: self.memory.view(array) for name, array in results.items()}
+        return Trace(self.memory.storages, self.operations, views)
 
     def watch(self, label: str, owner: Any, methods: Iterable[str]) -> None:
         """Note each call of these methods that isn't made by another of them."""
@@ -114,13 +117,13 @@ class _Observer(Tracer):
             if running:
                 return function(*arguments)
             running.append(method)
-            start = len(self._operations)
+            start = len(self.operations)
             result = function(*arguments)
             running.pop()
             output = result[0] if type(result) is tuple else result
             # Of a loss, what its backward returns is a gradient; of a layer, the last argument is the input or gradient
-            views = [self.view(array) if isinstance(array, Traced) else None for array in (arguments[-1], output)]
-            self.calls.append(Call(label, method, start, len(self._operations), *views))
+            views = [self.memory.view(array) if isinstance(array, Traced) else None for array in (arguments[-1], output)]
+            self.calls.append(Call(label, method, start, len(self.operations), *views))
             return result
 
         for method in methods:
@@ -150,7 +153,7 @@ class _Observer(Tracer):
         views, values = {}, {}
         for name, value in frame.f_locals.items():
             if isinstance(value, Traced):
-                views[name] = self.view(value)
+                views[name] = self.memory.view(value)
             elif isinstance(value, int | float | np.generic | np.ndarray | tuple):
                 values[name] = value
         instance = frame.f_locals.get("self")
