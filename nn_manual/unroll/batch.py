@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from nn_manual.unroll.text import Name, Parts
-
-#: A number in a piece of text; not a part of a name.
-NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?!\w)")
+from nn_manual.unroll.text import NUMBER, Name, Parts, followed_alone
 
 
 class Differs(Exception):  # noqa: N818 - then the other size needs a script of its own
@@ -45,8 +41,8 @@ def _pieces(own: str, other: str, size: int, other_size: int) -> list[str | Name
         raise Differs(own, other)
     found: list[str | Name] = [pieces[0]]
     for place in range(1, len(pieces), 2):
-        before, after = pieces[place - 1].rstrip()[-1:], pieces[place + 1].lstrip()[:1]
-        is_alone = before in ("", "(", "[", ",", ":") and after in ("", ")", "]", ",", ":")
+        around = pieces[place - 1] + pieces[place + 1]
+        is_alone = followed_alone(around, len(pieces[place - 1]), len(pieces[place - 1]))
         found += _number(pieces[place], its_pieces[place], size, other_size, is_alone=is_alone)
         found.append(pieces[place + 1])
     return found

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import Frame
 from nn_manual.unroll.expressions import literal
@@ -75,9 +76,9 @@ class Resolver(ast.NodeTransformer):
         """A setting, what is in a module, or a size of an array."""
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             value = getattr(self.instance, node.attr, None)
-            if type(value) is int:
+            if type(value) is int and not isinstance(self.instance, Loss):  # a size
                 return ast.Constant(value)
-            if type(value) is float:
+            if type(value) in (int, float):
                 return self.put(of(self.settings.name(self.instance, node.attr, value)), value)
             raise Unknown
         if isinstance(node.value, ast.Name) and node.value.id in MODULES:

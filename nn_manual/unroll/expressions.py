@@ -79,7 +79,7 @@ def in_place(operation: Operation, target: Text, says: Says) -> Text:
 def literal(value: Any) -> Text:
     """A number, a tuple or an array that doesn't depend on the step."""
     if isinstance(value, np.ndarray):
-        return _array(value)
+        return _array(value) if value.size != 1 or value.ndim else literal(value[()])
     if isinstance(value, np.generic):
         return of(f"np.{value.dtype}({value.item()!r})")
     if isinstance(value, type) and issubclass(value, np.generic):
@@ -129,28 +129,24 @@ def name_of(operation: Operation) -> str:
 def _copy(operation: Operation, says: Says) -> Text:
     (source,), output = operation.arguments, operation.output
     if isinstance(source, Constant):
-        return _filled(source.value, output.shape, output.dtype)
+        return filled(source.value, output.shape, output.dtype, says(source, 0))
     if source.dtype != output.dtype:
         return says(source, 0).followed_by(f".astype(np.{output.dtype})")
     return says(source, 0).followed_by(".copy()")
 
 
-def _filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Text:
+def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Text) -> Text:
+    """A new array of one number, which `said` says."""
     sizes = str(shape[0]) if len(shape) == 1 else str(shape)
-    number = value.item() if isinstance(value, np.generic) or np.ndim(value) == 0 and hasattr(value, "item") else value
-    if isinstance(value, np.ndarray) and value.size == 1:
-        number = value.item()
-    if number in (0, 1):
-        return of(f"np.{'ones' if number else 'zeros'}({sizes}, np.{dtype})")
-    return of(f"np.full({sizes}, {literal(number)}, np.{dtype})")
+    if value in (0, 1):
+        return of(f"np.{'ones' if value else 'zeros'}({sizes}, np.{dtype})")
+    return of(f"np.full({sizes}, ", *said.parts, f", np.{dtype})")
 
 
 def _array(array: np.ndarray[Any, Any]) -> Text:
     """An array by what makes it."""
-    if array.ndim == 0:
-        return of(f"np.{array.dtype}({array.item()!r})")
     if array.size and (array == array.flat[0]).all():
-        return _filled(array.flat[0], array.shape, array.dtype)
+        return filled(array.flat[0], array.shape, array.dtype, literal(array.flat[0].item()))
     if array.ndim == 1 and array.dtype.kind == "i" and len(set(np.diff(array))) == 1:
         start, step = int(array[0]), int(array[1] - array[0])
         stop = start + step * len(array)

@@ -55,9 +55,13 @@ def _vectors(optimizer: Optimizer) -> set[str]:
 
 def aligned(lines: list[str]) -> list[str]:
     """With the = signs one below the other, as near as the longest name lets them be."""
-    pairs = [re.match(r"(\w[\w.]*) += (.*)", line) for line in lines]
-    width = max((len(pair[1]) for pair in pairs if pair), default=0)
-    return [f"{pair[1]:{width}} = {pair[2]}" if pair else line for pair, line in zip(pairs, lines, strict=True)]
+    pairs = [re.match(r"(\w[\w.]*) += (.*?)(?: {2,}(\S.*))?$", line) for line in lines]
+    name_width = max((len(pair[1]) for pair in pairs if pair), default=0)
+    width = max((len(pair[2]) for pair in pairs if pair and pair[3]), default=0)
+    return [
+        f"{pair[1]:{name_width}} = {pair[2]:{width}}  {pair[3] or ''}".rstrip() if pair else line
+        for pair, line in zip(pairs, lines, strict=True)
+    ]
 
 
 def _block(owner: type) -> list[str]:
@@ -82,9 +86,12 @@ def _where(line: str, instance: Any, target_kind: str) -> str | None:
 
 
 def _without_absent(line: str, instance: Any) -> str:
-    """Without a sum's term that a setting switches off."""
+    """Without the terms that a setting switches off."""
     if getattr(instance, "bias", True) is False:
         line = re.sub(r" \+ bias\b", "", line)
+    for field, value in vars(instance).items():
+        if value is None:
+            line = re.sub(rf"\b{field} \* | \* {field}\[\w+\]", "", line)
     return line
 
 

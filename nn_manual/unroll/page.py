@@ -78,9 +78,11 @@ def _imports(script: Script, run: Sequence[str]) -> list[str]:
     return lines + (["import scipy.special"] if "scipy." in words else [])
 
 
-def _settings(script: Script, parts: Parts) -> list[str]:
-    used = _names(script) - set(arguments(script, parts))
-    named = {name: value for name, value in script.settings.values.items() if name in used}
+def _settings(script: Script, page_parts: Parts) -> list[str]:
+    used = _names(script) - set(arguments(script, page_parts))
+    texts = [line.parts for line in script.lines] + [text.parts for _, text in script.given.before]
+    order = [part for parts in texts for part in parts if part in used]
+    named = {name: script.settings.values[name] for name in order if name in script.settings.values}
     return ["", *(f"{name} = {value!r}" for name, value in named.items())] if named else []
 
 
@@ -157,7 +159,8 @@ def _body(script: Script, parts: Parts) -> Iterator[str]:
             yield from _comment(owner, section, parts, statement)
             if section == "Update":
                 yield from (f"{name} = {text}" for name, text in script.given.before if name in _names(script))
-        yield from wrapped(render(statement.parts), 4)
+        indent = "    " * statement.depth
+        yield from (f"{indent}{line}" for line in wrapped(render(statement.parts), 4 + len(indent)))
     yield from ("", "return loss")
 
 

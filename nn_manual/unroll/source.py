@@ -75,7 +75,9 @@ def is_augmented(site: Site) -> bool:
 
 def operand_of(site: Site, place: int) -> ast.expr | None:
     """The expression of an operation's argument, counted from 0."""
-    if site.part_of:
+    if site.part_of == "full_like":
+        place += 1  # the first argument gives the shape
+    elif site.part_of:
         return None
     node = node_of(site.frames[0])
     operands: list[ast.expr] = []

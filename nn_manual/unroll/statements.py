@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Mapping
+import ast
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.trace.observed import Call, Frame, Observed, Site
+from nn_manual.trace.observed import Call, Observed, Site
 from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
 from nn_manual.unroll.constants import Resolver, Settings, number
 from nn_manual.unroll.expressions import expression, in_place, literal, mean, written_to
+from nn_manual.unroll.loops import Line, in_list, rolled
 from nn_manual.unroll.source import EMPTY_NAMES, operand_of, target_of
 from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, call, of
 from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
 from nn_manual.unroll.views import array_at, is_same, suffix
+
+#: Functions of NumPy's that fill a new array with a number.
+FILLING = frozenset({"full_like", "zeros_like", "ones_like"})
 
 #: Operations that give the same bits whatever form their arrays have: each result is the exact one, rounded.
 EXACT = frozenset({"add", "subtract", "multiply", "divide", "negative", "sqrt", "maximum", "minimum", "copyto"})
@@ -33,6 +38,7 @@ class Statement(NamedTuple):
     method: str
     parts: Parts
     defines: Name | None = None
+    depth: int = 0
 
 
 class Statements:
@@ -49,6 +55,7 @@ class Statements:
         self.lines: list[Statement] = []
         #: Arrays that depend on nothing, by their texts.
         self.fixed: dict[Text, Name] = {}
+        self._made_here: dict[Name, Text] = {}
         self._pending: dict[Version, Text] = {}
         self._bound: dict[Name, Version] = {}
         for text, version, view in names:
@@ -68,6 +75,7 @@ class Statements:
                 self._add(operation)
             self._end_calls(index + 1)
         self._index = len(operations)
+        self.lines = list(_in_loops(self.lines))
 
     def text(self, view: View) -> Text:
         """What shows a view now."""
@@ -193,7 +201,20 @@ class Statements:
             dtype = self.versions.read[self._index, own].form.dtype
             as_floats = self._text(self.versions.read[self._index, own], own._replace(dtype=dtype))
             return call(("np.where",), [self.text(mask).parts, as_floats.parts, ("0",)])
+        if site.part_of == "stack" and operation.name == "concatenate":
+            return self._stacked(operation)
         return expression(operation, self._says)
+
+    def _stacked(self, operation: Operation) -> Text:
+        """A concatenation of arrays that np.stack gave another dimension."""
+        views, axis = operation.arguments[0], operation.keywords.get("axis", Constant(0)).value
+        texts = []
+        for view in views:
+            shape, strides = ([*own[:axis], *own[axis + 1 :]] for own in (view.shape, view.strides))
+            flat = view._replace(shape=tuple(shape), strides=tuple(strides))
+            texts.append(self._text(self.versions.read[self._index, view], flat).parts)
+        listed = in_list(texts) or call((), texts).parts[1:-1]
+        return call(("np.stack",), [("[", *listed, "]"), (f"axis={axis}",)])
 
     def _says(self, argument: Any, place: int | None) -> Text:
         if isinstance(argument, View):
@@ -202,6 +223,9 @@ class Statements:
             return self._constant(argument.value, place)
         if isinstance(argument, tuple | list):
             inner = [self._says(each, None).parts for each in argument]
+            repeated = in_list(inner) if isinstance(argument, list) else None
+            if repeated is not None:
+                return Text(("[", *repeated, "]"))
             opening, closing = "()" if isinstance(argument, tuple) else "[]"
             listed = call((), inner).parts[1:-1]
             comma = (",",) if isinstance(argument, tuple) and len(inner) == 1 else ()
@@ -213,15 +237,28 @@ class Statements:
         return of("..." if argument is Ellipsis else repr(argument))
 
     def _constant(self, value: Any, place: int | None) -> Text:
-        if isinstance(value, np.ndarray) and value.ndim and value.size > 1 and (value == value.flat[0]).all():
-            text = literal(value)
-            made = Name("ones" if value.flat[0] == 1 else "fixed")
-            names = [name for name in self.fixed.values() if name.local.startswith(made.local)]
-            free = Name(f"{made.local}_{len(names) + 1}") if names else made
-            return of(self.fixed.setdefault(text, free))
         site = self.observed.sites[self._index]
         node = operand_of(site, place) if place is not None else None
+        if isinstance(value, np.ndarray) and value.size > 1:
+            return self._fixed_array(literal(value), node)
+        if isinstance(value, np.ndarray) and value.size == 1 and self._part_of() in FILLING:
+            value = value.item()
         return number(value, node, self._resolver(site)) if node is not None else literal(value)
+
+    def _part_of(self) -> str:
+        return self.observed.sites[self._index].part_of
+
+    def _fixed_array(self, text: Text, node: ast.expr | None) -> Text:
+        """An array that depends on nothing: under the name that the formula has for it, or made once for all."""
+        if isinstance(node, ast.Name) and node.id not in EMPTY_NAMES:
+            name = Name(node.id, layer_of(self._place(self._index).owner))
+            if self._made_here.get(name) != text:
+                self._made_here[name] = text
+                self._say((name, " = ", *text.parts), name)
+            return of(name)
+        made = "ones" if text.parts[0].startswith("np.ones(") else "fixed"
+        names = [name for name in self.fixed.values() if name.local.startswith(made)]
+        return of(self.fixed.setdefault(text, Name(f"{made}_{len(names) + 1}" if names else made)))
 
     def _resolver(self, site: Site) -> Resolver:
         frame = site.frames[0]
@@ -341,6 +378,17 @@ class Statements:
         return dead
 
 
+def _in_loops(lines: list[Statement]) -> Iterator[Statement]:
+    """The statements of each layer, those that repeat in loops."""
+    for _, own in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner)):
+        statements = list(own)
+        by_parts = {statement.parts: statement for statement in reversed(statements)}
+        for item in rolled([(Line(0, statement.parts),) for statement in statements]):
+            for line in item:
+                like = by_parts.get(line.parts, statements[0])
+                yield like._replace(parts=line.parts, depth=line.depth)
+
+
 def _assignable(target: Text, *, whole: bool) -> Parts:
     """What can stand before a `=`, and changes the array itself."""
     last = target.parts[-1]
@@ -376,4 +424,3 @@ def _shown_by(observed: Observed) -> Mapping[tuple[Any, ...], list[tuple[int, st
     return found
 
 
-__all__ = ["Frame", "Statement", "Statements", "inspect"]

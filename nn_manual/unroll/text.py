@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +27,9 @@ OPERATORS = {
     "matmul": (" @ ", PRODUCT),
     "power": ("**", POWER),
 }
+#: A number in a piece of text; not a part of a name.
+NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?!\w)")
+
 SIGNS = {"negative": "-", "invert": "~"}
 
 
@@ -85,6 +89,12 @@ def call(function: Parts, arguments: Iterable[Parts]) -> Text:
     for number, argument in enumerate(arguments):
         parts += [", "] * bool(number) + [*argument]
     return Text((*parts, ")"))
+
+
+def followed_alone(text: str, start: int, stop: int) -> bool:
+    """Whether a piece of a text stands by itself, as an index, an argument or an element."""
+    before, after = text[:start].rstrip()[-1:], text[stop:].lstrip()[:1]
+    return before in ("", "(", "[", ",", ":", "=") and after in ("", ")", "]", ",", ":")
 
 
 def render(parts: Parts, shown: Callable[[Name], str] = str) -> str:

@@ -161,6 +161,8 @@ def _shape(before: Shape, after: Shape) -> str:
         return f"-1, {after[-1]}"
     if len(after) == 2 and before[0] == after[0]:
         return f"{after[0]}, -1"
+    if before[0] == after[0] and prod(after):
+        return f"-1, {', '.join(map(str, after[1:]))}"
     return ", ".join(map(str, after))
 
 
@@ -207,7 +209,7 @@ def _refined(base: View, view: View) -> Iterator[str]:
     order_text = f".transpose({', '.join(map(str, axes))})" if moved else ""
     if len(moved) == 2:
         order_text = f".swapaxes({min(moved)}, {max(moved)})"
-    yield f".reshape({', '.join(map(str, sizes))}){index}{order_text}"
+    yield f".reshape({_shape(base.shape, tuple(sizes))}){index}{order_text}"
 
 
 def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[View, View], Iterator[str]]:
