@@ -26,7 +26,7 @@ from nn_manual.trace.tracer import Tracer
 
 class Frame(NamedTuple):
     """A running function: its code and line and column of what it is at, from and to; a number of its own; the arrays
-    and the numbers that its local variables name, and the object whose method it is.
+    and the numbers that its local variables name; the object whose method it is, and whether that is an owner.
     """
 
     code: CodeType
@@ -35,6 +35,7 @@ class Frame(NamedTuple):
     views: Mapping[str, View]
     values: Mapping[str, Any]
     instance: Any
+    is_owners: bool
 
 
 class Site(NamedTuple):
@@ -140,14 +141,14 @@ class _Observer(Tracer):
             if not code.co_filename.startswith(NOT_FORMULAS):
                 if label and owner != label:
                     break
-                frames.append(self._frame(frame))
+                frames.append(self._frame(frame, is_owners=bool(owner)))
                 label = label or owner
             elif not frames and "numpy" in code.co_filename:
                 part_of = code.co_name
             frame = frame.f_back
         return Site(tuple(frames), part_of)
 
-    def _frame(self, frame: FrameType) -> Frame:
+    def _frame(self, frame: FrameType, *, is_owners: bool) -> Frame:
         _, number = self._frames.setdefault(id(frame), (frame, len(self._frames)))
         position = list(frame.f_code.co_positions())[frame.f_lasti // 2]
         views, values = {}, {}
@@ -157,7 +158,7 @@ class _Observer(Tracer):
             elif isinstance(value, int | float | np.generic | np.ndarray | tuple):
                 values[name] = value
         instance = frame.f_locals.get("self")
-        return Frame(frame.f_code, position, number, views, values, instance)
+        return Frame(frame.f_code, position, number, views, values, instance, is_owners)
 
 
 class _ObservedStep(TracedStep):

@@ -41,16 +41,13 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     """
     split, model = load(config)
     optimizer, train = config.optimizer(model), split.train
-    batch, last, other = _batches(train, config)
+    kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
+    is_scheduled = config.lr_scheduler is not None
+    parts = Parts(f"One training step of {name}, written out.", model, config.loss, optimizer, kind, is_scheduled)
     try:
-        script = script_of(model, config.loss, optimizer, batch, other, config.clip_grad_norm)
+        script, text = _proven(parts, config, _batches(train, config))
     except CannotTrace as error:
         raise ConfigError(str(error)) from None
-    kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
-    parts = Parts(f"One training step of {name}, written out.", model, config.loss, optimizer, kind, config.lr_scheduler is not None)
-    text = page(script, parts)
-    for each in (batch, last):
-        _compare(text, script, parts, each, config.clip_grad_norm)
     if not run:
         return Unrolled(text, {})
     check_run(config, script)
@@ -58,21 +55,31 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     return Unrolled(page(script, parts, lines), arrays_of(config, script, model, train))
 
 
-def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch, Batch]:
-    """The first batch, the last one, and a smaller one: what differs between it and the first shows what depends on
-    the size.
-    """
+def _proven(parts: Parts, config: RunConfig, steps: tuple[Batch, Batch]) -> tuple[Script, str]:
+    """The script that does bit for bit what the step does, for each of these batches."""
+    reason = "a formula does something else for each size of the batch"
+    for script in script_of(parts.model, parts.loss, parts.optimizer, steps[0], config.clip_grad_norm):
+        text = page(script, parts)
+        differences = [_difference(text, script, parts, each, config.clip_grad_norm) for each in steps]
+        if not any(differences):
+            return script, text
+        reason = next(filter(None, differences))
+    raise ConfigError(f"unroll: {reason}")
+
+
+def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
+    """The first batch, and one as small as the last."""
     in_order = batches(train, config.batch_size, config.seed, epoch=0)
     first = next(in_order)
     num_last = len(train.input) % config.batch_size or config.batch_size
     last = first if len(first.input) < config.batch_size else Examples(*(array[:num_last] for array in first))
     if len(first.input) < 3:
         raise ConfigError(f"unroll needs batches of 3 examples at least, not {len(first.input)}")
-    return first, last, Examples(*(array[:-1] for array in first))
+    return first, last
 
 
-def _compare(text: str, script: Script, parts: Parts, batch: Batch, max_norm: float | None) -> None:
-    """Raise ConfigError where the script doesn't do bit for bit what the step does."""
+def _difference(text: str, script: Script, parts: Parts, batch: Batch, max_norm: float | None) -> str:
+    """What the script computes otherwise than the step does, empty where that is nothing."""
     model, loss, optimizer = copy.deepcopy((parts.model, parts.loss, parts.optimizer))
     model.num_steps += 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
@@ -81,14 +88,18 @@ def _compare(text: str, script: Script, parts: Parts, batch: Batch, max_norm: fl
     exec(compile(text, "<the script>", "exec"), space)  # noqa: S102 - the package has just written it
     values = {"step": optimizer.num_steps + 1} | {str(name): member.lr for name, member in script.settings.lrs.items()}
     values |= {_given_name(name): array for name, array in before.items()}
-    found = space["train_step"](*(values[str(name)] for name in arguments(script, parts)))
+    try:
+        found = space["train_step"](*(values[str(name)] for name in arguments(script, parts)))
+    except (ValueError, IndexError) as error:
+        return f"for {len(batch[0])} examples the script ends with {error}"
     expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)
     after = given(model, optimizer, *batch)
     names = ["param", "buffer", "counters", *optimizer.vectors]
     wrong = [name for name in names if before[name].tobytes() != after[name].tobytes()]
     if float(found) != expected or wrong:
         what = ", ".join(["the loss"] * (float(found) != expected) + wrong)
-        raise ConfigError(f"unroll: for {len(batch[0])} examples the script computes another {what} than the step")
+        return f"for {len(batch[0])} examples the script computes another {what} than the step"
+    return ""
 
 
 def _given_name(name: str) -> str:

@@ -7,6 +7,7 @@ import inspect
 import re
 from typing import Any
 
+from nn_manual import optim
 from nn_manual.optim import Optimizer
 
 #: What begins the part of a docstring in which the formulas are derived.
@@ -35,12 +36,20 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
 def of_update(instance: Optimizer) -> list[str]:
     """The formulas of an optimizer, as its settings make them."""
     lines, absent = [], _vectors(instance) - set(instance.vector_names())
-    for line in _block(type(instance)):
+    for line in [*_block(type(instance)), *_borrowed(instance)]:
         folded = _folded(line, instance)
         left, _, right = folded.partition("=")
         if left.strip() != right.strip() and not absent & set(re.findall(r"\w+", folded)):
             lines.append(folded)
     return aligned(lines)
+
+
+def _borrowed(optimizer: Optimizer) -> list[str]:
+    """The lines of another class that the docstring takes over, "and then Adam's formulas without" its weight decay."""
+    found = re.search(r"then (\w+)'s\s+formulas\s+without\s+their\s+line\s+of\s+(\w+)", type(optimizer).__doc__ or "")
+    if not found or not hasattr(optim, found[1]):
+        return []
+    return [line for line in _block(getattr(optim, found[1])) if found[2] not in line]
 
 
 def _vectors(optimizer: Optimizer) -> set[str]:

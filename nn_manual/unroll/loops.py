@@ -224,6 +224,7 @@ def _listed(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loo
     distinct = list(dict.fromkeys(columns.values()))
     count = len(distinct[0])
     names = ["start", "stop"] if pairs and len(distinct) == 2 else [_free(letters, taken) for letters in "abcdefg"]
+    names = [name for name in names if name]
     if count <= LEAST or len(distinct) > len(names) or taken & set(names[: len(distinct)]):
         return None
     names = names[: len(distinct)]

@@ -68,8 +68,8 @@ def target_of(frame: Frame) -> str | None:
 
 
 def is_augmented(site: Site) -> bool:
-    """Whether a method, not a function that it calls, says `a += b` there."""
-    is_method = len(site.frames) == 1 or site.frames[0].instance is not None
+    """Whether a method of the owner, not a function that it calls, says `a += b` there."""
+    is_method = len(site.frames) == 1 or site.frames[0].is_owners
     return is_method and not site.part_of and isinstance(node_of(site.frames[0]), ast.AugAssign)
 
 

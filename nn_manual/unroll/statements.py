@@ -18,7 +18,7 @@ from nn_manual.unroll.loops import Line, in_list, rolled
 from nn_manual.unroll.source import EMPTY_NAMES, operand_of, target_of
 from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, call, of
 from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
-from nn_manual.unroll.views import array_at, is_same, suffix
+from nn_manual.unroll.views import array_at, is_same, num_steps, span, suffix
 
 #: Functions of NumPy's that fill a new array with a number.
 FILLING = frozenset({"full_like", "zeros_like", "ones_like"})
@@ -90,15 +90,54 @@ class Statements:
             if behind is not None:
                 return self._pending[version].followed_by(behind)
             self._flush(version)
+        found = self._found(version, view)
+        if found and num_steps(found[1]) > 1 and self._name_part(version, view):
+            found = self._found(version, view)
+        if not found:
+            place = self.observed.trace.operations[min(self._index, len(self.observed.sites) - 1)].place
+            raise CannotTrace(f"{place}: a view that no index, reshape or transpose shows")
+        return found[0].followed_by(found[1])
+
+    @staticmethod
+    def _found(version: Version, view: View) -> tuple[Text, str] | None:
+        """The shortest way to a view, and of equal ones the newest."""
         found = []
         for age, (text, shown) in enumerate(reversed(version.handles)):
             behind = suffix(shown, view)
             if behind is not None:
-                found.append((len(behind), age, text.followed_by(behind)))
-        if not found:
-            place = self.observed.trace.operations[min(self._index, len(self.observed.sites) - 1)].place
-            raise CannotTrace(f"{place}: a view that no index, reshape or transpose shows")
-        return min(found)[2]
+                found.append((num_steps(behind), len(behind), age, text, behind))
+        return min(found)[3:] if found else None
+
+    def _name_part(self, version: Version, view: View) -> bool:
+        """Name the view from which a formula takes this one, where it has a name for that."""
+        for frame in (each for each in self.observed.sites[self._index].frames if each.is_owners):
+            for local, whole in frame.views.items():
+                behind = suffix(whole, view) if local not in EMPTY_NAMES else None
+                if behind is None or num_steps(behind) > 1 or not _lies_in(whole, version):
+                    continue
+                found = self._found(version, whole)
+                if found is None or not found[1]:
+                    continue
+                name = Name(local, layer_of(self._place(self._index).owner))
+                if name in self._bound and self._is_needed(self._bound[name]):
+                    continue
+                self._flush_readers(name)
+                self._say((name, " = ", *found[0].followed_by(found[1]).parts), name)
+                self._move_up(found[0].names)
+                self._bound[name] = version
+                version.handles.append((of(name), whole))
+                return True
+        return False
+
+    def _move_up(self, used: set[Name]) -> None:
+        """Say the last line where what it uses is made, or where the layer begins: a loop may come in between."""
+        line = self.lines.pop()
+        place = len(self.lines)
+        while place and self.lines[place - 1].call is line.call and self.lines[place - 1].owner == line.owner:
+            if self.lines[place - 1].defines in used:
+                break
+            place -= 1
+        self.lines.insert(place, line)
 
     # What operations become
 
@@ -152,6 +191,7 @@ class Statements:
             raise CannotTrace("an array with values that no operation made")
         name = version.name or self._name(version) or Name("memory")
         self._define(version, name, of(f"np.{make}({sizes}, np.{dtype})"))
+        self._move_up(set())
 
     def _join(self, version: Version) -> None:
         name = Name("grad")
@@ -178,6 +218,7 @@ class Statements:
             self._pending.pop(version, None)
             self._flush_readers(name)
             self._bound[name] = version
+            version.handles = [handle for handle in version.handles if name not in handle[0].names]
             version.handles.append((of(name), ended.output))
             self.lines.append(Statement(stop - 1, ended, ended.owner, ended.method, (name, " = ", *text.parts), name))
 
@@ -278,7 +319,7 @@ class Statements:
         for _, name, view in version.returned:
             if is_same(view, version.form) and (name.layer or name.local):
                 return name
-        target = self._target(version.made_by)
+        target = self._target(version.made_by, version.form)
         return Name(target, layer_of(self._place(version.made_by).owner)) if target else None
 
     def _name_elsewhere(self, version: Version, operation: Operation) -> Name:
@@ -289,16 +330,18 @@ class Statements:
     def _place(self, index: int) -> Any:
         return self.observed.trace.operations[index].place
 
-    def _target(self, index: int) -> str | None:
+    def _target(self, index: int, form: View) -> str | None:
         """The variable that a method gives the operation's value to."""
         sites = self.observed.sites
         frames = sites[index].frames
         after = {(f.number, f.position) for f in sites[index + 1].frames} if index + 1 < len(sites) else set()
         for depth, frame in enumerate(frames):
-            is_method = frame.instance is not None or depth == len(frames) - 1
+            is_method = frame.is_owners or depth == len(frames) - 1
             is_last = (depth == 0 and not sites[index].part_of) or (frame.number, frame.position) not in after
             if is_method:
                 target = target_of(frame) if is_last else None
+                if depth and target not in {name for _, name in self._shown.get(_key(form), ())}:
+                    return None  # what the function returns is something else
                 return target if target not in EMPTY_NAMES else None
         return None
 
@@ -387,6 +430,11 @@ def _in_loops(lines: list[Statement]) -> Iterator[Statement]:
             for line in item:
                 like = by_parts.get(line.parts, statements[0])
                 yield like._replace(parts=line.parts, depth=line.depth)
+
+
+def _lies_in(view: View, version: Version) -> bool:
+    (low, high), (start, stop) = span(version.form), span(view)
+    return view.storage == version.form.storage and low <= start and stop <= high
 
 
 def _assignable(target: Text, *, whole: bool) -> Parts:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
+from nn_manual.data import Examples
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
@@ -30,17 +33,33 @@ class Script(NamedTuple):
 
 
 def script_of(
-    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, other: Batch, max_norm: float | None = None
-) -> Script:
-    """The script of a step on a batch of the size of either. Raises CannotTrace as `trace_step` does."""
+    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None = None
+) -> Iterator[Script]:
+    """Scripts of a step, from the one that most likely holds for batches of any size. Raises CannotTrace as
+    `trace_step` does.
+
+    Two sizes show which numbers depend on the size of the batch. Where a formula takes a batch in pieces, they must
+    have a shorter last piece: so there are several tries.
+    """
     trace_step(model, loss, optimizer, *batch, max_norm)  # what can't be traced is found there
-    own, its = (_script_of(model, loss, optimizer, each, max_norm) for each in (batch, other))
-    sizes = len(batch[0]), len(other[0])
+    size = len(batch[0])
+    found: dict[int, Script] = {}
+    for sizes in [(size, size - 1), (size, size - 2), (size - 1, size - 2), (size - 1, size - 3), (size, size - 3)]:
+        if min(sizes) < 2:
+            continue
+        for each in sizes:
+            if each not in found:
+                found[each] = _script_of(model, loss, optimizer, Examples(*(a[:each] for a in batch)), max_norm)
+        with suppress(Differs):
+            yield _merged(found[sizes[0]], found[sizes[1]], *sizes)
+
+
+def _merged(own: Script, its: Script, size: int, other_size: int) -> Script:
     texts = [line.parts for line in own.lines], [line.parts for line in its.lines]
-    lines = [line._replace(parts=parts) for line, parts in zip(own.lines, merged(*texts, *sizes), strict=True)]
+    lines = [line._replace(parts=parts) for line, parts in zip(own.lines, merged(*texts, size, other_size), strict=True)]
     if own.fixed.keys() != its.fixed.keys():
         raise Differs
-    fixed = dict(zip(own.fixed, merged(list(own.fixed.values()), list(its.fixed.values()), *sizes), strict=True))
+    fixed = dict(zip(own.fixed, merged(list(own.fixed.values()), list(its.fixed.values()), size, other_size), strict=True))
     return own._replace(lines=lines, fixed=fixed)
 
 

@@ -24,6 +24,16 @@ def suffix(base: View, view: View) -> str | None:
     return None
 
 
+def num_steps(behind: str) -> int:
+    """How many indices and calls stand behind a name."""
+    depth = count = 0
+    for place, sign in enumerate(behind):
+        if not depth and (sign == "." or (sign == "[" and place)) or (sign == "[" and not place):
+            count += 1
+        depth += (sign in "[(") - (sign in ")]")
+    return count
+
+
 def is_same(view: View, other: View) -> bool:
     """Whether two views show the same elements in the same form; a stride that nobody walks doesn't count."""
     return (
@@ -174,6 +184,16 @@ def _part_of_flat(base: View, view: View) -> Iterator[str]:
         yield f"{text}.reshape({', '.join(map(str, view.shape)) or '()'})"
 
 
+def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
+    """Some of the first dimension's elements, then another shape."""
+    if not base.shape or not view.shape or base.dtype != view.dtype or not base.strides[0] > 0:
+        return
+    start, rest = divmod(view.offset - base.offset, base.strides[0])
+    count, part = divmod(prod(view.shape) * view.dtype.itemsize, base.strides[0])
+    if not rest and not part:
+        yield f"[{start}:{start + count}].reshape({_shape((count, *base.shape[1:]), view.shape)})"
+
+
 def _refined(base: View, view: View) -> Iterator[str]:
     """The dimensions of `base` split, some of them at one index, and the others in another order."""
     if not is_whole(base) or not view.shape or base.dtype != view.dtype:
@@ -235,6 +255,7 @@ _FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
     _indexed,
     _reshaped,
     _part_of_flat,
+    _rows_in_another_shape,
     _then_transposed(_indexed),
     _then_transposed(_reshaped),
     _refined,
