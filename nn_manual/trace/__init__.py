@@ -7,5 +7,9 @@
     traced.py       the array that records what NumPy does to it
     tracer.py       what hands out the arrays, and hears of loops
     step.py         a whole step: forward, loss, backward, buffers, clipping, update
+    others.py       other values for the arrays of a step
+    comparing.py    whether two traces are the same
+    loops.py        marked loops are loops in the trace
     replay.py       the operations run again by NumPy: the oracle of all that is derived from a trace
+    proving.py      a replay on other values is the step
 """

@@ -20,6 +20,8 @@ class Memory:
         self.storages: list[Storage] = []
         #: The arrays that own the memory, kept alive, so that no other array gets their address.
         self._roots: list[Array] = []
+        #: Where each begins.
+        self._addresses: list[int] = []
         #: The storage of each, by its identity.
         self._storage_of: dict[int, int] = {}
         #: Address and storage of each, in order.
@@ -33,8 +35,9 @@ class Memory:
         storage = len(self.storages)
         self._roots.append(root)
         self._storage_of[id(root)] = storage
+        self._addresses.append(_address(root))
         if root.nbytes:
-            bisect.insort(self._starts, (_address(root), storage))
+            bisect.insort(self._starts, (self._addresses[storage], storage))
         self.storages.append(Storage(name, root.nbytes))
         return storage
 
@@ -43,18 +46,19 @@ class Memory:
         root = _root(array)
         if id(root) in self._storage_of:
             return self._storage_of[id(root)]
-        place = bisect.bisect_right(self._starts, (_address(root), len(self.storages))) - 1
+        address = _address(root)
+        place = bisect.bisect_right(self._starts, (address, len(self.storages))) - 1
         if place < 0 or not array.nbytes:
             return None
         start, storage = self._starts[place]
-        return storage if _address(root) < start + self.storages[storage].num_bytes else None
+        return storage if address < start + self.storages[storage].num_bytes else None
 
     def view(self, array: Array) -> View:
         """Where an array lies; memory that nobody knows becomes a storage."""
         storage = self.find(array)
         if storage is None:
             storage = self.add(_root(array))
-        offset = _address(array) - _address(self._roots[storage])
+        offset = _address(array) - self._addresses[storage]
         return View(storage, offset, array.shape, array.strides, array.dtype)
 
     def forms(self) -> list[View]:

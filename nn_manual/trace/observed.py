@@ -20,7 +20,7 @@ from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Trace, View
 from nn_manual.trace.recording import NOT_FORMULAS
 from nn_manual.trace.traced import Traced
-from nn_manual.trace.step import TracedStep
+from nn_manual.trace.step import TracedStep, given
 from nn_manual.trace.tracer import Tracer
 
 
@@ -77,7 +77,7 @@ def observe_step(
 ) -> Observed:
     """As `trace_step`, once."""
     step = _ObservedStep(model, loss, optimizer, max_norm)
-    trace = step.trace(input, target, lambda array: array)
+    trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
     return Observed(trace, tracer.sites, tracer.calls, tracer.memory.forms(), tracer.loops)
 
@@ -85,8 +85,8 @@ def observe_step(
 class _Observer(Tracer):
     """A Tracer that looks at who calls."""
 
-    def __init__(self, owners: Mapping[int, str]) -> None:
-        super().__init__(owners)
+    def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
+        super().__init__(owners, keeps_sums=keeps_sums)
         self.sites: list[Site] = []
         self.calls: list[Call] = []
         self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive, so that no other gets its identity
@@ -104,11 +104,6 @@ class _Observer(Tracer):
         """Note the operation, and its site."""
         super().record(name, function, arguments, keywords, output, is_in_place=is_in_place)
         self.sites.append(self._site())
-
-    def trace(self, results: Mapping[str, Array]) -> Trace:
-        """With each iteration of each loop."""
-        views = {name: self.memory.view(array) for name, array in results.items()}
-        return Trace(self.memory.storages, self.operations, views)
 
     def watch(self, label: str, owner: Any, methods: Iterable[str]) -> None:
         """Note each call of these methods that isn't made by another of them."""
@@ -164,8 +159,8 @@ class _Observer(Tracer):
 class _ObservedStep(TracedStep):
     observer: _Observer
 
-    def tracer(self, owners: Mapping[int, str]) -> Tracer:  # type: ignore[override]  # a function, as the class is
-        self.observer = _Observer(owners)
+    def tracer(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> Tracer:  # type: ignore[override]  # a function, as the class is
+        self.observer = _Observer(owners, keeps_sums=keeps_sums)
         for name, layer in self.model.descendants():
             if not isinstance(layer, Sequential):
                 self.observer.watch(owners[id(layer)], layer, LAYER_METHODS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+import functools
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,13 +17,16 @@ class CannotTrace(Exception):  # noqa: N818 - says what can't be done, not that 
 
 
 class View(NamedTuple):
-    """Where an array lies: it begins `offset` bytes after the beginning of the storage."""
+    """Where an array lies: it begins `offset` bytes after the beginning of the storage. In loops, the outermost first,
+    the offset moves by `advance` bytes from one iteration to the next.
+    """
 
     storage: int
     offset: int
     shape: Shape
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
+    advance: tuple[int, ...] = ()
 
 
 class Storage(NamedTuple):
@@ -75,14 +80,61 @@ class Operation(NamedTuple):
     is_in_place: bool = False
 
 
+class Loop(NamedTuple):
+    """Operations that are done `num_iterations` times, their views each time by `advance` further."""
+
+    num_iterations: int
+    operations: list[Operation | Loop]
+
+
+Step: TypeAlias = Operation | Loop
+
+
 class Trace(NamedTuple):
     """The operations of a step, in their order, and the storages that they work on. `results` are the views of what
     nobody gave to the step and somebody wants of it: the loss.
     """
 
     storages: list[Storage]
-    operations: list[Operation]
+    operations: list[Operation | Loop]
     results: dict[str, View]
+
+    def unrolled(self) -> Iterator[Operation]:
+        """The operations as they are done, one after the other."""
+        return _unrolled(self.operations)
+
+
+def _unrolled(operations: Iterable[Step]) -> Iterator[Operation]:
+    for operation in operations:
+        if isinstance(operation, Operation):
+            yield operation
+            continue
+        for iteration in range(operation.num_iterations):
+            for inner in _unrolled(operation.operations):
+                yield with_views(inner, functools.partial(_moved, iteration))
+
+
+def _moved(iteration: int, view: View) -> View:
+    """Where a view lies in one iteration of the innermost loop, for those around it."""
+    *outer, innermost = view.advance
+    return view._replace(offset=view.offset + iteration * innermost, advance=tuple(outer))
+
+
+def with_views(part: Any, place: Callable[[View], View]) -> Any:
+    """An operation, a loop or an argument with other views."""
+    match part:
+        case View():
+            return place(part)
+        case Operation():
+            arguments, keywords, output = with_views((part.arguments, part.keywords, part.output), place)
+            return part._replace(arguments=arguments, keywords=keywords, output=output)
+        case Loop():
+            return part._replace(operations=with_views(part.operations, place))
+        case dict():
+            return {key: with_views(inner, place) for key, inner in part.items()}
+        case _ if type(part) in (tuple, list):
+            return type(part)(with_views(inner, place) for inner in part)
+    return part
 
 
 def leaves(argument: Any) -> Iterator[Any]:
@@ -100,32 +152,27 @@ def leaves(argument: Any) -> Iterator[Any]:
         yield argument
 
 
-def check_same(trace: Trace, other: Trace) -> None:
-    """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
-    given decides what it does, or was taken for a constant.
-    """
-    for storage, its_storage in zip(trace.storages, other.storages, strict=False):
-        if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None
-            readers = [o for o in trace.operations if any(
-                isinstance(leaf, View) and trace.storages[leaf.storage] is storage for leaf in leaves(o.arguments)
-            )]
-            raise CannotTrace(f"{readers[0].place}: {readers[0].name} takes an array that lost its trace")
-    for own, its in zip(trace.operations, other.operations, strict=False):
-        if (own.name, own.output, own.place) != (its.name, its.output, its.place):
-            raise CannotTrace(f"{own.place}: on other values it does something else")
-        both = zip(leaves((own.arguments, own.keywords)), leaves((its.arguments, its.keywords)), strict=True)
-        for argument, its_argument in both:
-            if isinstance(argument, Constant) and isinstance(its_argument, Constant):
-                if not argument.is_same(its_argument):
-                    lost = "an array that lost its trace, or a value as a number"
-                    raise CannotTrace(f"{own.place}: {own.name} takes {lost}")
-            elif argument != its_argument:
-                raise CannotTrace(f"{own.place}: on other values, {own.name} takes other arrays")
-    if len(trace.operations) != len(other.operations):
-        shorter, longer = sorted((trace.operations, other.operations), key=len)
-        raise CannotTrace(f"{longer[len(shorter)].place}: on other values it is left out")
+def views(part: Any) -> Iterator[View]:
+    """The views in operations, loops and arguments: those of with_views, in the same order."""
+    match part:
+        case View():
+            yield part
+        case Operation():
+            yield from views((part.arguments, part.keywords, part.output))
+        case Loop():
+            yield from views(part.operations)
+        case dict():
+            yield from views(list(part.values()))
+        case _ if type(part) in (tuple, list):
+            for inner in part:
+                yield from views(inner)
 
 
 def array_of(view: View, memory: list[Array]) -> Array:
     """The array at a view, of storages as bytes."""
     return np.ndarray(view.shape, view.dtype, memory[view.storage].data, view.offset, view.strides)
+
+
+def sum_of(array: Array) -> int:
+    """A number that is another one for other bytes."""
+    return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")

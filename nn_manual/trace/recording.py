@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from traceback import walk_stack, walk_tb
 from types import FrameType
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from nn_manual import arrays
 from nn_manual.arrays import Array
 from nn_manual.trace.memory import Memory
-from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, sum_of
 
 PACKAGE = Path(__file__).parent.parent
 #: Files whose lines aren't a formula's.
@@ -23,8 +25,11 @@ NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent))
 class Recording:
     """The operations so far. `owners` are the labels of layers, loss and optimizer, by their identities."""
 
-    def __init__(self, owners: Mapping[int, str]) -> None:
+    def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
         self._owners = owners
+        #: A sum over the bytes that each operation wrote, where they are kept.
+        self.sums: list[int] = []
+        self._keeps_sums = keeps_sums
         self.memory = Memory()
         self.operations: list[Operation] = []
         #: Of each loop, inner ones first: where its iterations begin among the operations, and where the last one ends.
@@ -53,29 +58,35 @@ class Recording:
         view = self.memory.view(output)
         if not is_in_place:
             self.memory.write(view)
-        self.operations.append(Operation(name, function, noted, named, view, self._place(), is_in_place))
+        place = self._place(walk_stack(sys._getframe(1)))
+        self.operations.append(Operation(name, function, noted, named, view, place, is_in_place))
+        if self._keeps_sums:
+            self.sums.append(sum_of(np.asarray(output)))
 
     def refuse(self, what: str) -> CannotTrace:
         """An error that says where a formula does this."""
-        return CannotTrace(f"{self._place()}: {what}")
+        return CannotTrace(f"{self._place(walk_stack(sys._getframe(1)))}: {what}")
 
-    def place_of(self, frame: FrameType | None) -> Place:
+    def blamed(self, error: Exception) -> CannotTrace:
+        """An error that says where a formula came to another one, which arrays that are traced alone bring about."""
+        if isinstance(error, CannotTrace):
+            return error
+        place = self._place(reversed(list(walk_tb(error.__traceback__))))
+        return CannotTrace(f"{place}: {type(error).__name__}: {error}")
+
+    def _place(self, frames: Iterable[tuple[FrameType, int]]) -> Place:
         """The innermost running method of a layer, loss or optimizer; outside of all, the innermost function."""
         outside = None
-        while frame is not None:
+        for frame, line in frames:
             code = frame.f_code
             # The locals are made into a dict when they are asked for: only methods are.
             owner = self._owners.get(id(frame.f_locals["self"]), "") if code.co_varnames[:1] == ("self",) else ""
             if owner:
-                return Place(owner, code.co_name, _short(code.co_filename), frame.f_lineno)
+                return Place(owner, code.co_name, _short(code.co_filename), line)
             if outside is None and not code.co_filename.startswith(NOT_FORMULAS):
-                outside = Place("", code.co_name, _short(code.co_filename), frame.f_lineno)
-            frame = frame.f_back
+                outside = Place("", code.co_name, _short(code.co_filename), line)
         assert outside is not None  # somebody called
         return outside
-
-    def _place(self) -> Place:
-        return self.place_of(sys._getframe(1))
 
     def _argument(self, value: Any) -> Any:
         """An operation's argument as it is recorded."""
@@ -92,6 +103,7 @@ class Recording:
         return Constant(value)
 
 
+@functools.cache
 def _short(file: str) -> str:
     """A file's path from the package on, or its name."""
     path = Path(file)

@@ -16,24 +16,30 @@ def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
     they are after it. The arrays in `given` stay as they are. Raises KeyError for one that is missing, and ValueError
     for one of another size.
     """
+    memory, after = prepared(trace, given)
+    for operation in trace.unrolled():
+        run(operation, memory)
+    return after | {name: array_of(view, memory) for name, view in trace.results.items()}
+
+
+def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+    """The storages as bytes, with what they hold at first, and the arrays in them that were given, by their names."""
     memory = [np.empty(storage.num_bytes, np.uint8) for storage in trace.storages]
+    arrays = {}
     for storage, piece in zip(trace.storages, memory, strict=True):
         if storage.initial is not None:
             piece[...] = storage.initial
-    after = {}
-    for storage, piece in zip(trace.storages, memory, strict=True):
         if storage.name:
             array = np.ascontiguousarray(given[storage.name])
             if array.nbytes != storage.num_bytes:
                 raise ValueError(f"{storage.name} takes {storage.num_bytes} bytes, not {array.nbytes}")
-            after[storage.name] = piece.view(array.dtype)[:].reshape(array.shape)
-            after[storage.name][...] = array
-    for operation in trace.operations:
-        _run(operation, memory)
-    return after | {name: array_of(view, memory) for name, view in trace.results.items()}
+            arrays[storage.name] = piece.view(array.dtype)[:].reshape(np.shape(given[storage.name]))
+            arrays[storage.name][...] = given[storage.name]
+    return memory, arrays
 
 
-def _run(operation: Operation, memory: list[Array]) -> None:
+def run(operation: Operation, memory: list[Array]) -> None:
+    """Do one operation, on storages as bytes."""
     arguments = [_value(argument, memory) for argument in operation.arguments]
     keywords = {name: _value(argument, memory) for name, argument in operation.keywords.items()}
     output = array_of(operation.output, memory)

@@ -14,7 +14,11 @@ from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
-from nn_manual.trace.operation import Trace, check_same
+from nn_manual.trace.comparing import check_same
+from nn_manual.trace.loops import folded
+from nn_manual.trace.operation import Trace
+from nn_manual.trace.others import others
+from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.tracer import Tracer
 
 
@@ -22,18 +26,26 @@ def trace_step(
     model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
 ) -> Trace:
     """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
-    gradient. Nothing moves: the step is made on copies, twice, on other values.
+    gradient. Nothing moves: the step is made on copies, twice, on other values, and the trace is replayed on these.
 
     What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
     "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
-    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss".
+    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss". The loops over time are loops.
 
-    Raises CannotTrace where a formula branches on a value, or uses an array that isn't the step's.
+    Raises CannotTrace where a formula branches on a value, uses an array that isn't the step's, or does in a step what
+    it doesn't do in the next.
     """
-    trace = TracedStep(model, loss, optimizer, max_norm).trace(input, target, lambda array: array)
+    step = TracedStep(model, loss, optimizer, max_norm)
+    arrays = given(step.model, step.optimizer, input, target)
     generator = np.random.default_rng(0)
-    other = TracedStep(model, loss, optimizer, max_norm).trace(input, target, lambda array: _others(array, generator))
-    check_same(trace, other)
+    changed = {name: others(name, array, generator) for name, array in arrays.items()}
+    recorded = step.record(arrays)
+    state = step.state()
+    again = step.record(changed)
+    check_same(recorded.trace, again.trace)
+    check_state(state, step.state())
+    trace = folded(recorded.trace, recorded.loops)
+    check_replay(trace, changed, again.after, lambda: step.record(changed, keeps_sums=True))
     return trace
 
 
@@ -66,27 +78,41 @@ def flat_buffers(model: Sequential) -> tuple[Array, Array]:
 class TracedStep:
     """A step of copies, made by a Tracer."""
 
-    tracer: Callable[[Mapping[int, str]], Tracer] = Tracer
+    #: What makes the Tracer.
+    tracer: Callable[..., Tracer] = Tracer
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
         self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
         self.max_norm = max_norm
 
-    def trace(self, input: Array, target: Array, change: Callable[[Array], Array]) -> Trace:
-        """The trace, on values that went through `change`."""
+    def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
+        """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
         model, loss, optimizer = self.model, self.loss, self.optimizer
-        arrays = given(model, optimizer, input, target)
-        with self.tracer(self._owners()) as tracer:
-            traced = {name: tracer.give(name, change(array)) for name, array in arrays.items()}
-            self._bind(traced)
-            prediction, saved = model.forward(traced["input"])
-            value, loss_saved = loss.forward(prediction, traced["target"])
-            model.backward_parameters(saved, loss.backward(loss_saved))
-            model.update_buffers(saved)
-            if self.max_norm is not None:
-                clip_grad_norm(model.grad_arena, self.max_norm)
-            optimizer.step()
-            return tracer.trace({"loss": value})
+        with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer, np.errstate(all="ignore"):
+            try:
+                traced = {name: tracer.give(name, array) for name, array in arrays.items()}
+                self._bind(traced)
+                prediction, saved = model.forward(traced["input"])
+                value, loss_saved = loss.forward(prediction, traced["target"])
+                model.backward_parameters(saved, loss.backward(loss_saved))
+                model.update_buffers(saved)
+                if self.max_norm is not None:
+                    clip_grad_norm(model.grad_arena, self.max_norm)
+                optimizer.step()
+            except Exception as error:
+                raise tracer.blamed(error) from error
+            after = {name: np.asarray(array) for name, array in (traced | {"loss": value}).items()}
+            return Recorded(tracer.trace({"loss": value}), tracer.loops, after, tracer.sums)
+
+    def state(self) -> dict[str, bytes]:
+        """What the layers, the loss and the optimizers keep besides arrays, by name."""
+        parts = {**dict(self.model.descendants()), "loss": self.loss}
+        parts |= {f"optimizer {i}": member for i, member in enumerate(self.optimizer.members) if i}
+        return {
+            f"{label} ({type(part).__name__}).{name}": fingerprint(value)
+            for label, part in parts.items()
+            for name, value in vars(part).items()
+        }
 
     def _owners(self) -> dict[int, str]:
         labels: dict[int, str] = {id(self.loss): "loss", id(self.optimizer): "optimizer"}
@@ -106,9 +132,9 @@ class TracedStep:
                 layer._check_input = _nothing  # type: ignore[method-assign]  # of a copy
         optimizer.vectors = {name: traced[name] for name in optimizer.vectors}
         for i, part in enumerate(optimizer.parts):
-            names = part.rounded_coefficients(1)
-            coefficients = {name: traced[f"{i}.{name}"] for name in names}
+            coefficients = {name: traced[f"{i}.{name}"] for name in part.member.coefficients(1)}
             part.rounded_coefficients = functools.partial(_of_step, coefficients)  # type: ignore[method-assign]  # of a copy
+            part.blocks = part.runs  # in one piece: the formulas are elementwise
 
 
 def _nothing(input: Array) -> None:
@@ -127,10 +153,3 @@ def _bind_noise(layer: Layer, name: str, traced: Mapping[str, Array]) -> None:
 
 def _flat(arrays: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
     return np.concatenate([np.ravel(array) for array in arrays.values()], dtype=dtype) if arrays else np.empty(0, dtype)
-
-
-def _others(array: Array, generator: np.random.Generator) -> Array:
-    """Other values of about the same size and of the same signs; integers in another order: each was one that fits."""
-    if array.dtype.kind != "f":
-        return generator.permuted(array.ravel()).reshape(array.shape)
-    return np.asarray(array * generator.uniform(0.5, 1, array.shape), array.dtype)

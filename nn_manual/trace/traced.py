@@ -95,7 +95,10 @@ class Traced(np.ndarray[Any, Any]):
         if not _has_arrays(key):
             key = _as_tuple(key)
             target = np.asarray(self)[key if Ellipsis in key else (*key, ...)]
-            np.copyto(target.view(Traced), value, casting="unsafe")
+            memory = Recording.current().memory
+            # After x[0] += 1, Python writes what was written already.
+            if not (isinstance(value, Traced) and memory.view(value) == memory.view(target)):
+                np.copyto(target.view(Traced), value, casting="unsafe")
             return
         Recording.current().memory.meet(self)
         np.asarray(self)[plain(key)] = plain(value)

@@ -40,7 +40,7 @@ class Tracer(Recording):
     def trace(self, results: Mapping[str, Array]) -> Trace:
         """What was recorded, and where these arrays are."""
         views = {name: self.memory.view(array) for name, array in results.items()}
-        return Trace(self.memory.storages, self.operations, views)
+        return Trace(self.memory.storages, list(self.operations), views)
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Array:
         """A function that is an operation of its own."""

@@ -29,6 +29,7 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
 from nn_manual.registry import components, examples
+from nn_manual.trace.comparing import LOST
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.replay import replay
 from nn_manual.trace.step import given, trace_step
@@ -136,11 +137,11 @@ def test_nothing_moves_and_each_operation_knows_where_it_stands() -> None:
     batch = np.ones((7, 6), np.float32), np.arange(7)
     trace = trace_step(model, CrossEntropyLoss(), optimizer, *batch)
     assert all(np.array_equal(array, kept) for array, kept in zip(arrays, before, strict=True))
-    owners = list(dict.fromkeys(operation.place.owner for operation in trace.operations))
+    owners = list(dict.fromkeys(operation.place.owner for operation in trace.unrolled()))
     names = ["0 (Linear)", "1.0 (LayerNorm)", "1.1 (Linear)", "1.2 (GELU)", "1.3 (Dropout)", "1 (Residual)"]
     names += ["2.0 (Linear)", "2.1 (BatchNorm1d)", "2.2 (Tanh)", "3 (Linear)", "4 (Linear)", "loss"]
     assert owners == ["model", *names, "optimizer"]
-    (tanh,) = (each for each in trace.operations if each.name == "tanh" and "Tanh" in each.place.owner)
+    (tanh,) = (each for each in trace.unrolled() if each.name == "tanh" and "Tanh" in each.place.owner)
     assert str(tanh.place).startswith("2.2 (Tanh).forward, nn_manual/layers/activations.py:")
 
 
@@ -179,7 +180,7 @@ LINE = Own.forward.__code__.co_firstlineno
     [
         ("branch", 1, "the value of an array decides what comes next"),
         ("number", 4, "the value of an array decides what comes next"),
-        ("lost", 6, "add takes an array that lost its trace, or a value as a number"),
+        ("lost", 6, f"add takes {LOST}"),
         ("shape", 8, "an array picked by a mask has a shape that depends on values: use np.where"),
         ("resize", 10, "ndarray.resize isn't traced"),
     ],

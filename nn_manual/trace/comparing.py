@@ -1,0 +1,72 @@
+"""Two traces of one step, on other values: are they the same?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nn_manual.trace.operation import CannotTrace, Constant, Loop, Operation, Trace, View, leaves, views
+
+#: Why a value that the step was given became a constant, and what keeps it.
+LOST = (
+    "an array that lost its trace, or a value as a number. It is kept by x.copy() in place of np.array(x), by "
+    "np.zeros_like(x, shape=...) in place of np.zeros, and by np.array(table, like=x)[x] in place of table[x]"
+)
+
+
+def check_same(trace: Trace, other: Trace) -> None:
+    """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
+    given decides what it does, or was taken for a constant. Both are as they were recorded, without loops.
+    """
+    for index, (storage, its_storage) in enumerate(zip(trace.storages, other.storages, strict=False)):
+        if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None
+            readers = (o for o in trace.unrolled() if any(view.storage == index for view in views(o.arguments)))
+            reader = next(readers)
+            raise CannotTrace(f"{reader.place}: {reader.name} takes {LOST}")
+    own_operations, its_operations = list(trace.unrolled()), list(other.unrolled())
+    for own, its in zip(own_operations, its_operations, strict=False):
+        _check_same_operation(own, its)
+    if len(own_operations) != len(its_operations):
+        shorter, longer = sorted((own_operations, its_operations), key=len)
+        raise CannotTrace(f"{longer[len(shorter)].place}: on other values, or in another step, it is left out")
+
+
+def _check_same_operation(own: Operation, its: Operation) -> None:
+    if (own.name, own.place) != (its.name, its.place):
+        raise CannotTrace(f"{own.place}: on other values, or in another step, it does something else")
+    own_leaves, its_leaves = (list(leaves((each.arguments, each.keywords, each.output))) for each in (own, its))
+    if len(own_leaves) != len(its_leaves):
+        raise CannotTrace(f"{own.place}: on other values, or in another step, {own.name} takes other arrays")
+    for argument, its_argument in zip(own_leaves, its_leaves, strict=True):
+        if isinstance(argument, Constant) and isinstance(its_argument, Constant):
+            if not argument.is_same(its_argument):
+                raise CannotTrace(f"{own.place}: {own.name} takes {LOST}")
+        elif argument != its_argument:
+            raise CannotTrace(f"{own.place}: on other values, or in another step, {own.name} takes other arrays")
+
+
+def is_alike(part: Any, other: Any) -> bool:
+    """Whether two operations, loops or arguments are the same, but for the place of their views."""
+    if type(part) is not type(other):
+        return False
+    match part:
+        case View():
+            kind = part.shape, part.strides, part.dtype, part.advance
+            return kind == (other.shape, other.strides, other.dtype, other.advance)
+        case Constant():
+            return part.is_same(other)
+        case Operation():
+            is_same = (part.name, part.function, part.place) == (other.name, other.function, other.place)
+            return is_same and is_alike(_arguments(part), _arguments(other))
+        case Loop():
+            return part.num_iterations == other.num_iterations and is_alike(part.operations, other.operations)
+        case dict():
+            return list(part) == list(other) and is_alike(list(part.values()), list(other.values()))
+        case tuple() | list():
+            return len(part) == len(other) and all(map(is_alike, part, other))
+    return bool(part == other)
+
+
+def _arguments(operation: Operation) -> tuple[Any, ...]:
+    return operation.arguments, operation.keywords, operation.output, operation.is_in_place

@@ -1,0 +1,76 @@
+"""What a recording can't see of itself: it is replayed on other values, and the step must be the same the next time."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.layers.base import Layer
+from nn_manual.trace.operation import CannotTrace, Trace, array_of, sum_of
+from nn_manual.trace.replay import prepared, replay, run
+
+
+class Recorded(NamedTuple):
+    """A step as it ran: its operations one by one, where its loops are, what the arrays are after it, and, where they
+    are kept, a sum over the bytes that each operation wrote.
+    """
+
+    trace: Trace
+    loops: list[list[int]]
+    after: dict[str, Array]
+    sums: list[int]
+
+
+def check_replay(
+    trace: Trace, given: Mapping[str, Array], after: Mapping[str, Array], record: Callable[[], Recorded]
+) -> None:
+    """Raise CannotTrace unless the trace, replayed on these values, gives what the step gave, bit for bit. `record`
+    makes that step again, and keeps sums: so the operation is found that read what no operation had written.
+    """
+    with np.errstate(all="ignore"):
+        replayed = replay(trace, given)
+        wrong = [name for name, array in after.items() if not np.array_equal(replayed[name], array, equal_nan=True)]
+        if not wrong:
+            return
+        recorded = record()
+        memory, _ = prepared(recorded.trace, given)
+        for operation, expected in zip(recorded.trace.unrolled(), recorded.sums, strict=True):
+            run(operation, memory)
+            if sum_of(array_of(operation.output, memory)) != expected:
+                what = "takes what was written in a way that isn't traced"
+                raise CannotTrace(f"{operation.place}: {operation.name} {what}")
+    raise CannotTrace(f"a replay on other values doesn't give the {wrong[0]} of the step")
+
+
+def check_state(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+    """Raise CannotTrace where a layer, a loss or an optimizer counts, or draws numbers, by itself."""
+    for name, state in after.items():
+        if before.get(name) != state:
+            raise CannotTrace(
+                f"{name} changes from step to step: what a step keeps for the next is a buffer, and random numbers are "
+                "noise"
+            )
+
+
+def fingerprint(value: Any) -> bytes:
+    """Of what isn't an array: the same bytes for the same state."""
+    stream = io.BytesIO()
+    try:
+        _Pickler(stream).dump(value)
+    except (TypeError, AttributeError, pickle.PicklingError):  # what can't be copied has no state that could be seen
+        return b""
+    return stream.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, value: Any) -> Any:
+        """Arrays are compared in the traces, and layers each by itself."""
+        if isinstance(value, np.ndarray | Layer | types.FunctionType | types.MethodType | types.SimpleNamespace):
+            return type(value).__name__
+        return None
