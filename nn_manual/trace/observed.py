@@ -17,7 +17,7 @@ from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import Trace, View
+from nn_manual.trace.operation import Operation, Trace, View
 from nn_manual.trace.recording import NOT_FORMULAS
 from nn_manual.trace.traced import Traced
 from nn_manual.trace.step import TracedStep, given
@@ -61,15 +61,16 @@ class Call(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A trace, the site of each operation, the calls in the order of their ends, the form of each storage's memory, and
-    the loops: where the iterations of each begin among the operations, and where the last one ends.
+    """A trace, its operations without loops, the site of each, the calls in the order of their ends, the form of each
+    storage's memory, and where the gradients of each use of a shared parameter are, by its name.
     """
 
     trace: Trace
+    operations: list[Operation]
     sites: list[Site]
     calls: list[Call]
     forms: list[View]
-    loops: list[list[int]]
+    use_grads: dict[str, View]
 
 
 def observe_step(
@@ -79,7 +80,8 @@ def observe_step(
     step = _ObservedStep(model, loss, optimizer, max_norm)
     trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
-    return Observed(trace, tracer.sites, tracer.calls, tracer.memory.forms(), tracer.loops)
+    uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}
+    return Observed(trace, list(trace.unrolled()), tracer.sites, tracer.calls, tracer.memory.forms(), uses)
 
 
 class _Observer(Tracer):

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nn_manual.trace.operation import Constant, Operation, View
-from nn_manual.unroll.text import ATOM, OPERATORS, SIGN, SIGNS, Parts, Text, binary, call, of
+from nn_manual.unroll.text import ATOM, OPERATORS, POWER, SIGN, SIGNS, Parts, Text, binary, call, of
 
 #: What says an argument of an operation: that, and its place among the arguments, None for one of a list or a keyword.
 Says: TypeAlias = Callable[[Any, int | None], Text]
@@ -37,7 +37,7 @@ def expression(operation: Operation, says: Says) -> Text:
     if name in OPERATORS and not keywords:
         return binary(name, *(says(argument, place) for place, argument in enumerate(arguments)))
     if name in SIGNS and not keywords:
-        return Text((SIGNS[name], *says(arguments[0], 0).within(SIGN)), SIGN)
+        return Text((SIGNS[name], *says(arguments[0], 0).within(POWER)), SIGN)
     if name in REDUCTIONS:
         return _method(says(arguments[0], 0), REDUCTIONS[name], [], keywords, says)
     if name in METHODS:

@@ -51,10 +51,7 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
                 (Name(f"grad_{own.local}", "shared" if f"{own.layer}.{own.local}" in shared else own.layer), view)
                 for own, view in carved(form, shapes)
             ]
-        elif name.endswith(OF_USE):
-            own = name_of(name.removesuffix(OF_USE))
-            given.gradients[number] = [(Name(f"grad_{own.local}", own.layer), form)]
-        elif form.shape != (0,):
+        elif form.shape != (0,) and not name.endswith(OF_USE):
             version = Version(form, -1)
             given.arrays[number] = [version]
             text = _coefficient(name, coefficients)
@@ -66,6 +63,9 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
             for part, view in carved(form, inner.get(name, {})):
                 given.names.append((of(part), version, view))
                 given.parts.append((part, Name(name), view))
+    for use, view in observed.use_grads.items():
+        own = name_of(use)
+        given.gradients[view.storage] = [(Name(f"grad_{own.local}", own.layer), view)]
     return given
 
 

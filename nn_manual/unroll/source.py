@@ -12,7 +12,7 @@ from typing import Any
 from nn_manual.trace.observed import Frame, Site
 
 #: Names of local variables that say nothing of what they hold.
-EMPTY_NAMES = frozenset({"saved", "array", "result", "own", "value", "grad_rows", "rows", "by_row"})
+EMPTY_NAMES = frozenset({"saved", "array", "result", "own", "grad_rows", "rows", "by_row"})
 
 
 class Source:

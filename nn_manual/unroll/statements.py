@@ -20,6 +20,9 @@ from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, call, of
 from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
 from nn_manual.unroll.views import array_at, is_same, num_steps, span, suffix
 
+#: What a layer's method calls that which it returns.
+RETURNED = frozenset({"output", "grad_input"})
+
 #: Functions of NumPy's that fill a new array with a number.
 FILLING = frozenset({"full_like", "zeros_like", "ones_like"})
 
@@ -56,6 +59,8 @@ class Statements:
         #: Arrays that depend on nothing, by their texts.
         self.fixed: dict[Text, Name] = {}
         self._made_here: dict[Name, Text] = {}
+        #: Memory for which the formulas have no name, but names for its parts.
+        self._unnamed: set[Version] = set()
         self._pending: dict[Version, Text] = {}
         self._bound: dict[Name, Version] = {}
         for text, version, view in names:
@@ -64,7 +69,7 @@ class Statements:
         self._calls = _innermost(observed)
         self._shown = _shown_by(observed)
         self._index = 0
-        operations = observed.trace.operations
+        operations = observed.operations
         dead = self._dead()
         self._end_calls(0)
         for index, operation in enumerate(operations):
@@ -91,10 +96,11 @@ class Statements:
                 return self._pending[version].followed_by(behind)
             self._flush(version)
         found = self._found(version, view)
-        if found and num_steps(found[1]) > 1 and self._name_part(version, view):
+        is_plain = found and num_steps(found[1]) < 2 and not (found[1] and version in self._unnamed)
+        if not is_plain and self._name_part(version, view):
             found = self._found(version, view)
         if not found:
-            place = self.observed.trace.operations[min(self._index, len(self.observed.sites) - 1)].place
+            place = self.observed.operations[min(self._index, len(self.observed.sites) - 1)].place
             raise CannotTrace(f"{place}: a view that no index, reshape or transpose shows")
         return found[0].followed_by(found[1])
 
@@ -189,7 +195,13 @@ class Statements:
         make = "empty" if version.initial is None else "zeros"
         if version.initial is not None and version.initial.any():
             raise CannotTrace("an array with values that no operation made")
-        name = version.name or self._name(version) or Name("memory")
+        name = version.name or self._returned_as(version)
+        if name is None:
+            operation = self.observed.operations[version.made_by]
+            shown = self._shown_later(version)
+            if not shown:
+                self._unnamed.add(version)
+            name = Name(shown or "memory", layer_of(operation.place.owner))
         self._define(version, name, of(f"np.{make}({sizes}, np.{dtype})"))
         self._move_up(set())
 
@@ -297,7 +309,9 @@ class Statements:
                 self._made_here[name] = text
                 self._say((name, " = ", *text.parts), name)
             return of(name)
-        made = "ones" if text.parts[0].startswith("np.ones(") else "fixed"
+        made = "ones" if str(text).startswith("np.ones(") else "fixed"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            made = node.func.id.strip("_")
         names = [name for name in self.fixed.values() if name.local.startswith(made)]
         return of(self.fixed.setdefault(text, Name(f"{made}_{len(names) + 1}" if names else made)))
 
@@ -316,11 +330,28 @@ class Statements:
 
     def _name(self, version: Version) -> Name | None:
         """What the formulas call an array, None where they have no name for it."""
-        for _, name, view in version.returned:
-            if is_same(view, version.form) and (name.layer or name.local):
-                return name
+        returned = self._returned_as(version)
+        if returned is not None:
+            return returned
         target = self._target(version.made_by, version.form)
+        if target in RETURNED and not version.returned:  # of a method that another one calls
+            target = self._shown_whole(version) or target
         return Name(target, layer_of(self._place(version.made_by).owner)) if target else None
+
+    def _shown_whole(self, version: Version) -> str | None:
+        """What another method calls an array, in whatever form."""
+        last = max([*version.readers, *version.writers, version.made_by])
+        for index in range(version.made_by + 1, min(last + 1, len(self.observed.sites))):
+            for frame in reversed([each for each in self.observed.sites[index].frames if each.is_owners]):
+                for local, view in frame.views.items():
+                    is_same_memory = view.storage == version.form.storage and span(view) == span(version.form)
+                    if is_same_memory and local not in EMPTY_NAMES | RETURNED:
+                        return local
+        return None
+
+    @staticmethod
+    def _returned_as(version: Version) -> Name | None:
+        return next((name for _, name, view in version.returned if is_same(view, version.form)), None)
 
     def _name_elsewhere(self, version: Version, operation: Operation) -> Name:
         """What another function calls it, or a name for what the formulas need several times and have no name for."""
@@ -328,7 +359,7 @@ class Statements:
         return Name(target, layer_of(operation.place.owner)) if target else self._made_up(operation)
 
     def _place(self, index: int) -> Any:
-        return self.observed.trace.operations[index].place
+        return self.observed.operations[index].place
 
     def _target(self, index: int, form: View) -> str | None:
         """The variable that a method gives the operation's value to."""
@@ -401,7 +432,7 @@ class Statements:
 
     def _flush(self, version: Version) -> None:
         text = self._pending.pop(version)
-        self._define(version, self._name_elsewhere(version, self.observed.trace.operations[version.made_by]), text)
+        self._define(version, self._name_elsewhere(version, self.observed.operations[version.made_by]), text)
 
     def _say(self, parts: Parts, defines: Name | None = None) -> None:
         index = min(self._index, len(self.observed.sites) - 1)
@@ -410,8 +441,9 @@ class Statements:
 
     def _dead(self) -> set[int]:
         """Operations whose results nobody reads."""
-        dead: set[int] = set()
-        for index in reversed(range(len(self.observed.trace.operations))):
+        operations = self.observed.operations
+        dead = {index for index, operation in enumerate(operations) if 0 in operation.output.shape}
+        for index in reversed(range(len(self.observed.operations))):
             version = self.versions.made.get(index)
             if version is not None and not version.readers and not version.writers:
                 dead.add(index)

@@ -69,7 +69,10 @@ class Versions:
         operations = observed.trace.operations
         for index, operation in enumerate(operations):
             self._end_calls(index, ends)
-            self._add(index, operation)
+            if 0 in operation.output.shape:  # nothing happens
+                self.locals.append({})
+            else:
+                self._add(index, operation)
         self._end_calls(len(operations), ends)
         self.results = {name: self.at(view, len(operations)) for name, view in observed.trace.results.items()}
         for version in self.results.values():

@@ -60,6 +60,8 @@ def _extent(view: View) -> tuple[int, int]:
 
 
 def _overlaps(base: View, view: View) -> bool:
+    if 0 in view.shape or 0 in base.shape:
+        return False
     start, stop = span(view)
     low, high = span(base)
     return view.storage == base.storage and low <= start and stop <= high
@@ -171,7 +173,7 @@ def _shape(before: Shape, after: Shape) -> str:
         return f"-1, {after[-1]}"
     if len(after) == 2 and before[0] == after[0]:
         return f"{after[0]}, -1"
-    if before[0] == after[0] and prod(after):
+    if (before[0] == after[0] or len(after) > len(before) > 1) and prod(after):
         return f"-1, {', '.join(map(str, after[1:]))}"
     return ", ".join(map(str, after))
 
@@ -232,6 +234,16 @@ def _refined(base: View, view: View) -> Iterator[str]:
     yield f".reshape({_shape(base.shape, tuple(sizes))}){index}{order_text}"
 
 
+def _rows_then_refined(base: View, view: View) -> Iterator[str]:
+    """Some of the first dimension's elements, split and in another order."""
+    if not base.shape or not base.strides[0] > 0:
+        return
+    low, high = (end - base.offset for end in span(view))
+    start, stop = low // base.strides[0], -(-high // base.strides[0])
+    rows = base._replace(offset=base.offset + start * base.strides[0], shape=(stop - start, *base.shape[1:]))
+    yield from (f"[{start}:{stop}]{text}" for text in _refined(rows, view))
+
+
 def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[View, View], Iterator[str]]:
     """The form of the transposed view, and that transposed back."""
 
@@ -258,6 +270,9 @@ _FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
     _rows_in_another_shape,
     _then_transposed(_indexed),
     _then_transposed(_reshaped),
+    _then_transposed(_rows_in_another_shape),
     _refined,
     _then_transposed(_refined),
+    _rows_then_refined,
+    _then_transposed(_rows_then_refined),
 )
