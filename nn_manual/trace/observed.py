@@ -62,7 +62,8 @@ class Call(NamedTuple):
 
 class Observed(NamedTuple):
     """A trace, its operations without loops, the site of each, the calls in the order of their ends, the form of each
-    storage's memory, and where the gradients of each use of a shared parameter are, by its name.
+    storage's memory, where the gradients of each use of a shared parameter are, by its name, and the optimizer and its
+    copies for groups of parameters.
     """
 
     trace: Trace
@@ -71,6 +72,7 @@ class Observed(NamedTuple):
     calls: list[Call]
     forms: list[View]
     use_grads: dict[str, View]
+    members: list[Optimizer]
 
 
 def observe_step(
@@ -81,7 +83,7 @@ def observe_step(
     trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
     uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}
-    return Observed(trace, list(trace.unrolled()), tracer.sites, tracer.calls, tracer.memory.forms(), uses)
+    return Observed(trace, list(trace.unrolled()), tracer.sites, tracer.calls, tracer.memory.forms(), uses, step.optimizer.members)
 
 
 class _Observer(Tracer):
@@ -140,6 +142,8 @@ class _Observer(Tracer):
                     break
                 frames.append(self._frame(frame, is_owners=bool(owner)))
                 label = label or owner
+            elif frames and not label:
+                break
             elif not frames and "numpy" in code.co_filename:
                 part_of = code.co_name
             frame = frame.f_back

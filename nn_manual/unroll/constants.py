@@ -97,7 +97,10 @@ class Resolver(ast.NodeTransformer):
             assigned = assigned_in(self.frame, node.id)
             if assigned is not None:
                 return self.visit(copy.deepcopy(assigned))  # type: ignore[no-any-return]
-            if type(self.frame.values.get(node.id)) in (int, float):
+            value, code = self.frame.values.get(node.id), self.frame.code
+            if type(value) is float and self.instance is None and node.id in code.co_varnames[: code.co_argcount]:
+                return self.put(of(self.settings.name(None, node.id, value)), value)
+            if type(value) in (int, float):
                 return ast.Constant(self.frame.values[node.id])
         raise Unknown
 

@@ -122,8 +122,9 @@ def _function(operation: Operation, arguments: list[Text], keywords: Mapping[str
 
 def name_of(operation: Operation) -> str:
     """The function's name, with its module's."""
-    is_numpy = hasattr(np, operation.name.partition(".")[0])
-    return f"np.{operation.name}" if is_numpy else f"scipy.special.{operation.name}"
+    if hasattr(np, operation.name.partition(".")[0]):
+        return f"np.{operation.name}"
+    return f"scipy.special.{operation.name}" if isinstance(operation.function, np.ufunc) else operation.name
 
 
 def _copy(operation: Operation, says: Says) -> Text:

@@ -42,13 +42,13 @@ def rolled(items: Sequence[tuple[Line, ...]]) -> list[tuple[Line, ...]]:
 
 def in_list(elements: Sequence[Parts]) -> Parts | None:
     """The elements of a list as one element and `for`; None where they are too few, or differ otherwise."""
-    if len(elements) <= LEAST:
+    if len(elements) < 2:
         return None
     items = [(Line(0, parts),) for parts in elements]
     if len({_skeleton(item) for item in items}) > 1:
         return None
     loop = _fitted([_numbers(item) for item in items], items[0])
-    if loop is None:
+    if loop is None or (len(elements) <= LEAST and not loop.header.startswith("start")):
         return None
     ((_, parts),) = _replaced(items[0], loop.numbers)
     return (*parts, f" for {loop.header}")

@@ -6,10 +6,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import View
+from nn_manual.unroll.functions import Function
 from nn_manual.unroll.formulas import formulas, of_update
 from nn_manual.unroll.statements import Statement
 from nn_manual.unroll.text import Name, render
@@ -42,6 +44,8 @@ class Parts(NamedTuple):
 def page(script: Script, parts: Parts, run: Sequence[str] = ()) -> str:
     """The module: it defines `train_step`, and ends with these lines."""
     lines = [f'"""{parts.title}', "", *ABOUT, '"""', "", *_imports(script, run), *_settings(script, parts)]
+    for function in script.functions:
+        lines += ["", *_function(function, parts)]
     lines += ["", *_head(script, parts)]
     lines += [f"    {line}" if line else "" for line in _body(script, parts)]
     return "\n".join([*lines, *run]) + "\n"
@@ -61,9 +65,32 @@ def arguments(script: Script, parts: Parts) -> list[Name]:
     return [*first, *others, *changing, *([Name("step")] if Name("step") in _names(script) else [])]
 
 
+def _function(function: Function, parts: Parts) -> Iterator[str]:
+    """A layer's forward or backward."""
+    yield ""
+    yield from wrapped(f"def {function.name}({', '.join(map(str, function.arguments))}):", 0)
+    layer = dict(parts.model.descendants())[function.layer]
+    yield from (f"    # {line}" for line in _formulas(layer, backward=function.is_backward))
+    saved = ", ".join(map(str, function.saved))
+    if saved and function.is_backward:
+        yield from (f"    {line}" for line in wrapped(f"{saved} = saved", 4))
+    for depth, words in function.lines:
+        indent = "    " * (depth + 1)
+        yield from (f"{indent}{line}" for line in wrapped(render(words), len(indent)))
+    returned = ", ".join(str(name) if name != Name("saved") else f"({saved})" for name in function.returns)
+    yield from (f"    {line}" for line in wrapped(f"return {returned}", 4))
+
+
+def _formulas(layer: Layer, *, backward: bool, is_partial: bool = False) -> list[str]:
+    absent = ["input"] * is_partial + [n for n in ("weight", "bias") if n not in layer.parameter_shapes()]
+    lines = formulas(layer)[backward]
+    return [line for line in lines if line.partition("=")[0].strip() not in {f"grad_{n}" for n in absent}]
+
+
 def _names(script: Script) -> set[Name]:
     """All variables that the step's lines read or write."""
     used = {part for line in script.lines for part in line.parts if isinstance(part, Name)}
+    used |= {part for own in script.functions for _, words in own.lines for part in words if isinstance(part, Name)}
     for name, text in reversed(script.given.before):
         used |= text.names if name in used else set()
     return used
@@ -71,6 +98,7 @@ def _names(script: Script) -> set[Name]:
 
 def _imports(script: Script, run: Sequence[str]) -> list[str]:
     words = " ".join([*(render(line.parts) for line in script.lines), *run])
+    words += " ".join(render(own) for function in script.functions for _, own in function.lines)
     words += " ".join(str(text) for _, text in script.given.before)
     lines = ["import math"] if "math." in words else []
     lines += ["from pathlib import Path"] if "Path(" in words else []
@@ -80,7 +108,8 @@ def _imports(script: Script, run: Sequence[str]) -> list[str]:
 
 def _settings(script: Script, page_parts: Parts) -> list[str]:
     used = _names(script) - set(arguments(script, page_parts))
-    texts = [line.parts for line in script.lines] + [text.parts for _, text in script.given.before]
+    texts = [words for own in script.functions for _, words in own.lines]
+    texts += [line.parts for line in script.lines] + [text.parts for _, text in script.given.before]
     order = [part for parts in texts for part in parts if part in used]
     named = {name: script.settings.values[name] for name in order if name in script.settings.values}
     return ["", *(f"{name} = {value!r}" for name, value in named.items())] if named else []
@@ -176,10 +205,8 @@ def _comment(owner: str, section: str, parts: Parts, statement: Statement) -> It
     elif layer is not None:
         yield f"# {layer_of(owner)}  {shown(layer)}"
         if section != "Buffers":
-            lines = formulas(layer)[section == "Backward"]
             is_partial = statement.call is not None and statement.call.method == "backward_parameters"
-            absent = ["input"] * is_partial + [n for n in ("weight", "bias") if n not in layer.parameter_shapes()]
-            lines = [line for line in lines if line.partition("=")[0].strip() not in {f"grad_{n}" for n in absent}]
+            lines = _formulas(layer, backward=section == "Backward", is_partial=is_partial)
     yield from (f"#     {line}" for line in lines)
 
 

@@ -67,6 +67,12 @@ def target_of(frame: Frame) -> str | None:
     return None
 
 
+def is_returned(frame: Frame) -> bool:
+    """Whether the value of the expression is what the function returns."""
+    node = node_of(frame)
+    return isinstance(node, ast.expr) and isinstance(source_of(frame.code.co_filename).parents[node], ast.Return)
+
+
 def is_augmented(site: Site) -> bool:
     """Whether a method of the owner, not a function that it calls, says `a += b` there."""
     is_method = len(site.frames) == 1 or site.frames[0].is_owners

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, Shape
 from nn_manual.trace.observed import Call, Observed, Site
 from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
 from nn_manual.unroll.constants import Resolver, Settings, number
 from nn_manual.unroll.expressions import expression, in_place, literal, mean, written_to
 from nn_manual.unroll.loops import Line, in_list, rolled
-from nn_manual.unroll.source import EMPTY_NAMES, operand_of, target_of
-from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, call, of
+from nn_manual.unroll.source import EMPTY_NAMES, is_returned, operand_of, target_of
+from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, binary, call, of
 from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
 from nn_manual.unroll.views import array_at, is_same, num_steps, span, suffix
 
@@ -32,7 +32,8 @@ EXACT = frozenset({"add", "subtract", "multiply", "divide", "negative", "sqrt", 
 
 class Statement(NamedTuple):
     """A line of the script: the place of its operation, the call of a layer or the loss that it is in, None outside of
-    these; whose it is; and what it says. `defines` is the variable that it makes.
+    these; whose it is; and what it says. `defines` is the variable that it makes, `depth` how deep in loops it is,
+    `member` the number of the group that an optimizer moves there. What `may_wait` can stand anywhere before its use.
     """
 
     index: int
@@ -42,6 +43,8 @@ class Statement(NamedTuple):
     parts: Parts
     defines: Name | None = None
     depth: int = 0
+    member: int = 0
+    may_wait: bool = False
 
 
 class Statements:
@@ -59,6 +62,8 @@ class Statements:
         #: Arrays that depend on nothing, by their texts.
         self.fixed: dict[Text, Name] = {}
         self._made_here: dict[Name, Text] = {}
+        #: What was added up to a number.
+        self._terms: dict[Version, list[Text]] = {}
         #: Memory for which the formulas have no name, but names for its parts.
         self._unnamed: set[Version] = set()
         self._pending: dict[Version, Text] = {}
@@ -81,6 +86,11 @@ class Statements:
             self._end_calls(index + 1)
         self._index = len(operations)
         self.lines = list(_in_loops(self.lines))
+        #: The forms of all arrays that have names.
+        self.shapes: dict[Name, Shape] = {}
+        for version in {*versions.made.values(), *versions.written.values(), *versions.read.values()}:
+            for text, view in version.handles:
+                self.shapes.update(dict.fromkeys(text.parts if len(text.parts) == 1 else (), view.shape))  # type: ignore[arg-type]  # names
 
     def text(self, view: View) -> Text:
         """What shows a view now."""
@@ -137,7 +147,7 @@ class Statements:
 
     def _move_up(self, used: set[Name]) -> None:
         """Say the last line where what it uses is made, or where the layer begins: a loop may come in between."""
-        line = self.lines.pop()
+        line = self.lines.pop()._replace(may_wait=True)
         place = len(self.lines)
         while place and self.lines[place - 1].call is line.call and self.lines[place - 1].owner == line.owner:
             if self.lines[place - 1].defines in used:
@@ -213,6 +223,8 @@ class Statements:
         else:
             listed = call((), [own.parts for own in texts]).parts
             text = of("np.concatenate([grad.ravel() for grad in ", *listed, "])")
+        for own in {id(own): own for _, own in self.versions.read.items() if own.is_given}.values():
+            own.handles = own.handles[:1]  # the update is of whole vectors
         self._define(version, name, text)
 
     def _end_calls(self, stop: int) -> None:
@@ -254,9 +266,27 @@ class Statements:
             dtype = self.versions.read[self._index, own].form.dtype
             as_floats = self._text(self.versions.read[self._index, own], own._replace(dtype=dtype))
             return call(("np.where",), [self.text(mask).parts, as_floats.parts, ("0",)])
+        if operation.function is np.copyto and isinstance(operation.arguments[0], View):
+            (source,) = operation.arguments
+            version = self.versions.read[self._index, source]
+            if version in self._pending and is_same(source, version.form) and source.dtype == operation.output.dtype:
+                return self._pending[version]  # a new array as it is
+        if operation.name == "add" and not operation.output.shape:
+            return self._added(operation)
         if site.part_of == "stack" and operation.name == "concatenate":
             return self._stacked(operation)
         return expression(operation, self._says)
+
+    def _added(self, operation: Operation) -> Text:
+        """A sum of numbers, which may be one of many."""
+        left, right = operation.arguments
+        version = self.versions.read.get((self._index, left)) if isinstance(left, View) else None
+        said = [self._says(argument, place) for place, argument in enumerate(operation.arguments)]
+        terms = [*self._terms.get(version, [said[0]]), said[1]]  # type: ignore[arg-type]  # None is no key
+        self._terms[self.versions.made[self._index]] = terms
+        listed = in_list([term.parts for term in terms[1:]])
+        is_from_zero = str(terms[0]) == "np.float64(0.0)"
+        return call(("sum",), [listed]) if listed and is_from_zero else binary(operation.name, *said)
 
     def _stacked(self, operation: Operation) -> Text:
         """A concatenation of arrays that np.stack gave another dimension."""
@@ -370,6 +400,8 @@ class Statements:
             is_method = frame.is_owners or depth == len(frames) - 1
             is_last = (depth == 0 and not sites[index].part_of) or (frame.number, frame.position) not in after
             if is_method:
+                if is_last and is_returned(frame) and depth + 1 < len(frames):
+                    continue
                 target = target_of(frame) if is_last else None
                 if depth and target not in {name for _, name in self._shown.get(_key(form), ())}:
                     return None  # what the function returns is something else
@@ -437,7 +469,11 @@ class Statements:
     def _say(self, parts: Parts, defines: Name | None = None) -> None:
         index = min(self._index, len(self.observed.sites) - 1)
         place = self._place(index)
-        self.lines.append(Statement(index, self._call_at(index), place.owner, place.method, parts, defines))
+        ids = [id(member) for member in self.observed.members]
+        instance = id(self.observed.sites[index].frames[0].instance)
+        member = ids.index(instance) if instance in ids else 0
+        own = self._call_at(index)
+        self.lines.append(Statement(index, own, place.owner, place.method, parts, defines, member=member))
 
     def _dead(self) -> set[int]:
         """Operations whose results nobody reads."""
@@ -455,12 +491,34 @@ class Statements:
 
 def _in_loops(lines: list[Statement]) -> Iterator[Statement]:
     """The statements of each layer, those that repeat in loops."""
-    for _, own in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner)):
-        statements = list(own)
+    for _, own in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner, line.member)):
+        yield from _late(list(_rolled(list(own))))
+
+
+def _late(lines: list[Statement]) -> list[Statement]:
+    """Those that may wait as late as they can be."""
+    for place in reversed(range(len(lines))):
+        line = lines[place]
+        if not line.may_wait or line.depth:
+            continue
+        after = place + 1
+        while after < len(lines):
+            end = after + 1
+            while end < len(lines) and lines[end].depth:
+                end += 1
+            if any(line.defines in other.parts for other in lines[after:end]):
+                break
+            after = end
+        lines[place:after] = [*lines[place + 1 : after], line]
+    return lines
+
+
+def _rolled(statements: list[Statement]) -> Iterator[Statement]:
+    if statements:
         by_parts = {statement.parts: statement for statement in reversed(statements)}
         for item in rolled([(Line(0, statement.parts),) for statement in statements]):
             for line in item:
-                like = by_parts.get(line.parts, statements[0])
+                like = by_parts.get(line.parts, statements[0]._replace(may_wait=False, defines=None))
                 yield like._replace(parts=line.parts, depth=line.depth)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from nn_manual.arrays import Shape
 from nn_manual.data import Examples
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -15,6 +16,7 @@ from nn_manual.trace.observed import observe_step
 from nn_manual.trace.step import trace_step
 from nn_manual.unroll.batch import Differs, merged
 from nn_manual.unroll.constants import Settings
+from nn_manual.unroll.functions import Function, with_functions
 from nn_manual.unroll.given import Given, given_to
 from nn_manual.unroll.statements import Statement, Statements
 from nn_manual.unroll.text import Name, Parts
@@ -30,6 +32,9 @@ class Script(NamedTuple):
     fixed: dict[Name, Parts]
     #: The names of the optimizer's vectors.
     vectors: list[str]
+    #: The forms of all arrays that have names.
+    shapes: dict[Name, Shape]
+    functions: list[Function] = []
 
 
 def script_of(
@@ -51,7 +56,9 @@ def script_of(
             if each not in found:
                 found[each] = _script_of(model, loss, optimizer, Examples(*(a[:each] for a in batch)), max_norm)
         with suppress(Differs):
-            yield _merged(found[sizes[0]], found[sizes[1]], *sizes)
+            script = _merged(found[sizes[0]], found[sizes[1]], *sizes)
+            functions, lines = with_functions(script.lines, script.settings.values, script.shapes)
+            yield script._replace(functions=functions, lines=lines)
 
 
 def _merged(own: Script, its: Script, size: int, other_size: int) -> Script:
@@ -72,4 +79,4 @@ def _script_of(
     given = given_to(observed, model, optimizer, settings)
     versions = Versions(observed, given.arrays, given.gradients)
     statements = Statements(observed, versions, settings, given.names)
-    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.fixed.items()}, list(optimizer.vectors))
+    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.fixed.items()}, list(optimizer.vectors), statements.shapes)
