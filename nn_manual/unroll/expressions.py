@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nn_manual.trace.operation import Constant, Operation, View
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
 from nn_manual.unroll.text import ATOM, OPERATORS, POWER, SIGN, SIGNS, Parts, Text, binary, call, of
 
 #: What says an argument of an operation: that, and its place among the arguments, None for one of a list or a keyword.
@@ -25,6 +25,16 @@ REDUCTIONS = {
 
 #: Functions that are methods of their first argument, and the names of the other arguments.
 METHODS = {"take": ("", "axis"), "argmax": ("axis",), "argmin": ("axis",)}
+
+#: What functions compute that are operations by themselves and aren't NumPy's, by NumPy's means: to the same bits.
+IN_NUMPY = {
+    "one_hot_product": '''\
+def one_hot_product(indices, values, num_rows):
+    """one_hot.T @ values: each row of values is added to the row of its index."""
+    product = np.zeros((num_rows, values.shape[-1]), values.dtype)
+    np.add.at(product, indices, values)
+    return product''',
+}
 
 #: Keywords of these values say nothing.
 DEFAULTS: dict[str, Any] = {"axis": None, "dtype": None, "keepdims": False, "where": True, "mode": "raise", "out": None, "casting": "same_kind"}
@@ -124,7 +134,11 @@ def name_of(operation: Operation) -> str:
     """The function's name, with its module's."""
     if hasattr(np, operation.name.partition(".")[0]):
         return f"np.{operation.name}"
-    return f"scipy.special.{operation.name}" if isinstance(operation.function, np.ufunc) else operation.name
+    if isinstance(getattr(operation.function, "__self__", operation.function), np.ufunc):
+        return f"scipy.special.{operation.name}"
+    if operation.name not in IN_NUMPY:
+        raise CannotTrace(f"{operation.place}: {operation.name} isn't NumPy's: the script can't say what it does")
+    return operation.name
 
 
 def _copy(operation: Operation, says: Says) -> Text:

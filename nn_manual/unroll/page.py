@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import View
+from nn_manual.unroll.expressions import IN_NUMPY
 from nn_manual.unroll.functions import Function
 from nn_manual.unroll.formulas import formulas, of_update
 from nn_manual.unroll.statements import Statement
@@ -44,6 +44,9 @@ class Parts(NamedTuple):
 def page(script: Script, parts: Parts, run: Sequence[str] = ()) -> str:
     """The module: it defines `train_step`, and ends with these lines."""
     lines = [f'"""{parts.title}', "", *ABOUT, '"""', "", *_imports(script, run), *_settings(script, parts)]
+    words = " ".join(render(line.parts) for line in script.lines)
+    for name, source in IN_NUMPY.items():
+        lines += ["", "", *source.splitlines()] if f"{name}(" in words else []
     for function in script.functions:
         lines += ["", *_function(function, parts)]
     lines += ["", *_head(script, parts)]
@@ -227,8 +230,27 @@ def shown(component: Any) -> str:
 
 def wrapped(line: str, indent: int) -> list[str]:
     """A statement on lines that are short enough, broken where brackets allow it."""
-    if len(line) <= WIDTH - indent or "(" not in line:
-        return [line]
-    return textwrap.wrap(
-        line, WIDTH - indent, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
+    width, left = WIDTH - indent, line.partition(" = ")[0]
+    if len(line) > width and ", " in left and "(" not in left and not _breaks(line, width):
+        line = f"({left}) = {line[len(left) + 3 :]}"
+    lines: list[str] = []
+    while len(line) > width and (breaks := _breaks(line, width)):
+        lines.append(line[: breaks[-1]].rstrip())
+        line = "    " + line[breaks[-1] :].lstrip()
+        line = "\x00" * _depth(lines) + line  # brackets that are still open
+    return [each.replace("\x00", "") for each in [*lines, line]]
+
+
+def _depth(lines: list[str]) -> int:
+    text = "".join(lines).replace("\x00", "")
+    return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")
+
+
+def _breaks(line: str, width: int) -> list[int]:
+    """Where a line can be broken: behind a comma or before a word, within brackets."""
+    depth, found, hidden = line.count("\x00"), [], line.count("\x00")
+    for place, sign in enumerate(line):
+        depth += (sign in "([") - (sign in ")]")
+        if sign == " " and depth and 12 < place - hidden <= width and line[:place].strip("\x00 "):
+            found.append(place)
+    return [place for place in found if line[place - 1] == ","] or found
