@@ -20,7 +20,8 @@ from nn_manual.running.loading import load, quiet
 from nn_manual.running.trainer import Batch, Trainer
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.step import given
-from nn_manual.unroll.page import Parts, arguments, page
+from nn_manual.unroll.page import arguments, page
+from nn_manual.unroll.sections import Subject
 from nn_manual.unroll.run import arrays_of, check_run, run_lines
 from nn_manual.unroll.unroll import Script, script_of
 
@@ -43,24 +44,24 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
     is_scheduled = config.lr_scheduler is not None
-    parts = Parts(f"One training step of {name}, written out.", model, config.loss, optimizer, kind, is_scheduled)
+    subject = Subject(name, model, config.loss, optimizer, kind, is_scheduled)
     try:
-        script, text = _proven(parts, config, _batches(train, config))
+        script, text = _proven(subject, config, _batches(train, config))
     except CannotTrace as error:
         raise ConfigError(str(error)) from None
     if not run:
         return Unrolled(text, {})
     check_run(config, script)
-    lines = list(run_lines(config, script, arguments(script, parts), train, run))
-    return Unrolled(page(script, parts, lines), arrays_of(config, script, model, train))
+    lines = list(run_lines(config, script, arguments(script, subject), train, run))
+    return Unrolled(page(script, subject, lines), arrays_of(config, script, model, train))
 
 
-def _proven(parts: Parts, config: RunConfig, steps: tuple[Batch, Batch]) -> tuple[Script, str]:
+def _proven(subject: Subject, config: RunConfig, steps: tuple[Batch, Batch]) -> tuple[Script, str]:
     """The script that does bit for bit what the step does, for each of these batches."""
     reason = "a formula does something else for each size of the batch"
-    for script in script_of(parts.model, parts.loss, parts.optimizer, steps[0], config.clip_grad_norm):
-        text = page(script, parts)
-        differences = [_difference(text, script, parts, each, config.clip_grad_norm) for each in steps]
+    for script in script_of(subject.model, subject.loss, subject.optimizer, steps[0], config.clip_grad_norm):
+        text = page(script, subject)
+        differences = [_difference(text, script, subject, each, config.clip_grad_norm) for each in steps]
         if not any(differences):
             return script, text
         reason = next(filter(None, differences))
@@ -78,9 +79,9 @@ def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
     return first, last
 
 
-def _difference(text: str, script: Script, parts: Parts, batch: Batch, max_norm: float | None) -> str:
+def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_norm: float | None) -> str:
     """What the script computes otherwise than the step does, empty where that is nothing."""
-    model, loss, optimizer = copy.deepcopy((parts.model, parts.loss, parts.optimizer))
+    model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
     model.num_steps += 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
     before |= {name.replace(".noise.", "_"): array for name, array in before.items()}
@@ -89,7 +90,7 @@ def _difference(text: str, script: Script, parts: Parts, batch: Batch, max_norm:
     values = {"step": optimizer.num_steps + 1} | {str(name): member.lr for name, member in script.settings.lrs.items()}
     values |= {_given_name(name): array for name, array in before.items()}
     try:
-        found = space["train_step"](*(values[str(name)] for name in arguments(script, parts)))
+        found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
     except (ValueError, IndexError) as error:
         return f"for {len(batch[0])} examples the script ends with {error}"
     expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)

@@ -159,7 +159,7 @@ def _functions(
             return None
         names = _locals(piece)
         own_saved = tuple(names[each] for each in saved)
-        arguments = tuple(names[each] for each in piece.outside if each not in saved)
+        arguments = tuple(names[each] for each in _arguments(piece) if each not in saved)
         returns = tuple(names[each] for each in _ordered(piece) if each not in saved)
         if number and saved:
             arguments = (Name("saved"), *arguments)
@@ -176,6 +176,13 @@ def _functions(
             )
         )
     return made
+
+
+def _arguments(piece: Piece) -> list[Name]:
+    """What comes from outside: the input, what is the layer's, the gradient, and what all share."""
+    names, layer = _locals(piece), layer_of(piece.call.owner)
+    order = {"input": 0, "grad_output": 2}
+    return sorted(piece.outside, key=lambda name: order.get(names[name].local, 1 if name.layer == layer else 3))
 
 
 def _ordered(piece: Piece) -> list[Name]:
@@ -235,7 +242,7 @@ def _called(function: Function, piece: Piece, layer: list[Piece], lines: Sequenc
     """The line of the step that calls the function for a layer."""
     saved = _saved(layer)
     kept = Name("saved", layer_of(piece.call.owner))
-    arguments = [name for name in piece.outside if name not in saved]
+    arguments = [name for name in _arguments(piece) if name not in saved]
     returns: list[Name] = [name for name in _ordered(piece) if name not in saved]
     if saved:
         arguments, returns = ([kept, *arguments], returns) if function.is_backward else (arguments, [*returns, kept])
@@ -245,7 +252,7 @@ def _called(function: Function, piece: Piece, layer: list[Piece], lines: Sequenc
     parts += [f" = {function.name}("]
     for number, name in enumerate(arguments):
         parts += [", "] * bool(number) + [name]
-    return lines[piece.start]._replace(parts=(*parts, ")"), defines=None, depth=0)
+    return lines[piece.start]._replace(parts=(*parts, ")"), defines=None, depth=0, is_called=True)
 
 
 def _class(call: Call) -> str:

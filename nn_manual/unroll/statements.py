@@ -33,7 +33,8 @@ EXACT = frozenset({"add", "subtract", "multiply", "divide", "negative", "sqrt", 
 class Statement(NamedTuple):
     """A line of the script: the place of its operation, the call of a layer or the loss that it is in, None outside of
     these; whose it is; and what it says. `defines` is the variable that it makes, `depth` how deep in loops it is,
-    `member` the number of the group that an optimizer moves there. What `may_wait` can stand anywhere before its use.
+    `member` the number of the group that an optimizer moves there. What `may_wait` can stand anywhere before its use; what
+    `is_called` calls a function of the page.
     """
 
     index: int
@@ -45,6 +46,7 @@ class Statement(NamedTuple):
     depth: int = 0
     member: int = 0
     may_wait: bool = False
+    is_called: bool = False
 
 
 class Statements:
@@ -68,9 +70,10 @@ class Statements:
         self._unnamed: set[Version] = set()
         self._pending: dict[Version, Text] = {}
         self._bound: dict[Name, Version] = {}
+        #: The forms of all arrays that have names.
+        self.shapes: dict[Name, Shape] = {}
         for text, version, view in names:
-            version.handles.append((text, view))
-            self._bound.update(dict.fromkeys(text.names, version))
+            self._show(text, version, view)
         self._calls = _innermost(observed)
         self._shown = _shown_by(observed)
         self._index = 0
@@ -86,11 +89,6 @@ class Statements:
             self._end_calls(index + 1)
         self._index = len(operations)
         self.lines = list(_in_loops(self.lines))
-        #: The forms of all arrays that have names.
-        self.shapes: dict[Name, Shape] = {}
-        for version in {*versions.made.values(), *versions.written.values(), *versions.read.values()}:
-            for text, view in version.handles:
-                self.shapes.update(dict.fromkeys(text.parts if len(text.parts) == 1 else (), view.shape))  # type: ignore[arg-type]  # names
 
     def text(self, view: View) -> Text:
         """What shows a view now."""
@@ -140,8 +138,7 @@ class Statements:
                 self._flush_readers(name)
                 self._say((name, " = ", *found[0].followed_by(found[1]).parts), name)
                 self._move_up(found[0].names)
-                self._bound[name] = version
-                version.handles.append((of(name), whole))
+                self._show(of(name), version, whole)
                 return True
         return False
 
@@ -154,6 +151,12 @@ class Statements:
                 break
             place -= 1
         self.lines.insert(place, line)
+
+    def _show(self, text: Text, version: Version, view: View) -> None:
+        """From now on the text shows a view of an array."""
+        version.handles.append((text, view))
+        self._bound.update(dict.fromkeys(text.names, version))
+        self.shapes.update(dict.fromkeys(text.names, view.shape))
 
     # What operations become
 
@@ -172,8 +175,7 @@ class Statements:
     def _define(self, version: Version, name: Name, text: Text) -> None:
         name = self._free(name, version)
         self._flush_readers(name)
-        self._bound[name] = version
-        version.handles.append((of(name), version.form))
+        self._show(of(name), version, version.form)
         self._say((name, " = ", *text.parts), name)
 
     def _store(self, operation: Operation, version: Version) -> None:
@@ -241,9 +243,8 @@ class Statements:
             text = self._text(version, ended.output)
             self._pending.pop(version, None)
             self._flush_readers(name)
-            self._bound[name] = version
             version.handles = [handle for handle in version.handles if name not in handle[0].names]
-            version.handles.append((of(name), ended.output))
+            self._show(of(name), version, ended.output)
             self.lines.append(Statement(stop - 1, ended, ended.owner, ended.method, (name, " = ", *text.parts), name))
 
     @staticmethod

@@ -36,6 +36,23 @@ class Script(NamedTuple):
     shapes: dict[Name, Shape]
     functions: list[Function] = []
 
+    @property
+    def texts(self) -> list[Parts]:
+        """What functions and step say, and what they use, in the order of the page."""
+        texts = [parts for function in self.functions for _, parts in function.lines]
+        texts += [*self.fixed.values(), *(line.parts for line in self.lines)]
+        said = {part for parts in texts for part in parts}
+        for name, text in reversed(self.given.before):
+            if name in said:
+                said |= set(text.parts)
+                texts.append(text.parts)
+        return texts
+
+    @property
+    def names(self) -> set[Name]:
+        """All variables and settings that functions and step use."""
+        return {part for parts in self.texts for part in parts if isinstance(part, Name)}
+
 
 def script_of(
     model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None = None
