@@ -36,7 +36,7 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
 def of_update(instance: Optimizer) -> list[str]:
     """The formulas of an optimizer, as its settings make them."""
     lines, absent = [], _vectors(instance) - set(instance.vector_names())
-    for line in [*_block(type(instance)), *_borrowed(instance)]:
+    for line in [*_block(type(instance), first=True), *_borrowed(instance)]:
         folded = _folded(line, instance)
         left, _, right = folded.partition("=")
         if left.strip() != right.strip() and not absent & set(re.findall(r"\w+", folded)):
@@ -49,7 +49,7 @@ def _borrowed(optimizer: Optimizer) -> list[str]:
     found = re.search(r"then (\w+)'s\s+formulas\s+without\s+their\s+line\s+of\s+(\w+)", type(optimizer).__doc__ or "")
     if not found or not hasattr(optim, found[1]):
         return []
-    return [line for line in _block(getattr(optim, found[1])) if found[2] not in line]
+    return [line for line in _block(getattr(optim, found[1]), first=True) if found[2] not in line]
 
 
 def _vectors(optimizer: Optimizer) -> set[str]:
@@ -73,11 +73,16 @@ def aligned(lines: list[str]) -> list[str]:
     ]
 
 
-def _block(owner: type) -> list[str]:
-    """The indented lines of the first docstring, among the class's and its bases', that has some."""
+def _block(owner: type, *, first: bool = False) -> list[str]:
+    """The indented lines of the first docstring, among the class's and its bases', that has some; or those before any
+    other line comes in between.
+    """
     for own in owner.__mro__:
         text = inspect.cleandoc(own.__doc__ or "")
         before = re.split(rf"\n(?:{'|'.join(DERIVED)})\b", text)[0]
+        if first:
+            before = re.split(r"(?m)(?<=\n)\n(?=\S)", before.partition("\n    ")[2])[0]
+            before = f"    {before}"
         lines = [line[4:] for line in before.splitlines() if line.startswith("    ")]
         if any("=" in line for line in lines):
             return lines
@@ -113,6 +118,6 @@ def _folded(line: str, instance: Any) -> str:
         line = f"{name} = {yes if getattr(instance, field) else no}"
     for field, value in vars(instance).items():
         if isinstance(value, int | float) and not value:
-            line = re.sub(rf" \+ {field} \* \w+", "", line)
+            line = re.sub(rf" [-+] (?:\w+ \* )*{field} \* \w+", "", line)
             line = re.sub(rf"\(1 - {field}\) \* ", "", line)
     return re.sub(r"  +", "    ", line)

@@ -45,11 +45,12 @@ class Subject(NamedTuple):
 
 def body(script: Script, subject: Subject) -> Iterator[str]:
     """The lines of the step."""
-    title, group = "", ("", 0)
+    title = ""
+    group: tuple[str, int] | None = None
     for statement in script.lines:
         section = _section(statement)
         if section != title:
-            title, group = section, ("", 0)
+            title, group = section, None
             yield from ("", f"# ==== {title} {'=' * (WIDTH - 11 - len(title))}")
         owner = _owner(statement, is_short=bool(script.functions))
         if (owner, statement.member) != group:
@@ -88,7 +89,7 @@ def _section(statement: Statement) -> str:
     if statement.owner == "optimizer":
         return "Update"
     if call is None:
-        return "Clipping" if statement.method == "clip_grad_norm" else "Backward"
+        return "Backward" if statement.owner else "Clipping"
     if call.owner == "loss":
         return "Loss" if call.method == "forward" else "Backward"
     return SECTIONS[call.method]

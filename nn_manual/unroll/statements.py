@@ -112,11 +112,21 @@ class Statements:
             raise CannotTrace(f"{place}: a view that no index, reshape or transpose shows")
         return found[0].followed_by(found[1])
 
+    def _found(self, version: Version, view: View) -> tuple[Text, str] | None:
+        """The shortest way to a view, from what the layer gets or has if possible, and of equal ones the newest."""
+        call = self._call_at(self._index)
+        if call is not None and call.input is not None:
+            given = [handle for handle in version.handles if is_same(handle[1], call.input)]
+            own = [h for h in version.handles if {n.layer for n in h[0].names} == {layer_of(call.owner)}]
+            found = self._shortest([*own, *given], view) if given else None
+            if found:
+                return found
+        return self._shortest(version.handles, view)
+
     @staticmethod
-    def _found(version: Version, view: View) -> tuple[Text, str] | None:
-        """The shortest way to a view, and of equal ones the newest."""
+    def _shortest(handles: list[tuple[Text, View]], view: View) -> tuple[Text, str] | None:
         found = []
-        for age, (text, shown) in enumerate(reversed(version.handles)):
+        for age, (text, shown) in enumerate(reversed(handles)):
             behind = suffix(shown, view)
             if behind is not None:
                 found.append((num_steps(behind), len(behind), age, text, behind))
@@ -132,6 +142,8 @@ class Statements:
                 found = self._found(version, whole)
                 if found is None or not found[1]:
                     continue
+                if local in RETURNED:  # of which the layer returns another form
+                    local = f"inner_{local}"
                 name = Name(local, layer_of(self._place(self._index).owner))
                 if name in self._bound and self._is_needed(self._bound[name]):
                     continue
@@ -380,9 +392,12 @@ class Statements:
                         return local
         return None
 
-    @staticmethod
-    def _returned_as(version: Version) -> Name | None:
-        return next((name for _, name, view in version.returned if is_same(view, version.form)), None)
+    def _returned_as(self, version: Version) -> Name | None:
+        for number, name, view in version.returned:
+            call = self.observed.calls[number]
+            if is_same(view, version.form) and call.start <= version.made_by < call.stop:
+                return name
+        return None
 
     def _name_elsewhere(self, version: Version, operation: Operation) -> Name:
         """What another function calls it, or a name for what the formulas need several times and have no name for."""
