@@ -63,7 +63,8 @@ class Call(NamedTuple):
 class Observed(NamedTuple):
     """A trace, its operations without loops, the site of each, the calls in the order of their ends, the form of each
     storage's memory, where the gradients of each use of a shared parameter are, by its name, and the optimizer and its
-    copies for groups of parameters.
+    copies for groups of parameters. `loops` are where the iterations of each loop over time begin among the operations,
+    and where the last one ends.
     """
 
     trace: Trace
@@ -73,6 +74,7 @@ class Observed(NamedTuple):
     forms: list[View]
     use_grads: dict[str, View]
     members: list[Optimizer]
+    loops: list[list[int]]
 
 
 def observe_step(
@@ -83,7 +85,7 @@ def observe_step(
     trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
     uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}
-    return Observed(trace, list(trace.unrolled()), tracer.sites, tracer.calls, tracer.memory.forms(), uses, step.optimizer.members)
+    return Observed(trace, list(trace.unrolled()), tracer.sites, tracer.calls, tracer.memory.forms(), uses, step.optimizer.members, tracer.loops)
 
 
 class _Observer(Tracer):

@@ -77,11 +77,18 @@ class Statements:
         self._calls = _innermost(observed)
         self._shown = _shown_by(observed)
         self._index = 0
+        #: Where the loop over time that runs begins among the lines.
+        self._loop_line = 0
+        self._wanted = ""
         operations = observed.operations
         dead = self._dead()
         self._end_calls(0)
         for index, operation in enumerate(operations):
             self._index = index
+            if index in versions.carried.begins:
+                self._loop_line = len(self.lines)
+            for local, view in versions.carried.updates.get(index, ()):
+                self._carry(local, view)
             if index in versions.joins:
                 self._join(versions.joins[index])
             if index not in dead:
@@ -123,14 +130,27 @@ class Statements:
                 return found
         return self._shortest(version.handles, view)
 
-    @staticmethod
-    def _shortest(handles: list[tuple[Text, View]], view: View) -> tuple[Text, str] | None:
+    def _shortest(self, handles: list[tuple[Text, View]], view: View) -> tuple[Text, str] | None:
         found = []
         for age, (text, shown) in enumerate(reversed(handles)):
             behind = suffix(shown, view)
             if behind is not None:
-                found.append((num_steps(behind), len(behind), age, text, behind))
-        return min(found)[3:] if found else None
+                is_other = self._wanted not in {name.local for name in text.names}
+                found.append((num_steps(behind), len(behind), is_other, age, text, behind))
+        return min(found)[4:] if found else None
+
+    def _carry(self, local: str, view: View) -> None:
+        """A local variable shows something else in a loop over time."""
+        version = self.versions.read.get((self._index, view))
+        before = self._index - 1 if self._index - 1 in self.versions.carried.inside else self._index
+        name = Name(local, layer_of(self._place(before).owner))
+        if version is None or not version.handles or self._has(version, name, view):
+            return
+        text = self._text(version, view)
+        self._flush_readers(name)
+        self._say((name, " = ", *text.parts), name)
+        self.lines[-1] = self.lines[-1]._replace(call=self._call_at(before), owner=self._place(before).owner)
+        self._show(of(name), version, view)
 
     def _name_part(self, version: Version, view: View) -> bool:
         """Name the view from which a formula takes this one, where it has a name for that."""
@@ -139,17 +159,25 @@ class Statements:
                 behind = suffix(whole, view) if local not in EMPTY_NAMES else None
                 if behind is None or num_steps(behind) > 1 or not _lies_in(whole, version):
                     continue
+                if (frame.number, local) in self.versions.carried.varying:
+                    continue
                 found = self._found(version, whole)
                 if found is None or not found[1]:
                     continue
                 if local in RETURNED:  # of which the layer returns another form
                     local = f"inner_{local}"
                 name = Name(local, layer_of(self._place(self._index).owner))
-                if name in self._bound and self._is_needed(self._bound[name]):
+                is_in_loop = self._index in self.versions.carried.inside
+                is_own = is_in_loop and found[0].names == {name}  # the formula gives it this form
+                if name in self._bound and self._is_needed(self._bound[name]) and not is_own:
                     continue
                 self._flush_readers(name)
                 self._say((name, " = ", *found[0].followed_by(found[1]).parts), name)
-                self._move_up(found[0].names)
+                if is_in_loop:
+                    self.lines.insert(self._loop_line, self.lines.pop())
+                    self._loop_line += 1
+                else:
+                    self._move_up(found[0].names)
                 self._show(of(name), version, whole)
                 return True
         return False
@@ -166,8 +194,12 @@ class Statements:
 
     def _show(self, text: Text, version: Version, view: View) -> None:
         """From now on the text shows a view of an array."""
+        for name in text.names:
+            holder = self._bound.get(name)
+            if holder is not None and text.parts == (name,):
+                holder.handles = [handle for handle in holder.handles if name not in handle[0].names]
+            self._bound[name] = version
         version.handles.append((text, view))
-        self._bound.update(dict.fromkeys(text.names, version))
         self.shapes.update(dict.fromkeys(text.names, view.shape))
 
     # What operations become
@@ -314,7 +346,11 @@ class Statements:
 
     def _says(self, argument: Any, place: int | None) -> Text:
         if isinstance(argument, View):
-            return self.text(argument)
+            node = operand_of(self.observed.sites[self._index], place) if place is not None else None
+            self._wanted = node.id if isinstance(node, ast.Name) else ""
+            text = self.text(argument)
+            self._wanted = ""
+            return text
         if isinstance(argument, Constant):
             return self._constant(argument.value, place)
         if isinstance(argument, tuple | list):
@@ -497,7 +533,8 @@ class Statements:
         dead = {index for index, operation in enumerate(operations) if 0 in operation.output.shape}
         for index in reversed(range(len(self.observed.operations))):
             version = self.versions.made.get(index)
-            if version is not None and not version.readers and not version.writers:
+            is_idle = version is not None and not version.readers and not version.writers
+            if is_idle and index not in self.versions.carried.inside:  # each iteration does the same
                 dead.add(index)
                 for _, read in self._reads_at(index):
                     while index in read.readers:

@@ -15,6 +15,7 @@ import numpy as np
 from nn_manual.arrays import size_of
 from nn_manual.trace.observed import Observed
 from nn_manual.trace.operation import Constant, Operation, View, leaves
+from nn_manual.unroll.carried import Carried
 from nn_manual.unroll.source import is_augmented
 from nn_manual.unroll.text import Name, Text
 from nn_manual.unroll.views import array_at, is_same, is_whole, span
@@ -55,6 +56,7 @@ class Versions:
         each an array of its own until an operation takes several of them.
         """
         self.observed, self._current, self._parts = observed, given, parts
+        self.carried = Carried(observed)
         self.made: dict[int, Version] = {}
         self.written: dict[int, Version] = {}
         self.read: dict[tuple[int, View], Version] = {}
@@ -69,6 +71,10 @@ class Versions:
         operations = observed.trace.operations
         for index, operation in enumerate(operations):
             self._end_calls(index, ends)
+            for _, view in self.carried.updates.get(index, ()):
+                found = self._find(view)
+                if found is not None:
+                    self.read[index, view] = found
             if 0 in operation.output.shape:  # nothing happens
                 self.locals.append({})
             else:

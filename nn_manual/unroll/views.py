@@ -175,6 +175,8 @@ def _shape(before: Shape, after: Shape) -> str:
         return f"{after[0]}, -1"
     if (before[0] == after[0] or len(after) > len(before) > 1) and prod(after):
         return f"-1, {', '.join(map(str, after[1:]))}"
+    if len(after) == 2 and prod(after):
+        return f"-1, {after[1]}"
     return ", ".join(map(str, after))
 
 
@@ -192,6 +194,8 @@ def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
         return
     start, rest = divmod(view.offset - base.offset, base.strides[0])
     count, part = divmod(prod(view.shape) * view.dtype.itemsize, base.strides[0])
+    if not rest and not part and count == 1 and len(base.shape) > 1:
+        yield f"[{start}].reshape({_shape(base.shape[1:], view.shape)})"
     if not rest and not part:
         yield f"[{start}:{start + count}].reshape({_shape((count, *base.shape[1:]), view.shape)})"
 
