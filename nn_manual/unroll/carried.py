@@ -14,13 +14,15 @@ Local = tuple[int, str]
 
 class Carried:
     """`varying` are the local variables that show other arrays in other iterations. `updates` are what they show from
-    an operation on, of those that operations take. `begins` are the first operations of the loops, `inside` all.
+    an operation on, of those that operations take, and `last` what they show behind the last operation of a loop.
+    `begins` has the first operation of each loop, and where its second iteration begins; `inside` are all operations.
     """
 
     def __init__(self, observed: Observed) -> None:
         self.varying: set[Local] = set()
         self.updates: dict[int, list[tuple[str, View]]] = {}
-        self.begins = {loop[0] for loop in observed.loops}
+        self.last: dict[int, list[tuple[str, View]]] = {}
+        self.begins = {loop[0]: loop[1] for loop in observed.loops}
         self.inside = {index for loop in observed.loops for index in range(loop[0], loop[-1])}
         for loop in observed.loops:
             self._follow(observed, loop)
@@ -41,9 +43,9 @@ class Carried:
                 continue
             self.varying.add(local)
             if local in taken:
-                values += _last(values, loop)
                 for index, view in values:
                     self.updates.setdefault(index, []).append((local[1], view))
+                self.last.setdefault(loop[-1] - 1, []).extend((local[1], view) for view in _last(values, loop))
 
 
 def _locals(observed: Observed, index: int) -> Iterator[tuple[Local, View]]:
@@ -52,9 +54,9 @@ def _locals(observed: Observed, index: int) -> Iterator[tuple[Local, View]]:
             yield from (((frame.number, name), view) for name, view in frame.views.items())
 
 
-def _last(values: list[tuple[int, View]], loop: list[int]) -> list[tuple[int, View]]:
+def _last(values: list[tuple[int, View]], loop: list[int]) -> list[View]:
     """What a variable shows when the loop has ended, which nothing in it sees: as far on as in each iteration."""
     (_, before), (index, view) = values[-2:]
     if index not in loop or before.storage != view.storage:  # it is seen in the iteration that it was set in
         return []
-    return [(loop[-1], view._replace(offset=2 * view.offset - before.offset))]
+    return [view._replace(offset=2 * view.offset - before.offset)]

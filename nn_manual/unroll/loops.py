@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +31,11 @@ class Loop(NamedTuple):
     numbers: dict[int, str]
 
 
-def rolled(items: Sequence[tuple[Line, ...]]) -> list[tuple[Line, ...]]:
-    """The statements, those that repeat as loops, from the innermost on."""
+def rolled(items: Sequence[tuple[Line, ...]], counters: str = "itk") -> list[tuple[Line, ...]]:
+    """The statements, those that repeat as loops, from the innermost on. `counters` are names for what they count."""
     found = list(items)
     while True:
-        shorter = _roll_once(found)
+        shorter = _roll_once(found, counters)
         if shorter is None:
             return found
         found = shorter
@@ -47,14 +48,14 @@ def in_list(elements: Sequence[Parts]) -> Parts | None:
     items = [(Line(0, parts),) for parts in elements]
     if len({_skeleton(item) for item in items}) > 1:
         return None
-    loop = _fitted([_numbers(item) for item in items], items[0])
+    loop = _fitted([_numbers(item) for item in items], items[0], "itk")
     if loop is None or (len(elements) <= LEAST and not loop.header.startswith("start")):
         return None
     ((_, parts),) = _replaced(items[0], loop.numbers)
     return (*parts, f" for {loop.header}")
 
 
-def _roll_once(items: list[tuple[Line, ...]]) -> list[tuple[Line, ...]] | None:
+def _roll_once(items: list[tuple[Line, ...]], counters: str) -> list[tuple[Line, ...]] | None:
     kinds: dict[object, int] = {}
     ids = [kinds.setdefault(_skeleton(item), len(kinds)) for item in items]
     for length in range(1, min(len(items) // 2, LONGEST) + 1):
@@ -65,19 +66,19 @@ def _roll_once(items: list[tuple[Line, ...]]) -> list[tuple[Line, ...]] | None:
             starts = place - 1 < 0 or ids[place - 1] != ids[place - 1 + length]
             if run >= length and starts:
                 for count in range(run // length + 1, 1, -1):
-                    made = _loop(items[place : place + count * length], length, count)
+                    made = _loop(items[place : place + count * length], length, count, counters)
                     if made is not None:
                         return [*items[:place], made, *items[place + count * length :]]
     return None
 
 
-def _loop(items: list[tuple[Line, ...]], length: int, count: int) -> tuple[Line, ...] | None:
+def _loop(items: list[tuple[Line, ...]], length: int, count: int, counters: str) -> tuple[Line, ...] | None:
     """The repetitions as a loop, where their numbers allow it and it is shorter."""
     repeated = [tuple(itertools.chain(*items[n * length : (n + 1) * length])) for n in range(count)]
     size = len(repeated[0])
     if count * size < size + 3 and count < LEAST:
         return None
-    loop = _fitted([_numbers(lines) for lines in repeated], repeated[0])
+    loop = _fitted([_numbers(lines) for lines in repeated], repeated[0], counters)
     if loop is None:
         return None
     body = _replaced(repeated[0], loop.numbers)
@@ -114,7 +115,7 @@ def _replaced(item: tuple[Line, ...], numbers: dict[int, str]) -> tuple[Line, ..
     )
 
 
-def _fitted(numbers: list[list[str]], item: tuple[Line, ...]) -> Loop | None:
+def _fitted(numbers: list[list[str]], item: tuple[Line, ...], counters: str) -> Loop | None:
     """What the loop counts, and what each number is in it."""
     columns: dict[int, Column] = {}
     for place, values in enumerate(zip(*numbers, strict=True)):
@@ -126,7 +127,7 @@ def _fitted(numbers: list[list[str]], item: tuple[Line, ...]) -> Loop | None:
         return None
     taken = set(re.findall(r"\b[a-z]\w*\b", " ".join(_texts(item))))
     pairs = _slices(item) & columns.keys()
-    for fit in (_in_pieces, _in_steps, _in_grid, _listed):
+    for fit in (_in_pieces, functools.partial(_in_steps, counters), _in_grid, _listed):
         loop = fit(columns, pairs, taken)
         if loop is not None:
             return loop
@@ -172,13 +173,13 @@ def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> 
     return None
 
 
-def _in_steps(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loop | None:  # noqa: ARG001 - as others
+def _in_steps(counters: str, columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loop | None:  # noqa: ARG001 - as others
     """Evenly growing or falling numbers: `for t in range(64)`."""
     slopes = {place: column[1] - column[0] for place, column in columns.items()}
     count = len(next(iter(columns.values())))
     if any(column != tuple(column[0] + n * slopes[place] for n in range(count)) for place, column in columns.items()):
         return None
-    name = _free("itk", taken)
+    name = _free(counters, taken)
     least = min(slopes.values(), key=lambda slope: (abs(slope), slope))
     if count < LEAST or not name:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ class Statements:
         self._shown = _shown_by(observed)
         self._index = 0
         #: Where the loop over time that runs begins among the lines.
-        self._loop_line = 0
+        self._loop_line, self._carrying = 0, set[Name]()
         self._wanted = ""
         operations = observed.operations
         dead = self._dead()
@@ -86,16 +87,20 @@ class Statements:
         for index, operation in enumerate(operations):
             self._index = index
             if index in versions.carried.begins:
-                self._loop_line = len(self.lines)
+                self._begin_loop(index, versions.carried.begins[index])
             for local, view in versions.carried.updates.get(index, ()):
                 self._carry(local, view)
             if index in versions.joins:
                 self._join(versions.joins[index])
             if index not in dead:
                 self._add(operation)
+            for local, view in versions.carried.last.get(index, ()):
+                self._carry(local, view)
+            if index in versions.carried.last:
+                self._end_loop()
             self._end_calls(index + 1)
         self._index = len(operations)
-        self.lines = list(_in_loops(self.lines))
+        self.lines = list(_in_loops(self.lines, versions.carried.inside))
 
     def text(self, view: View) -> Text:
         """What shows a view now."""
@@ -112,6 +117,8 @@ class Statements:
             self._flush(version)
         found = self._found(version, view)
         is_plain = found and num_steps(found[1]) < 2 and not (found[1] and version in self._unnamed)
+        if found and self._index in self.versions.carried.inside and re.match(r"\[\d+:", found[1]):
+            is_plain = False  # a formula has a form whose first dimension is the time
         if not is_plain and self._name_part(version, view):
             found = self._found(version, view)
         if not found:
@@ -142,15 +149,30 @@ class Statements:
     def _carry(self, local: str, view: View) -> None:
         """A local variable shows something else in a loop over time."""
         version = self.versions.read.get((self._index, view))
-        before = self._index - 1 if self._index - 1 in self.versions.carried.inside else self._index
-        name = Name(local, layer_of(self._place(before).owner))
+        name = Name(local, layer_of(self._place(self._index).owner))
         if version is None or not version.handles or self._has(version, name, view):
             return
         text = self._text(version, view)
         self._flush_readers(name)
         self._say((name, " = ", *text.parts), name)
-        self.lines[-1] = self.lines[-1]._replace(call=self._call_at(before), owner=self._place(before).owner)
         self._show(of(name), version, view)
+        self._carrying.add(name)
+
+    def _begin_loop(self, start: int, stop: int) -> None:
+        """Name, before a loop over time begins, the views that its formulas take parts of."""
+        self._loop_line, self._carrying = len(self.lines), set()
+        for self._index in range(start, stop):
+            for (_, view), version in self._reads_at(self._index):
+                if version.handles and version.made_by < start:
+                    self._text(version, view)
+        self._index = start
+
+    def _end_loop(self) -> None:
+        """What local variables showed in its iterations counts no more."""
+        for name in self._carrying:
+            holder = self._bound[name]
+            others = [handle for handle in holder.handles if name not in handle[0].names]
+            holder.handles = others or holder.handles
 
     def _name_part(self, version: Version, view: View) -> bool:
         """Name the view from which a formula takes this one, where it has a name for that."""
@@ -173,17 +195,17 @@ class Statements:
                     continue
                 self._flush_readers(name)
                 self._say((name, " = ", *found[0].followed_by(found[1]).parts), name)
-                if is_in_loop:
-                    self.lines.insert(self._loop_line, self.lines.pop())
-                    self._loop_line += 1
-                else:
-                    self._move_up(found[0].names)
+                self._move_up(found[0].names)
                 self._show(of(name), version, whole)
                 return True
         return False
 
     def _move_up(self, used: set[Name]) -> None:
         """Say the last line where what it uses is made, or where the layer begins: a loop may come in between."""
+        if self._index in self.versions.carried.inside:
+            self.lines.insert(self._loop_line, self.lines.pop())
+            self._loop_line += 1
+            return
         line = self.lines.pop()._replace(may_wait=True)
         place = len(self.lines)
         while place and self.lines[place - 1].call is line.call and self.lines[place - 1].owner == line.owner:
@@ -476,9 +498,14 @@ class Statements:
     def _free(self, name: Name, version: Version) -> Name:
         """The name, or another one where an array that is still needed has it."""
         number, wanted = 2, name
-        while (holder := self._bound.get(wanted)) is not None and holder is not version and self._is_needed(holder):
+        while (holder := self._bound.get(wanted)) not in (None, version) and self._needs_name(holder, wanted):
             wanted, number = Name(f"{name.local}{number}", name.layer), number + 1
         return wanted
+
+    def _needs_name(self, holder: Version, name: Name) -> bool:
+        """Whether an array that is still needed has no other name."""
+        others = (view for text, view in holder.handles if name not in text.names)
+        return self._is_needed(holder) and not any(is_same(view, holder.form) for view in others)
 
     def _is_needed(self, version: Version) -> bool:
         return version.is_given or max([*version.readers, *version.writers, -1]) > self._index
@@ -542,10 +569,10 @@ class Statements:
         return dead
 
 
-def _in_loops(lines: list[Statement]) -> Iterator[Statement]:
+def _in_loops(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
     """The statements of each layer, those that repeat in loops."""
     for _, own in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner, line.member)):
-        yield from _late(list(_rolled(list(own))))
+        yield from _late(list(_rolled(list(own), over_time)))
 
 
 def _late(lines: list[Statement]) -> list[Statement]:
@@ -566,13 +593,13 @@ def _late(lines: list[Statement]) -> list[Statement]:
     return lines
 
 
-def _rolled(statements: list[Statement]) -> Iterator[Statement]:
-    if statements:
-        by_parts = {statement.parts: statement for statement in reversed(statements)}
-        for item in rolled([(Line(0, statement.parts),) for statement in statements]):
-            for line in item:
-                like = by_parts.get(line.parts, statements[0]._replace(may_wait=False, defines=None))
-                yield like._replace(parts=line.parts, depth=line.depth)
+def _rolled(statements: list[Statement], over_time: set[int]) -> Iterator[Statement]:
+    by_parts = {statement.parts: statement for statement in reversed(statements)}
+    counters = "t" if any(statement.index in over_time for statement in statements) else "itk"
+    for item in rolled([(Line(0, statement.parts),) for statement in statements], counters):
+        for line in item:
+            like = by_parts.get(line.parts, statements[0]._replace(may_wait=False, defines=None))
+            yield like._replace(parts=line.parts, depth=line.depth)
 
 
 def _lies_in(view: View, version: Version) -> bool:

@@ -71,18 +71,23 @@ class Versions:
         operations = observed.trace.operations
         for index, operation in enumerate(operations):
             self._end_calls(index, ends)
-            for _, view in self.carried.updates.get(index, ()):
-                found = self._find(view)
-                if found is not None:
-                    self.read[index, view] = found
+            self._look_at(self.carried.updates.get(index, []), index)
             if 0 in operation.output.shape:  # nothing happens
                 self.locals.append({})
             else:
                 self._add(index, operation)
+            self._look_at(self.carried.last.get(index, []), index)
         self._end_calls(len(operations), ends)
         self.results = {name: self.at(view, len(operations)) for name, view in observed.trace.results.items()}
         for version in self.results.values():
             version.readers.append(len(operations))
+
+    def _look_at(self, shown: list[tuple[str, View]], index: int) -> None:
+        """Note what local variables show, which reads nothing."""
+        for _, view in shown:
+            found = self._find(view)
+            if found is not None:
+                self.read[index, view] = found
 
     def at(self, view: View, index: int) -> Version:
         """The array that a view shows now, at this operation."""
