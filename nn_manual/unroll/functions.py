@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nn_manual.arrays import Shape
 from nn_manual.trace.observed import Call
-from nn_manual.unroll.statements import Statement
+from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.text import NUMBER, Name, Parts
 from nn_manual.unroll.versions import layer_of
 

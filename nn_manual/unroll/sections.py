@@ -12,7 +12,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN
 from nn_manual.unroll.formulas import formulas, of_update
-from nn_manual.unroll.statements import Statement
+from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.text import render
 from nn_manual.unroll.unroll import Script
 from nn_manual.unroll.versions import layer_of

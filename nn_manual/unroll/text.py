@@ -91,6 +91,14 @@ def call(function: Parts, arguments: Iterable[Parts]) -> Text:
     return Text((*parts, ")"))
 
 
+def assignable(target: Text, *, whole: bool) -> Parts:
+    """What can stand before a `=` and changes the array itself; with `whole` a plain `=`, else one as `+=`."""
+    last = target.parts[-1]
+    if isinstance(last, str) and last.endswith("]"):
+        return target.parts
+    return target.parts if isinstance(last, Name) and not whole else (*target.parts, "[...]")
+
+
 def followed_alone(text: str, start: int, stop: int) -> bool:
     """Whether a piece of a text stands by itself, as an index, an argument or an element."""
     before, after = text[:start].rstrip()[-1:], text[stop:].lstrip()[:1]

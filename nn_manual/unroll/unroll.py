@@ -18,7 +18,8 @@ from nn_manual.unroll.batch import Differs, merged
 from nn_manual.unroll.constants import Settings
 from nn_manual.unroll.functions import Function, with_functions
 from nn_manual.unroll.given import Given, given_to
-from nn_manual.unroll.statements import Statement, Statements
+from nn_manual.unroll.statement import Statement
+from nn_manual.unroll.statements import Statements
 from nn_manual.unroll.text import Name, Parts
 from nn_manual.unroll.versions import Versions
 
@@ -96,4 +97,4 @@ def _script_of(
     given = given_to(observed, model, optimizer, settings)
     versions = Versions(observed, given.arrays, given.gradients)
     statements = Statements(observed, versions, settings, given.names)
-    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.fixed.items()}, list(optimizer.vectors), statements.shapes)
+    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.saying.fixed.items()}, list(optimizer.vectors), statements.showing.shapes)

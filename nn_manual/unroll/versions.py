@@ -59,7 +59,8 @@ class Versions:
         self.carried = Carried(observed)
         self.made: dict[int, Version] = {}
         self.written: dict[int, Version] = {}
-        self.read: dict[tuple[int, View], Version] = {}
+        self.read: list[dict[View, Version]] = [{} for _ in observed.operations]
+        self.given = [version for versions in given.values() for version in versions]
         self.joins: dict[int, Version] = {}
         #: By the number of a call, the array that it returns.
         self.after: dict[int, Version] = {}
@@ -78,23 +79,26 @@ class Versions:
                 self._add(index, operation)
             self._look_at(self.carried.last.get(index, []), index)
         self._end_calls(len(operations), ends)
-        self.results = {name: self.at(view, len(operations)) for name, view in observed.trace.results.items()}
-        for version in self.results.values():
-            version.readers.append(len(operations))
+        for view in observed.trace.results.values():
+            found = self._find(view)
+            if found is not None:
+                found.readers.append(len(operations))
+        #: Operations whose results nobody reads.
+        self.dead = self._dead()
 
     def _look_at(self, shown: list[tuple[str, View]], index: int) -> None:
         """Note what local variables show, which reads nothing."""
         for _, view in shown:
             found = self._find(view)
             if found is not None:
-                self.read[index, view] = found
+                self.read[index][view] = found
 
     def at(self, view: View, index: int) -> Version:
         """The array that a view shows now, at this operation."""
         found = self._find(view)
         if found is None:
             found = self._allocate(index, view)
-        self.read[index, view] = found
+        self.read[index][view] = found
         return found
 
     def _find(self, view: View) -> Version | None:
@@ -128,12 +132,12 @@ class Versions:
         self.locals.append({name: own for name, view in self._locals(index).items() if (own := self._find(view))})
         if self._is_new(index, operation, found):
             is_masked = self.is_masked(operation, index)
-            dtype = self.read[index, operation.arguments[0]].form.dtype if is_masked else operation.output.dtype
+            dtype = self.read[index][operation.arguments[0]].form.dtype if is_masked else operation.output.dtype
             self._make(index, operation.output._replace(dtype=dtype), found)
             return
         if found is None:
             found = self._allocate(index, operation.output)
-        self.read[index, operation.output] = found
+        self.read[index][operation.output] = found
         found.writers.append(index)
         self.written[index] = found
 
@@ -142,7 +146,7 @@ class Versions:
         if operation.name != "multiply" or not all(isinstance(argument, View) for argument in operation.arguments):
             return False
         own, mask = operation.arguments
-        return mask.dtype == np.bool_ and own.dtype.kind == "i" and self.read[index, own].form.dtype.kind == "f"
+        return mask.dtype == np.bool_ and own.dtype.kind == "i" and self.read[index][own].form.dtype.kind == "f"
 
     def _locals(self, index: int) -> Mapping[str, View]:
         return self.observed.sites[index].frames[0].views
@@ -188,6 +192,18 @@ class Versions:
         version = Version(form, index, name=self._name_at(view), is_allocated=True, initial=initial)
         self._current.setdefault(view.storage, []).append(version)
         return version
+
+    def _dead(self) -> set[int]:
+        operations = self.observed.operations
+        dead = {index for index, operation in enumerate(operations) if 0 in operation.output.shape}
+        for index in reversed(range(len(operations))):
+            version = self.made.get(index)
+            is_idle = version is not None and not version.readers and not version.writers
+            if is_idle and index not in self.carried.inside:  # each iteration of a loop does the same
+                dead.add(index)
+                for read in self.read[index].values():
+                    read.readers = [reader for reader in read.readers if reader != index]
+        return dead
 
     def _end_calls(self, index: int, ends: dict[int, list[int]]) -> None:
         for number in ends.get(index, []):

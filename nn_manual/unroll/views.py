@@ -53,6 +53,12 @@ def span(view: View) -> tuple[int, int]:
     return view.offset + low, view.offset + low + size
 
 
+def is_within(view: View, whole: View) -> bool:
+    """Whether all bytes of a view lie between the first and the last of another one."""
+    (low, high), (start, stop) = span(whole), span(view)
+    return view.storage == whole.storage and low <= start and stop <= high
+
+
 def _extent(view: View) -> tuple[int, int]:
     reaches = [(size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True)]
     low = sum(min(reach, 0) for reach in reaches)
