@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Operation, Trace, View
 from nn_manual.trace.recording import NOT_FORMULAS
-from nn_manual.trace.traced import Traced
 from nn_manual.trace.step import TracedStep, given
+from nn_manual.trace.traced import Traced
 from nn_manual.trace.tracer import Tracer
 
 
@@ -85,7 +84,16 @@ def observe_step(
     trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
     uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}
-    return Observed(trace, list(trace.unrolled()), tracer.sites, tracer.calls, tracer.memory.forms(), uses, step.optimizer.members, tracer.loops)
+    return Observed(
+        trace,
+        list(trace.unrolled()),
+        tracer.sites,
+        tracer.calls,
+        tracer.memory.forms(),
+        uses,
+        step.optimizer.members,
+        tracer.loops,
+    )
 
 
 class _Observer(Tracer):
@@ -123,9 +131,8 @@ class _Observer(Tracer):
             result = function(*arguments)
             running.pop()
             output = result[0] if type(result) is tuple else result
-            # Of a loss, what its backward returns is a gradient; of a layer, the last argument is the input or gradient
-            views = [self.memory.view(array) if isinstance(array, Traced) else None for array in (arguments[-1], output)]
-            self.calls.append(Call(label, method, start, len(self.operations), *views))
+            given, made = (self.memory.view(a) if isinstance(a, Traced) else None for a in (arguments[-1], output))
+            self.calls.append(Call(label, method, start, len(self.operations), given, made))
             return result
 
         for method in methods:
@@ -165,11 +172,14 @@ class _Observer(Tracer):
 
 
 class _ObservedStep(TracedStep):
+    """A step whose layers and loss are looked at while they run."""
+
     observer: _Observer
 
-    def tracer(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> Tracer:  # type: ignore[override]  # a function, as the class is
+    def tracer(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> Tracer:
+        """Look at the layers, which are there by now."""
         self.observer = _Observer(owners, keeps_sums=keeps_sums)
-        for name, layer in self.model.descendants():
+        for _, layer in self.model.descendants():
             if not isinstance(layer, Sequential):
                 self.observer.watch(owners[id(layer)], layer, LAYER_METHODS)
         self.observer.watch("loss", self.loss, ("forward", "backward"))
@@ -178,5 +188,3 @@ class _ObservedStep(TracedStep):
 
 #: What a step calls of a layer.
 LAYER_METHODS = ("forward", "backward", "backward_parameters", "update_buffers")
-
-__all__ = ["Call", "Frame", "Layer", "Observed", "Site", "observe_step"]

@@ -21,9 +21,9 @@ from nn_manual.running.trainer import Batch, Trainer
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.step import given
 from nn_manual.unroll.page import arguments, page
-from nn_manual.unroll.sections import Subject
 from nn_manual.unroll.run import arrays_of, check_run, run_lines
-from nn_manual.unroll.unroll import Script, script_of
+from nn_manual.unroll.script import Script, script_of
+from nn_manual.unroll.sections import Subject
 
 
 class Unrolled:
@@ -86,9 +86,9 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
     before |= {name.replace(".noise.", "_"): array for name, array in before.items()}
     space: dict[str, Any] = {"__name__": "step"}
-    exec(compile(text, "<the script>", "exec"), space)  # noqa: S102 - the package has just written it
-    values = {"step": optimizer.num_steps + 1} | {str(name): member.lr for name, member in script.settings.lrs.items()}
-    values |= {_given_name(name): array for name, array in before.items()}
+    exec(compile(text, "<the script>", "exec"), space)
+    values: dict[str, Any] = {str(name): member.lr for name, member in script.settings.lrs.items()}
+    values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in before.items()}
     try:
         found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
     except (ValueError, IndexError) as error:

@@ -24,6 +24,12 @@ from nn_manual.unroll.text import COMPARED, POWER, PRODUCT, SIGN, SUM, Name, Tex
 #: The strength of Python's operators, by their nodes.
 LEVELS = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT, ast.FloorDiv: PRODUCT, ast.Pow: POWER}
 
+#: What an expression may be made of, besides names, attributes and calls.
+ARITHMETIC = (
+    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Subscript, ast.Tuple),
+    *(ast.operator, ast.unaryop, ast.cmpop, ast.expr_context),
+)
+
 #: Modules whose functions may stand in such an expression.
 MODULES = {"math": math, "np": np}
 
@@ -59,7 +65,9 @@ class Resolver(ast.NodeTransformer):
     each of the new names stands for.
     """
 
-    def __init__(self, settings: Settings, instance: Any, frame: Frame | None, arrays: Mapping[str, tuple[Text, Array]]):
+    def __init__(
+        self, settings: Settings, instance: Any, frame: Frame | None, arrays: Mapping[str, tuple[Text, Array]]
+    ) -> None:
         self.settings, self.instance, self.frame, self.arrays = settings, instance, frame, arrays
         self.values: dict[str, Any] = {}
         self.texts: dict[str, Text] = {}
@@ -72,7 +80,7 @@ class Resolver(ast.NodeTransformer):
         self.texts[name], self.values[name] = text, value
         return ast.Name(name)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802 - the name is ast's
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """A setting, what is in a module, or a size of an array."""
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             value = getattr(self.instance, node.attr, None)
@@ -87,7 +95,7 @@ class Resolver(ast.NodeTransformer):
             return ast.Attribute(self.visit(node.value), node.attr)
         raise Unknown
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         """An array, a number, or what stands for itself."""
         if node.id in self.free:
             return self.put(of(Name(node.id)), self.free[node.id])
@@ -104,15 +112,15 @@ class Resolver(ast.NodeTransformer):
                 return ast.Constant(self.frame.values[node.id])
         raise Unknown
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """The side that counts."""
         scope = {"self": self.instance, **MODULES, **(self.frame.values if self.frame else {})}
         try:
-            return self.visit(node.body if eval(_code(node.test), scope) else node.orelse)  # type: ignore[no-any-return]  # noqa: S307
+            return self.visit(node.body if eval(_code(node.test), scope) else node.orelse)  # type: ignore[no-any-return]
         except (NameError, AttributeError, TypeError) as error:
             raise Unknown from error
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         """A function of a module, len, or a method of the instance that is one expression."""
         function = node.func
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
@@ -126,7 +134,7 @@ class Resolver(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Arithmetic."""
-        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop | ast.Constant | ast.Subscript | ast.Compare | ast.cmpop | ast.expr_context | ast.Tuple):
+        if isinstance(node, ARITHMETIC):
             return super().generic_visit(node)
         raise Unknown
 
@@ -135,7 +143,7 @@ class Resolver(ast.NodeTransformer):
         resolved = ast.fix_missing_locations(self.visit(copy.deepcopy(node)))
         words = ast.unparse(resolved).replace(" ** ", "**")
         try:
-            value = eval(words, {**MODULES, **self.values})  # noqa: S307 - of the package's or the user's own source
+            value = eval(words, {**MODULES, **self.values})
         except (ArithmeticError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise Unknown from error
         parts: list[str | Name] = []
@@ -203,14 +211,17 @@ class Coefficients:
                 for key, node in zip(statement.value.keys, statement.value.values, strict=True):
                     assert isinstance(key, ast.Constant)
                     text, value = resolver.text(node)
-                    assert value == expected[key.value]
-                    assert self.texts is not None
-                    if len(text.names) > 3:  # too long for the formula
-                        self.before.append((Name(key.value), text))
-                        text = of(Name(key.value))
-                    self.texts[key.value] = text
+                    self._add(str(key.value), text, is_right=value == expected[str(key.value)])
             else:
                 raise Unknown
+
+    def _add(self, name: str, text: Text, *, is_right: bool) -> None:
+        if not is_right or self.texts is None:
+            raise Unknown
+        if len(text.names) > 3:  # too long for the formula
+            self.before.append((Name(name), text))
+            text = of(Name(name))
+        self.texts[name] = text
 
     def _assign(self, target: ast.expr, node: ast.expr, resolver: Resolver, settings: Settings, member: Any) -> None:
         if isinstance(target, ast.Tuple) and isinstance(node, ast.Attribute):  # beta1, beta2 = self.betas

@@ -37,7 +37,10 @@ def one_hot_product(indices, values, num_rows):
 }
 
 #: Keywords of these values say nothing.
-DEFAULTS: dict[str, Any] = {"axis": None, "dtype": None, "keepdims": False, "where": True, "mode": "raise", "out": None, "casting": "same_kind"}
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("axis", "dtype", "out")),
+    "keepdims": False, "where": True, "mode": "raise", "casting": "same_kind",
+}
 
 
 def expression(operation: Operation, says: Says) -> Text:
@@ -108,11 +111,13 @@ def _said(keywords: Mapping[str, Any]) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         return value.value if isinstance(value, Constant) else value
 
+    def is_default(key: str, value: Any) -> bool:
+        return value is DEFAULTS[key] or (isinstance(value, str) and value == DEFAULTS[key])
+
     return {
         key: value
         for key, value in keywords.items()
-        if not (key in DEFAULTS and not isinstance(value, View) and plain(value) is DEFAULTS[key])
-        and not (key in DEFAULTS and isinstance(plain(value), str | bool) and plain(value) == DEFAULTS[key])
+        if key not in DEFAULTS or isinstance(value, View) or not is_default(key, plain(value))
     }
 
 

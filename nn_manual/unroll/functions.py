@@ -51,7 +51,7 @@ def with_functions(
     """
     pieces = _pieces(lines, set(shared))
     layers = [layer for layer in pieces if len(pieces[layer]) == 2]
-    kinds: dict[object, list[str]] = {}
+    kinds: dict[tuple[str, object], list[str]] = {}
     for layer in layers:
         both = tuple(_skeleton(piece, lines) for piece in pieces[layer])
         kinds.setdefault((_class(pieces[layer][0].call), both), []).append(layer)
@@ -60,12 +60,13 @@ def with_functions(
         return [], list(lines)
     functions: list[Function] = []
     calls: dict[int, tuple[int, Statement]] = {}
-    for (name, _), own in kinds.items():  # type: ignore[misc]  # a pair
+    for (name, _), own in kinds.items():
         size = sum(piece.stop - piece.start for piece in pieces[own[0]])
         if len(own) < 2 or size < 3:
             continue
         num_same = sum(function.name.startswith(f"{name}_backward") for function in functions)
-        made = _functions(f"{name}_{num_same + 1}" if num_same else name, [pieces[layer] for layer in own], lines, shapes)
+        plain = f"{name}_{num_same + 1}" if num_same else name
+        made = _functions(plain, [pieces[layer] for layer in own], lines, shapes)
         if made is None:
             continue
         functions += made
@@ -218,10 +219,10 @@ def _general(
                 if len(set(values)) == 1:
                     parts.append(piece)
                     continue
-                expression = next((e for e in sizes[0] if all(str(s.get(e)) == v for s, v in zip(sizes, values, strict=True))), None)
-                if expression is None:
+                fitting = [e for e in sizes[0] if [str(each.get(e)) for each in sizes] == values]
+                if not fitting:
                     return None
-                parts += expression
+                parts += fitting[0]
         found.append((depth, tuple(part for part in parts if part != "")))
         assert first is not None
     return found

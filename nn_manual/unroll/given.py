@@ -58,14 +58,17 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
             given.names.append((text or of(_argument(name)), version, form))
             if text is None:
                 given.arguments[_argument(name)] = form
-            inner = {"param": shapes, "counters": {own: () for own in buffers if own in counts}}
-            inner["buffer"] = {own: buffer.shape for own, buffer in buffers.items() if own not in counts}
+            inner: dict[str, dict[str, Shape]] = {
+                "param": shapes,
+                "buffer": {own: buffer.shape for own, buffer in buffers.items() if own not in counts},
+                "counters": {own: () for own in buffers if own in counts},
+            }
             for part, view in carved(form, inner.get(name, {})):
                 given.names.append((of(part), version, view))
                 given.parts.append((part, Name(name), view))
     for use, view in observed.use_grads.items():
-        own = name_of(use)
-        given.gradients[view.storage] = [(Name(f"grad_{own.local}", own.layer), view)]
+        name_of_use = name_of(use)
+        given.gradients[view.storage] = [(Name(f"grad_{name_of_use.local}", name_of_use.layer), view)]
     return given
 
 

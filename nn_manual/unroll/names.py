@@ -84,10 +84,10 @@ class Names:
         last = max([*version.readers, *version.writers, version.made_by])
         for site in self._observed.sites[version.made_by + 1 : last + 1]:
             for frame in reversed([each for each in site.frames if each.is_owners]):
-                for local, view in frame.views.items():
-                    is_same_memory = view.storage == version.form.storage and span(view) == span(version.form)
-                    if is_same_memory and local not in EMPTY_NAMES | RETURNED:
-                        return local
+                for name, view in frame.views.items():
+                    is_whole = view.storage == version.form.storage and span(view) == span(version.form)
+                    if is_whole and name not in EMPTY_NAMES | RETURNED:
+                        return str(name)
         return None
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from nn_manual.trace.operation import View
 from nn_manual.unroll.expressions import IN_NUMPY
 from nn_manual.unroll.functions import Function
+from nn_manual.unroll.script import Script
 from nn_manual.unroll.sections import Subject, body, formulas_of
 from nn_manual.unroll.text import Name, render
-from nn_manual.unroll.unroll import Script
 from nn_manual.unroll.wrapping import wrapped
 
 ABOUT = """\

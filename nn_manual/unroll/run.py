@@ -15,8 +15,8 @@ from nn_manual.model import Sequential
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.streams import Stream
 from nn_manual.trace.step import flat_buffers
+from nn_manual.unroll.script import Script
 from nn_manual.unroll.text import Name
-from nn_manual.unroll.unroll import Script
 
 
 def check_run(config: RunConfig, script: Script) -> None:
@@ -82,7 +82,8 @@ def run_lines(config: RunConfig, script: Script, arguments: list[Name], train: E
         yield f"{indent}{', '.join(lrs)} = {', '.join(f'{name}s[step]' for name in lrs)}"
     if "step" in names or by_step:
         yield f"{indent}step += 1"
-    of_batch = {"input": "inputs[batch]", "target": "targets[batch]"} if count > 1 else {"input": "inputs", "target": "targets"}
+    rows = "[batch]" if count > 1 else ""
+    of_batch = {"input": f"inputs{rows}", "target": f"targets{rows}"}
     given: list[Any] = [of_batch.get(name, name) for name in names]
     yield f"{indent}loss = train_step({', '.join(given)})"
     yield f"{indent}print(float(loss))"

@@ -12,9 +12,9 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN
 from nn_manual.unroll.formulas import formulas, of_update
+from nn_manual.unroll.script import Script
 from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.text import render
-from nn_manual.unroll.unroll import Script
 from nn_manual.unroll.versions import layer_of
 from nn_manual.unroll.wrapping import WIDTH, wrapped
 
@@ -79,8 +79,8 @@ def shown(component: Any) -> str:
     if not dataclasses.is_dataclass(component):
         return name
     fields = [field for field in dataclasses.fields(component) if field.init]
-    said = [f"{own.name}={getattr(component, own.name)!r}" for own in fields if getattr(component, own.name) != own.default]
-    return f"{name}({', '.join(said)})"
+    values = {own.name: getattr(component, own.name) for own in fields if getattr(component, own.name) != own.default}
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"
 
 
 def _section(statement: Statement) -> str:
@@ -117,7 +117,8 @@ def _comment(owner: str, section: str, subject: Subject, statement: Statement) -
         yield "A parameter that several layers share: the gradients of its uses add up."
     else:
         yield f"{owner}  {shown(layer)}"
-        if section != "Buffers" and not statement.is_called and statement.call and layer_of(statement.call.owner) == owner:
+        is_own = statement.call is not None and layer_of(statement.call.owner) == owner and not statement.is_called
+        if section != "Buffers" and is_own and statement.call is not None:
             is_partial = statement.call.method == "backward_parameters"
             lines = formulas_of(layer, is_backward=section == "Backward", is_partial=is_partial)
     yield from (f"    {line}" for line in lines)

@@ -15,6 +15,10 @@ from nn_manual.trace.observed import Frame, Site
 EMPTY_NAMES = frozenset({"saved", "array", "result", "own", "grad_rows", "rows", "by_row"})
 
 
+#: Names of modules: what stands behind them and a dot is no method.
+MODULES = frozenset({"np", "numpy", "scipy", "math"})
+
+
 class Source:
     """The nodes of a file's syntax tree by their places, and each node's parent."""
 
@@ -96,28 +100,20 @@ def operand_of(site: Site, place: int) -> ast.expr | None:
     elif isinstance(node, ast.UnaryOp):
         operands = [node.operand]
     elif isinstance(node, ast.Call):
-        is_method = isinstance(node.func, ast.Attribute) and not _is_module(node.func.value, site.frames[0])
+        is_method = isinstance(node.func, ast.Attribute) and not _is_module(node.func.value)
         operands = [node.func.value, *node.args] if is_method else node.args  # type: ignore[attr-defined]  # a method's
     return operands[place] if place < len(operands) else None
 
 
-def _is_module(node: ast.expr, frame: Frame) -> bool:
-    return isinstance(node, ast.Name) and inspect.ismodule(_globals(frame.code).get(node.id))
-
-
-def _globals(code: CodeType) -> dict[str, Any]:
-    """The names of the module that a function was written in."""
-    import sys
-
-    modules = (module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == code.co_filename)
-    return next((vars(module) for module in modules), {})
+def _is_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in MODULES
 
 
 def assigned_in(frame: Frame, name: str) -> ast.expr | None:
     """The expression of the one plain assignment to a name in the function."""
     found = [
         node.value
-        for node in ast.walk(source_of(frame.code.co_filename).nodes and _function(frame.code) or ast.Module([], []))
+        for node in ast.walk(_function(frame.code))
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
     ]
     return found[0] if len(found) == 1 else None

@@ -19,7 +19,7 @@ class Statement(NamedTuple):
     optimizer moves there. What `may_wait` can stand anywhere before its use; what `is_called` calls a function.
     """
 
-    index: int
+    place: int
     call: Call | None
     owner: str
     method: str
@@ -39,7 +39,7 @@ def in_loops(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]
 
 def _rolled(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
     by_parts = {line.parts: line for line in reversed(lines)}
-    counters = "t" if any(line.index in over_time for line in lines) else "itk"
+    counters = "t" if any(line.place in over_time for line in lines) else "itk"
     for item in rolled([(Line(0, line.parts),) for line in lines], counters):
         for depth, parts in item:
             like = by_parts.get(parts, lines[0]._replace(may_wait=False, defines=None))

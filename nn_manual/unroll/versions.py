@@ -69,7 +69,7 @@ class Versions:
         ends: dict[int, list[int]] = {}
         for number, call in enumerate(observed.calls):
             ends.setdefault(call.stop, []).append(number)
-        operations = observed.trace.operations
+        operations = observed.operations
         for index, operation in enumerate(operations):
             self._end_calls(index, ends)
             self._look_at(self.carried.updates.get(index, []), index)

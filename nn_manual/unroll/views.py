@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import prod
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape
+from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.trace.operation import View
 
 
@@ -28,7 +27,7 @@ def num_steps(behind: str) -> int:
     """How many indices and calls stand behind a name."""
     depth = count = 0
     for place, sign in enumerate(behind):
-        if not depth and (sign == "." or (sign == "[" and place)) or (sign == "[" and not place):
+        if (not depth and (sign == "." or (sign == "[" and place))) or (sign == "[" and not place):
             count += 1
         depth += (sign in "[(") - (sign in ")]")
     return count
@@ -44,7 +43,7 @@ def is_same(view: View, other: View) -> bool:
 
 def is_whole(view: View) -> bool:
     """Whether a view shows each byte between its first and its last one, once."""
-    return _extent(view)[1] == prod(view.shape) * view.dtype.itemsize and 0 not in _walked(view.shape, view.strides)
+    return _extent(view)[1] == size_of(view.shape) * view.dtype.itemsize and 0 not in _walked(view.shape, view.strides)
 
 
 def span(view: View) -> tuple[int, int]:
@@ -86,7 +85,7 @@ def array_at(view: View) -> Array:
 def _lands(base: View, text: str, view: View) -> bool:
     array = array_at(base)
     try:
-        found = eval(f"array{text}", {"array": array, "np": np})  # noqa: S307 - the text is this module's own
+        found = eval(f"array{text}", {"array": array, "np": np})
     except (IndexError, ValueError, AttributeError):
         return False
     if not isinstance(found, np.ndarray) or not np.may_share_memory(found, array):
@@ -95,7 +94,7 @@ def _lands(base: View, text: str, view: View) -> bool:
     return is_same(View(base.storage, offset, found.shape, found.strides, found.dtype), view)
 
 
-def _as_it_is(base: View, view: View) -> Iterator[str]:  # noqa: ARG001 - as the other forms
+def _as_it_is(base: View, view: View) -> Iterator[str]:
     yield ""
     if base.dtype != view.dtype:
         yield f".view(np.{view.dtype})"
@@ -162,12 +161,12 @@ def _keys(base: View, view: View, starts: list[int], axis: int, dimension: int) 
 
 
 def _flattened(base: View, view: View) -> Iterator[str]:
-    if len(view.shape) == 1 and len(base.shape) > 1 and prod(base.shape) == view.shape[0]:
+    if len(view.shape) == 1 and len(base.shape) > 1 and size_of(base.shape) == view.shape[0]:
         yield ".ravel()"
 
 
 def _reshaped(base: View, view: View) -> Iterator[str]:
-    if prod(base.shape) == prod(view.shape) and base.offset == view.offset and base.dtype == view.dtype:
+    if size_of(base.shape) == size_of(view.shape) and base.offset == view.offset and base.dtype == view.dtype:
         yield f".reshape({_shape(base.shape, view.shape)})"
 
 
@@ -179,9 +178,9 @@ def _shape(before: Shape, after: Shape) -> str:
         return f"-1, {after[-1]}"
     if len(after) == 2 and before[0] == after[0]:
         return f"{after[0]}, -1"
-    if (before[0] == after[0] or len(after) > len(before) > 1) and prod(after):
+    if (before[0] == after[0] or len(after) > len(before) > 1) and size_of(after):
         return f"-1, {', '.join(map(str, after[1:]))}"
-    if len(after) == 2 and prod(after):
+    if len(after) == 2 and size_of(after):
         return f"-1, {after[1]}"
     return ", ".join(map(str, after))
 
@@ -190,7 +189,7 @@ def _part_of_flat(base: View, view: View) -> Iterator[str]:
     """A part of a vector in another shape, as parameters are of the flat vector."""
     if len(base.shape) == 1 and is_whole(view) and base.dtype == view.dtype:
         start = (view.offset - base.offset) // base.dtype.itemsize
-        text = f"[{start}:{start + prod(view.shape)}]"
+        text = f"[{start}:{start + size_of(view.shape)}]"
         yield f"{text}.reshape({', '.join(map(str, view.shape)) or '()'})"
 
 
@@ -199,7 +198,7 @@ def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
     if not base.shape or not view.shape or base.dtype != view.dtype or not base.strides[0] > 0:
         return
     start, rest = divmod(view.offset - base.offset, base.strides[0])
-    count, part = divmod(prod(view.shape) * view.dtype.itemsize, base.strides[0])
+    count, part = divmod(size_of(view.shape) * view.dtype.itemsize, base.strides[0])
     if not rest and not part and count == 1 and len(base.shape) > 1:
         yield f"[{start}].reshape({_shape(base.shape[1:], view.shape)})"
     if not rest and not part:
@@ -211,7 +210,7 @@ def _refined(base: View, view: View) -> Iterator[str]:
     if not is_whole(base) or not view.shape or base.dtype != view.dtype:
         return
     order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], axis))
-    sizes, of_view, stride = list[int](), list[int | None](), prod(base.shape) * base.dtype.itemsize
+    sizes, of_view, stride = list[int](), list[int | None](), size_of(base.shape) * base.dtype.itemsize
     for axis in order:
         if view.strides[axis] <= 0:
             return

@@ -1,8 +1,8 @@
-"""A step as a script: traced for two sizes of the batch, merged, and run beside the step itself."""
+"""The script of a step: traced for two sizes of the batch, and merged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Script(NamedTuple):
     vectors: list[str]
     #: The forms of all arrays that have names.
     shapes: dict[Name, Shape]
-    functions: list[Function] = []
+    functions: Sequence[Function] = ()
 
     @property
     def texts(self) -> list[Parts]:
@@ -80,12 +80,13 @@ def script_of(
 
 
 def _merged(own: Script, its: Script, size: int, other_size: int) -> Script:
-    texts = [line.parts for line in own.lines], [line.parts for line in its.lines]
-    lines = [line._replace(parts=parts) for line, parts in zip(own.lines, merged(*texts, size, other_size), strict=True)]
+    """One for a batch of any size, from those of two sizes."""
+    texts = merged([line.parts for line in own.lines], [line.parts for line in its.lines], size, other_size)
+    lines = [line._replace(parts=parts) for line, parts in zip(own.lines, texts, strict=True)]
     if own.fixed.keys() != its.fixed.keys():
         raise Differs
-    fixed = dict(zip(own.fixed, merged(list(own.fixed.values()), list(its.fixed.values()), size, other_size), strict=True))
-    return own._replace(lines=lines, fixed=fixed)
+    texts = merged(list(own.fixed.values()), list(its.fixed.values()), size, other_size)
+    return own._replace(lines=lines, fixed=dict(zip(own.fixed, texts, strict=True)))
 
 
 def _script_of(
@@ -97,4 +98,5 @@ def _script_of(
     given = given_to(observed, model, optimizer, settings)
     versions = Versions(observed, given.arrays, given.gradients)
     statements = Statements(observed, versions, settings, given.names)
-    return Script(statements.lines, given, settings, {name: text.parts for text, name in statements.saying.fixed.items()}, list(optimizer.vectors), statements.showing.shapes)
+    fixed = {name: text.parts for text, name in statements.saying.fixed.items()}
+    return Script(statements.lines, given, settings, fixed, list(optimizer.vectors), statements.showing.shapes)
