@@ -22,7 +22,8 @@ OF_USE = ".grad of this use"
 class Given(NamedTuple):
     """By their storages, the arrays that are there at first, and the gradients, of which each is an array by itself.
     `names` are the texts that stand for views of the arrays. `arguments` are the step's, with their arrays' forms;
-    `parts` the parts of flat vectors that have names. `before` are the assignments that the update begins with.
+    `parts` the parts of flat vectors that have names. `before` are the assignments with which the update of each group
+    of parameters begins, but for those that were made for a group before it.
     """
 
     arrays: dict[int, list[Version]]
@@ -30,15 +31,17 @@ class Given(NamedTuple):
     names: list[tuple[Text, Version, View]]
     arguments: dict[Name, View]
     parts: list[tuple[Name, Name, View]]
-    before: list[tuple[Name, Text]]
+    before: list[list[tuple[Name, Text]]]
 
 
 def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settings: Settings) -> Given:
     """Of a traced step."""
     given = Given({}, {}, [], {}, [], [])
     coefficients = [Coefficients(part.member, settings) for part in optimizer.parts]
+    said: dict[Name, Text] = {}
     for own in coefficients:
-        given.before.extend(each for each in own.before if each not in given.before)
+        given.before.append([(name, text) for name, text in own.before if said.get(name) != text])
+        said.update(own.before)
     shapes, buffers = dict(model.parameter_shapes()), vars(model.buffer)
     counts = set(model.counter_names())
     for number, storage in enumerate(observed.trace.storages):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -43,7 +44,7 @@ class Script(NamedTuple):
         texts = [parts for function in self.functions for _, parts in function.lines]
         texts += [*self.fixed.values(), *(line.parts for line in self.lines)]
         said = {part for parts in texts for part in parts}
-        for name, text in reversed(self.given.before):
+        for name, text in reversed(list(itertools.chain(*self.given.before))):
             if name in said:
                 said |= set(text.parts)
                 texts.append(text.parts)

@@ -57,8 +57,8 @@ def body(script: Script, subject: Subject) -> Iterator[str]:
             group = owner, statement.member
             yield ""
             yield from (f"# {line}" for line in _comment(owner, section, subject, statement))
-            if section == "Update" and not statement.member:
-                yield from (f"{name} = {text}" for name, text in script.given.before if name in script.names)
+            before = script.given.before[statement.member] if section == "Update" else []
+            yield from (f"{name} = {text}" for name, text in before if name in script.names)
         indent = "    " * statement.depth
         yield from (f"{indent}{line}" for line in wrapped(render(statement.parts), 4 + len(indent)))
     yield from ("", "return loss")
