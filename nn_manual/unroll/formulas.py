@@ -21,10 +21,8 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
     forward: list[str] = []
     backward: list[str] = []
     is_backward = False
-    for line in _block(type(instance)):
-        chosen = _where(line, instance, target_kind)
-        if chosen is None:
-            continue
+    chosen_lines = [_where(line, instance, target_kind) for line in _block(type(instance))]
+    for chosen in _without_zeros([line for line in chosen_lines if line is not None], instance):
         name = chosen.partition("=")[0].split("[")[0].strip()
         if name == "grad_target":  # which no step needs
             continue
@@ -65,11 +63,14 @@ def _vectors(optimizer: Optimizer) -> set[str]:
 def aligned(lines: list[str]) -> list[str]:
     """With the = signs one below the other, as near as the longest name lets them be."""
     pairs = [re.match(r"(\w[\w.]*) += (.*?)(?: {2,}(\S.*))?$", line) for line in lines]
+    if not all(pairs):
+        return lines  # as they stand in the docstring
     name_width = max((len(pair[1]) for pair in pairs if pair), default=0)
     width = max((len(pair[2]) for pair in pairs if pair and pair[3]), default=0)
     return [
-        f"{pair[1]:{name_width}} = {pair[2]:{width}}  {pair[3] or ''}".rstrip() if pair else line
-        for pair, line in zip(pairs, lines, strict=True)
+        f"{pair[1]:{name_width}} = {pair[2]:{width}}  {pair[3] or ''}".rstrip()
+        for pair in pairs
+        if pair is not None
     ]
 
 
@@ -106,7 +107,17 @@ def _without_absent(line: str, instance: Any) -> str:
     for field, value in vars(instance).items():
         if value is None:
             line = re.sub(rf"\b{field} \* | \* {field}\[\w+\]", "", line)
-    return line
+    return re.sub(r"= \((?=.*\)$)(.*[^)]\) \*.*)\)$|= \(([^()]*)\)$", r"= \1\2", line)
+
+
+def _without_zeros(lines: list[str], instance: Any) -> list[str]:
+    """Without what is a product with a setting that is 0."""
+    for field, value in vars(instance).items():
+        if type(value) is float and not value:
+            zeros = [line.partition("=")[0].strip() for line in lines if re.search(rf"= [^(+]* \* {field}\b", line)]
+            lines = [line for line in lines if line.partition("=")[0].strip() not in zeros]
+            lines = [re.sub(rf"\(1 - {field}\) \* | \+ (?:{'|'.join(zeros) or '(?!)'})\b", "", line) for line in lines]
+    return lines
 
 
 def _folded(line: str, instance: Any) -> str:

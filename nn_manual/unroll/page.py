@@ -17,8 +17,9 @@ from nn_manual.unroll.wrapping import wrapped
 ABOUT = """\
 One training step of {name}, written out.
 
-Each line is what NumPy does in a training step, in the same order, so that the results are the same to the last
-bit. The comments have the formulas that the lines came from. grad_x is the gradient of the loss with respect to x.
+Each line is what NumPy does in this step, in the same order, so that the results are the same to the last bit. Above
+the lines stand the formulas that they came from. grad_x is the gradient of the loss with respect to x, and x_2 is what
+layer 2 calls x.
 """
 
 

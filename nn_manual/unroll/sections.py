@@ -66,7 +66,8 @@ def body(script: Script, subject: Subject) -> Iterator[str]:
 
 def formulas_of(layer: Layer, *, is_backward: bool, is_partial: bool = False) -> list[str]:
     """Of forward or of backward; with `is_partial` without grad_input."""
-    absent = {f"grad_{name}" for name in ("weight", "bias") if name not in layer.parameter_shapes()}
+    parameters = tuple(layer.parameter_shapes())
+    absent = {f"grad_{name}" for name in ("weight", "bias") if not any(own.startswith(name) for own in parameters)}
     absent |= {"grad_input"} if is_partial else set()
     return [line for line in formulas(layer)[is_backward] if line.partition("=")[0].strip() not in absent]
 

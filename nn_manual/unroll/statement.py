@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ class Statement(NamedTuple):
 def in_loops(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
     """The lines of each layer, those that repeat as loops. `over_time` are the operations in loops over time."""
     for _, own in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner, line.member)):
-        yield from _late(list(_rolled(list(own), over_time)))
+        yield from _unpacked(_late(list(_rolled(list(own), over_time))))
 
 
 def _rolled(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
@@ -44,6 +45,22 @@ def _rolled(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
         for depth, parts in item:
             like = by_parts.get(parts, lines[0]._replace(may_wait=False, defines=None))
             yield like._replace(parts=parts, depth=depth)
+
+
+def _unpacked(lines: list[Statement]) -> list[Statement]:
+    """Memory whose parts have names, each in a line of its own: as one assignment to all of them."""
+    for place, line in enumerate(lines):
+        found = re.match(r"np\.empty\(\((\d+), ", str(line.parts[-1])) if len(line.parts) == 3 else None
+        if found is None:
+            continue
+        parts = {own.parts[3]: own for own in lines if own.parts[1:3] == (" = ", line.parts[0]) and len(own.parts) == 4}
+        uses = [own for own in lines if line.parts[0] in own.parts]
+        if list(map(str, parts)) != [f"[{n}]" for n in range(int(found[1]))] or len(uses) != len(parts) + 1:
+            continue
+        names = [part for own in parts.values() for part in (own.parts[0], ", ")][:-1]
+        together = line._replace(parts=(*names, *line.parts[1:]))
+        return _unpacked([own if own is not line else together for own in lines if own not in parts.values()])
+    return lines
 
 
 def _late(lines: list[Statement]) -> list[Statement]:
