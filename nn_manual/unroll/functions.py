@@ -10,7 +10,7 @@ from typing import NamedTuple
 from nn_manual.arrays import Shape
 from nn_manual.trace.observed import Call
 from nn_manual.unroll.statement import Statement
-from nn_manual.unroll.text import NUMBER, Name, Parts
+from nn_manual.unroll.text import NUMBER, Name, Parts, targets
 from nn_manual.unroll.versions import layer_of
 
 #: A step of so many lines, with so many layers of one kind, is shorter to read with functions.
@@ -90,28 +90,21 @@ def _pieces(lines: Sequence[Statement], shared: set[Name]) -> dict[str, list[Pie
         call, start, place = own[0].call, place, place + len(own)
         if call is None or call.method not in ("forward", "backward") or not layer_of(call.owner) or not key[1]:
             continue
-        defined = dict.fromkeys(line.parts[0] for line in own if _defines(line))
-        used = dict.fromkeys(
-            part
-            for line in own
-            for part in line.parts[bool(_defines(line)) :]
-            if isinstance(part, Name) and part not in shared and part not in defined
-        )
-        names = tuple(name for name in defined if isinstance(name, Name))
+        names = tuple(dict.fromkeys(name for line in own for name in targets(line.parts)))
+        said = (part for line in own for part in line.parts if isinstance(part, Name))
+        used = dict.fromkeys(name for name in said if name not in shared and name not in names)
         needed = tuple(name for name in names if _is_needed(name, lines[place:]))
         found.setdefault(layer_of(call.owner), []).append(Piece(call, start, place, tuple(used), names, needed))
     return found
 
 
-def _defines(line: Statement) -> bool:
-    return isinstance(line.parts[0], Name) and str(line.parts[1]).startswith(" = ")
-
-
 def _is_needed(name: Name, later: Sequence[Statement]) -> bool:
+    """Whether a variable is read before something else is given to it."""
     for line in later:
-        if name in line.parts[1:] or (name == line.parts[0] and not _defines(line)):
+        made = targets(line.parts)
+        if name in line.parts[2 * len(made) - 1 if made else 0 :]:
             return True
-        if name == line.parts[0]:
+        if name in made:
             return False
     return False
 

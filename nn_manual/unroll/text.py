@@ -99,6 +99,14 @@ def assignable(target: Text, *, whole: bool) -> Parts:
     return target.parts if isinstance(last, Name) and not whole else (*target.parts, "[...]")
 
 
+def targets(parts: Parts) -> tuple[Name, ...]:
+    """The variables that a statement makes: those before its `=`."""
+    for place, part in enumerate(parts):
+        if isinstance(part, str) and part != ", ":
+            return tuple(own for own in parts[:place] if isinstance(own, Name)) if part.startswith(" = ") else ()
+    return ()
+
+
 def followed_alone(text: str, start: int, stop: int) -> bool:
     """Whether a piece of a text stands by itself, as an index, an argument or an element."""
     before, after = text[:start].rstrip()[-1:], text[stop:].lstrip()[:1]
