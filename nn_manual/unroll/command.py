@@ -51,8 +51,8 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
         raise ConfigError(str(error)) from None
     if not run:
         return Unrolled(text, {})
-    check_run(config, script)
-    lines = list(run_lines(config, script, arguments(script, subject), train, run))
+    check_run(config, script, model)
+    lines = list(run_lines(config, script, arguments(script, subject), model, train, run))
     return Unrolled(page(script, subject, lines), arrays_of(config, script, model, train))
 
 
@@ -84,7 +84,6 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
     model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
     model.num_steps += 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
-    before |= {name.replace(".noise.", "_"): array for name, array in before.items()}
     space: dict[str, Any] = {"__name__": "step"}
     exec(compile(text, "<the script>", "exec"), space)
     values: dict[str, Any] = {str(name): member.lr for name, member in script.settings.lrs.items()}

@@ -49,7 +49,7 @@ def _rolled(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
 
 def _unpacked(lines: list[Statement]) -> list[Statement]:
     """Memory whose parts have names, each in a line of its own: as one assignment to all of them."""
-    for place, line in enumerate(lines):
+    for line in lines:
         found = re.match(r"np\.empty\(\((\d+), ", str(line.parts[-1])) if len(line.parts) == 3 else None
         if found is None:
             continue

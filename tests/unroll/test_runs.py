@@ -88,6 +88,11 @@ SCHEDULED = [
     ["optimizer={Adam: {lr: 0.01, amsgrad: true, maximize: true, weight_decay: 0.1}}"],
     ["optimizer={SGD: {lr: 0.01, momentum: 0.5, dampening: 0.1, weight_decay: 0.01, maximize: true}}"],
     ["batch_size=1000"],
+    ["model.1={Dropout: {p: 0.25}}", "model.3={Dropout: {p: 1}}", "seed=3"],
+    ["model.1={Dropout: {p: 0.25}}", "batch_size=1000", "dtype=float64"],
+    ["model.1=LayerNorm: {normalized_shape: 16}", "model.3={SiLU: {}}", "loss.CrossEntropyLoss.weight=[1, 3]"],
+    ["model.1={BatchNorm1d: {num_features: 16, momentum: null}}", "model.3={Sigmoid: {}}"],
+    ["model.3={Softmax: {dim: -1}}", "loss.CrossEntropyLoss.reduction=sum", "loss.CrossEntropyLoss.ignore_index=1"],
 ]
 
 
