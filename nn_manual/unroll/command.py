@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,8 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches
 from nn_manual.errors import ConfigError
-from nn_manual.losses import Loss
 from nn_manual.messages import one_line
-from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer
+from nn_manual.run_directory import files
 from nn_manual.running.loading import load, quiet
 from nn_manual.running.trainer import Batch, Trainer
 from nn_manual.trace.operation import CannotTrace
@@ -46,7 +46,7 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     is_scheduled = config.lr_scheduler is not None
     subject = Subject(name, model, config.loss, optimizer, kind, is_scheduled)
     try:
-        script, text = _proven(subject, config, _batches(train, config))
+        script, text = proven_script(subject, _batches(train, config), config.clip_grad_norm)
     except CannotTrace as error:
         raise ConfigError(str(error)) from None
     if not run:
@@ -56,12 +56,14 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     return Unrolled(page(script, subject, lines), arrays_of(config, script, model, train))
 
 
-def _proven(subject: Subject, config: RunConfig, steps: tuple[Batch, Batch]) -> tuple[Script, str]:
-    """The script that does bit for bit what the step does, for each of these batches."""
+def proven_script(subject: Subject, steps: Sequence[Batch], max_norm: float | None) -> tuple[Script, str]:
+    """The script that does bit for bit what the step does, for each of these batches, of which the first is the
+    largest; and its page. Raises CannotTrace as `trace_step` does, and ConfigError where there is none.
+    """
     reason = "a formula does something else for each size of the batch"
-    for script in script_of(subject.model, subject.loss, subject.optimizer, steps[0], config.clip_grad_norm):
+    for script in script_of(subject.model, subject.loss, subject.optimizer, steps[0], max_norm):
         text = page(script, subject)
-        differences = [_difference(text, script, subject, each, config.clip_grad_norm) for each in steps]
+        differences = [_difference(text, script, subject, each, max_norm) for each in steps]
         if not any(differences):
             return script, text
         reason = next(filter(None, differences))
@@ -109,19 +111,13 @@ def _given_name(name: str) -> str:
 
 def write(unrolled: Unrolled, output: Path | None) -> None:
     """To the file, with the arrays beside it; to standard output without one."""
-    from nn_manual.run_directory import files
-
     if output is None:
         print(unrolled.text, end="")
         return
     if unrolled.arrays:
-        import io
-
         stream = io.BytesIO()
         np.savez_compressed(stream, **unrolled.arrays)  # type: ignore[arg-type]
         files.write_atomically(output.with_suffix(".npz"), stream.getvalue())
     files.write_atomically(output, unrolled.text.encode())
     print(one_line(str(output)))
 
-
-__all__ = ["Loss", "Optimizer", "Sequential", "Unrolled", "unroll", "write"]

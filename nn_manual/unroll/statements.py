@@ -210,7 +210,12 @@ class Statements:
                 if way is None or not way[1]:
                     continue
                 name = Name(f"inner_{local}" if local in RETURNED else local, layer)  # a layer returns another form
-                is_own = is_in_loop and way[0].names == {name}  # the formula gives it this form
+                own = next(iter(way[0].names)) if is_in_loop else name
+                is_own = is_in_loop and own.local.rstrip("0123456789") == local  # the formula gives it this form
+                if is_own:
+                    name = own
+                elif is_in_loop or version in self._unnamed:
+                    name = self.showing.free(name, version, self._index)
                 if self.showing.is_free(name, self._index) or is_own:
                     self._alias(name, version, whole, way[0].followed_by(way[1]))
                     self._move_up(way[0].names)
@@ -226,7 +231,7 @@ class Statements:
             return
         place = len(self.lines)
         while place and self.lines[place - 1].call is line.call and self.lines[place - 1].owner == line.owner:
-            if self.lines[place - 1].defines in used:
+            if self.lines[place - 1].defines in used or line.defines in self.lines[place - 1].parts:
                 break
             place -= 1
         self.lines.insert(place, line)

@@ -243,6 +243,19 @@ def _refined(base: View, view: View) -> Iterator[str]:
     yield f".reshape({_shape(base.shape, tuple(sizes))}){index}{order_text}"
 
 
+def _within_one(base: View, view: View) -> Iterator[str]:
+    """A part of one of the first dimension's elements."""
+    start = (span(view)[0] - base.offset) // base.strides[0] if base.shape and base.strides[0] > 0 else -1
+    if len(base.shape) < 2 or not 0 <= start < base.shape[0]:
+        return
+    inner = View(base.storage, base.offset + start * base.strides[0], base.shape[1:], base.strides[1:], base.dtype)
+    behind = suffix(inner, view)
+    if behind is not None and behind.startswith("["):
+        yield f"[{start}, {behind[1:]}"
+    elif behind is not None:
+        yield f"[{start}]{behind}"
+
+
 def _rows_then_refined(base: View, view: View) -> Iterator[str]:
     """Some of the first dimension's elements, split and in another order."""
     if not base.shape or not base.strides[0] > 0:
@@ -284,4 +297,5 @@ _FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
     _then_transposed(_refined),
     _rows_then_refined,
     _then_transposed(_rows_then_refined),
+    _within_one,
 )
