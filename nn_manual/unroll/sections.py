@@ -51,7 +51,7 @@ def body(script: Script, subject: Subject) -> Iterator[str]:
         section = _section(statement)
         if section != title:
             title, group = section, None
-            yield from ("", f"# ==== {title} {'=' * (WIDTH - 11 - len(title))}")
+            yield from ("", f"# ==== {title} {'=' * (WIDTH - 12 - len(title))}")
         owner = _owner(statement, is_short=bool(script.functions))
         if (owner, statement.member) != group:
             group = owner, statement.member
