@@ -20,7 +20,6 @@ from nn_manual.trace.step import flat_buffers
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.text import Name
 
-
 #: The layers whose masks the script draws, and what they call the probability of a 0.
 MASKED: dict[type[Layer], str] = {Dropout: "p", CausalSelfAttention: "dropout"}
 

@@ -51,7 +51,8 @@ def test_expressions_are_those_of_the_formulas() -> None:
 
 def test_loops_over_time_and_pieces_of_a_batch_stay_loops() -> None:
     lines = lines_of(page_of("lstm", "data.Text.stride=4096"))
-    assert [line for line in lines if line.startswith("for ")] == ["for t in range(64):", "for t in reversed(range(64)):"]
+    loops = [line for line in lines if line.startswith("for ")]
+    assert loops == ["for t in range(64):", "for t in reversed(range(64)):"]
     assert "hidden_1 = inner_output_1[t]" in lines
     assert "grad_cell_1 = grad_hidden_1 * slope_of_cell_1[t] + grad_cell_1" in lines
 

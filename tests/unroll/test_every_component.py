@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual import SGD, AdamW, CrossEntropyLoss, Linear, MSELoss, Sequential, Tanh
+from nn_manual import (
+    GELU,
+    SGD,
+    AdamW,
+    BatchNorm1d,
+    CrossEntropyLoss,
+    Dropout,
+    LayerNorm,
+    Linear,
+    MSELoss,
+    Residual,
+    Sequential,
+    Tanh,
+)
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -60,12 +73,50 @@ def test_each_loss(loss: Loss) -> None:
     generator = np.random.default_rng(0)
     model = Sequential(Linear(4, 5), seed=0)
     input, values = generator.standard_normal((6, 4), np.float32), generator.standard_normal((6, 5), np.float32)
-    targets = [values]
+    targets: list[Array] = [values]
     if isinstance(loss, CrossEntropyLoss):
         targets = [generator.integers(0, 5, 6), abs(values) / abs(values).sum(axis=1, keepdims=True)]
         targets = targets[: 1 + (loss.ignore_index < 0)]
     for target in targets:
         page_of(model, loss, SGD(model, lr=0.1), input, target)
+
+
+def test_a_whole_net() -> None:
+    """Shared weights, layers in layers, buffers, random numbers, groups."""
+    model = Sequential(
+        Linear(6, 6, bias=False),
+        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
+        Sequential(Linear(6, 5), BatchNorm1d(5), Tanh()),
+        Linear(5, 6),
+        Linear(6, 7, bias=False),
+        tied=[("0.weight", "1.1.weight")],
+        seed=0,
+    )
+    generator = np.random.default_rng(0)
+    optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
+    input, target = generator.standard_normal((6, 6), np.float32), generator.integers(0, 7, 6)
+    text = page_of(model, CrossEntropyLoss(), optimizer, input, target)
+    lines = [line.strip() for line in text.splitlines()]
+    for line in (
+        "output_1 = output_0 + output_1_3",
+        "output_1_3 = output_1_2 * mask_1_3",
+        "output_2_2 = np.tanh(output_2_1)",
+        "output_1_1 = output_1_0 @ weight_0.T",
+        "grad_weight_shared += grad_weight_0",
+        "# AdamW, of the parameters *.bias",
+    ):
+        assert line in lines
+
+
+def test_many_layers_of_one_kind_are_functions() -> None:
+    model = Sequential(*(layer for _ in range(20) for layer in (Linear(4, 4), Tanh(), LayerNorm(4))), seed=0)
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    text = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target)
+    functions = [line.partition("(")[0] for line in text.splitlines() if line.startswith("def ")]
+    names = ["layer_norm", "layer_norm_backward", "linear", "linear_backward", "train_step"]
+    assert functions == [f"def {name}" for name in names]
+    assert "    output_3 = linear(output_2, weight_3, bias_3)" in text.splitlines()
 
 
 @pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
