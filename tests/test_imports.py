@@ -62,7 +62,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,
-    "cli": {"messages", "errors", "config", "running", "plotting", "check.catalogue"},
+    "unroll": TRAINING | {"trace", "streams", "data", "config", "run_directory", "running"},
+    "cli": {"messages", "errors", "config", "running", "plotting", "unroll", "check.catalogue"},
     "__main__": {"cli"},
 }
 

@@ -138,6 +138,24 @@ def summary(options: argparse.Namespace) -> int:
     return 0
 
 
+def unroll(options: argparse.Namespace) -> int:
+    """Write a config's training step as a script. Returns the exit status."""
+    if options.run and options.output is None:
+        raise ConfigError("--run needs -o FILE: the script reads what lies beside it")
+    if options.run and options.output.suffix == ".npz":
+        raise ConfigError(f"--output {options.output}: that is the name of what the script reads")
+    from nn_manual.config import load_config, reported
+    from nn_manual.unroll.command import unroll as unroll_config
+    from nn_manual.unroll.command import write
+
+    config = load_config(options.config, options.overrides)
+    beside = options.output.with_suffix(".npz").name if options.run else ""
+    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+        unrolled = unroll_config(config, options.config.name, run=beside)
+    write(unrolled, options.output)
+    return 0
+
+
 def list_components(options: argparse.Namespace) -> int:
     """Print what a config can name. Returns the exit status."""
     from nn_manual.config.listing import KIND_NAMES, listing

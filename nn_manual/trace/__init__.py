@@ -9,6 +9,7 @@
     conversions.py  what np.array and its like make of an array of a trace
     tracer.py       what hands out the arrays, and hears of loops
     step.py         a whole step: forward, loss, backward, buffers, clipping, update
+    observed.py     such a step with its source: expressions, local variables, the layers' inputs and outputs
     others.py       other values for the arrays of a step
     comparing.py    whether two traces are the same
     loops.py        marked loops are loops in the trace

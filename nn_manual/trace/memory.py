@@ -64,6 +64,10 @@ class Memory:
         offset = _address(array) - self._addresses[storage]
         return View(storage, offset, array.shape, array.strides, array.dtype)
 
+    def forms(self) -> list[View]:
+        """Each storage as the array that owns it."""
+        return [View(storage, 0, root.shape, root.strides, root.dtype) for storage, root in enumerate(self._roots)]
+
     def meet(self, array: Array) -> None:
         """An operation is about to write to this array, of which nobody may have heard."""
         if self.find(array) is None:

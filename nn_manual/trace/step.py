@@ -67,11 +67,9 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
     """What the step that the optimizer makes next gets, by name: the arrays themselves, where there are any."""
     if model._noise is not None:
         model._noise.bind(model, input.shape, model.dtype, seed=model.seed, step=model.num_steps)
-    buffers = vars(model.buffer)
-    counts = {name: buffers[name] for name in model.counter_names()}
-    values = {name: buffer for name, buffer in buffers.items() if name not in counts}
+    buffer, counters = flat_buffers(model)
     arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}
-    arrays |= {"buffer": _flat(values, model.dtype), "counters": _flat(counts, np.dtype(np.int64))}
+    arrays |= {"buffer": buffer, "counters": counters}
     arrays |= optimizer.vectors
     arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
     for name, layer in model.descendants():
@@ -81,6 +79,14 @@ def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) 
         coefficients = part.rounded_coefficients(optimizer.num_steps + 1)
         arrays |= {f"{i}.{name}": coefficient.copy() for name, coefficient in coefficients.items()}
     return arrays
+
+
+def flat_buffers(model: Sequential) -> tuple[Array, Array]:
+    """The buffers of a model in its dtype and those that count, each kind as one vector."""
+    buffers = vars(model.buffer)
+    counts = {name: buffers[name] for name in model.counter_names()}
+    values = {name: buffer for name, buffer in buffers.items() if name not in counts}
+    return _flat(values, model.dtype), _flat(counts, np.dtype(np.int64))
 
 
 class TracedStep:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from images import first_images
 
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST, Text
-from nn_manual.data.idx import read_idx
 from nn_manual.data.text import python_manual
 from nn_manual.run_directory.metrics import read_run
 from nn_manual.running import run as run_module
@@ -45,28 +44,12 @@ SHORTER = {
 TOLERANCES = {"float32": 1e-3, "float64": 1e-12}
 
 
-#: How many images the convnet sees, of those that it trains on and of the others: 64 steps.
-NUM_IMAGES = {"train": 4096, "t10k": 1024}
-
-
 def config_of(name: str, directory: Path) -> RunConfig:
     """Unchecked, for speed: checking changes nothing, says test_run. What the run reads may be in `directory`."""
     config = load_config(ROOT / "config" / f"{name}.yaml", [*SHORTER[name], "gradient_check.every=0"])
     if name == "convnet" and isinstance(config.data, FashionMNIST) and config.data.folder.exists():
         config.data.folder = first_images(config.data.folder, directory / "images")
     return config
-
-
-def first_images(folder: Path, directory: Path) -> Path:
-    """The directory, with the first images and labels of the folder."""
-    directory.mkdir()
-    for part, count in NUM_IMAGES.items():
-        for kind, num_dimensions in (("images-idx3", 3), ("labels-idx1", 1)):
-            (file,) = folder.glob(f"{part}-{kind}-ubyte*")
-            values = read_idx(file, num_dimensions)[:count]
-            header = struct.pack(f">4B{num_dimensions}I", 0, 0, 8, num_dimensions, *values.shape)
-            (directory / f"{part}-{kind}-ubyte").write_bytes(header + values.tobytes())
-    return directory
 
 
 def losses(config: RunConfig, directory: Path) -> dict[str, list[float]]:

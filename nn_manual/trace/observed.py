@@ -1,0 +1,190 @@
+"""A traced step with what its source says: of each operation the expression that it stands in, and the arrays that the
+local variables there name; of each layer, what it was given and what it returned.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.trace.operation import Operation, Trace, View
+from nn_manual.trace.recording import NOT_FORMULAS
+from nn_manual.trace.step import TracedStep, given
+from nn_manual.trace.traced import Traced
+from nn_manual.trace.tracer import Tracer
+
+
+class Frame(NamedTuple):
+    """A running function: its code and line and column of what it is at, from and to; a number of its own; the arrays
+    and the numbers that its local variables name; the object whose method it is, and whether that is an owner.
+    """
+
+    code: CodeType
+    position: tuple[int | None, ...]
+    number: int
+    views: Mapping[str, View]
+    values: Mapping[str, Any]
+    instance: Any
+    is_owners: bool
+
+
+class Site(NamedTuple):
+    """Where an operation stands: the running functions from the innermost on, those of NumPy left out, up to the last
+    method of the same owner; and the innermost function of NumPy's own that it is a part of, "" where it is none.
+    """
+
+    frames: tuple[Frame, ...]
+    part_of: str
+
+
+class Call(NamedTuple):
+    """A method of a layer or a loss that was called: whose, where it begins and ends in the list of operations, what
+    went in and what came out, None where that is no array.
+    """
+
+    owner: str
+    method: str
+    start: int
+    stop: int
+    input: View | None
+    output: View | None
+
+
+class Observed(NamedTuple):
+    """A trace, its operations without loops, the site of each, the calls in the order of their ends, the form of each
+    storage's memory, where the gradients of each use of a shared parameter are, by its name, and the optimizer and its
+    copies for groups of parameters. `loops` are where the iterations of each loop over time begin among the operations,
+    and where the last one ends.
+    """
+
+    trace: Trace
+    operations: list[Operation]
+    sites: list[Site]
+    calls: list[Call]
+    forms: list[View]
+    use_grads: dict[str, View]
+    members: list[Optimizer]
+    loops: list[list[int]]
+
+
+def observe_step(
+    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
+) -> Observed:
+    """As `trace_step`, once."""
+    step = _ObservedStep(model, loss, optimizer, max_norm)
+    trace = step.record(given(step.model, step.optimizer, input, target)).trace
+    tracer = step.observer
+    uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}
+    return Observed(
+        trace,
+        list(trace.unrolled()),
+        tracer.sites,
+        tracer.calls,
+        tracer.memory.forms(),
+        uses,
+        step.optimizer.members,
+        tracer.loops,
+    )
+
+
+class _Observer(Tracer):
+    """A Tracer that looks at who calls."""
+
+    def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
+        super().__init__(owners, keeps_sums=keeps_sums)
+        self.sites: list[Site] = []
+        self.calls: list[Call] = []
+        self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive, so that no other gets its identity
+
+    def record(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        arguments: Iterable[Any],
+        keywords: Mapping[str, Any],
+        output: Array,
+        *,
+        is_in_place: bool = False,
+    ) -> None:
+        """Note the operation, and its site."""
+        super().record(name, function, arguments, keywords, output, is_in_place=is_in_place)
+        self.sites.append(self._site())
+
+    def watch(self, label: str, owner: Any, methods: Iterable[str]) -> None:
+        """Note each call of these methods that isn't made by another of them."""
+        running: list[str] = []
+
+        def watched(method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+            if running:
+                return function(*arguments)
+            running.append(method)
+            start = len(self.operations)
+            result = function(*arguments)
+            running.pop()
+            output = result[0] if type(result) is tuple else result
+            given, made = (self.memory.view(a) if isinstance(a, Traced) else None for a in (arguments[-1], output))
+            self.calls.append(Call(label, method, start, len(self.operations), given, made))
+            return result
+
+        for method in methods:
+            setattr(owner, method, functools.partial(watched, method, getattr(owner, method)))
+
+    def _site(self) -> Site:
+        frame: FrameType | None = sys._getframe(1)
+        frames: list[Frame] = []
+        part_of, label = "", ""
+        while frame is not None:
+            code, owner = frame.f_code, self._owners.get(id(frame.f_locals.get("self")), "")
+            if not owner and label:
+                break
+            if not code.co_filename.startswith(NOT_FORMULAS):
+                if label and owner != label:
+                    break
+                frames.append(self._frame(frame, is_owners=bool(owner)))
+                label = label or owner
+            elif frames and not label:
+                break
+            elif not frames and "numpy" in code.co_filename:
+                part_of = code.co_name
+            frame = frame.f_back
+        return Site(tuple(frames), part_of)
+
+    def _frame(self, frame: FrameType, *, is_owners: bool) -> Frame:
+        _, number = self._frames.setdefault(id(frame), (frame, len(self._frames)))
+        position = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+        views, values = {}, {}
+        for name, value in frame.f_locals.items():
+            if isinstance(value, Traced):
+                views[name] = self.memory.view(value)
+            elif isinstance(value, int | float | np.generic | np.ndarray | tuple):
+                values[name] = value
+        instance = frame.f_locals.get("self")
+        return Frame(frame.f_code, position, number, views, values, instance, is_owners)
+
+
+class _ObservedStep(TracedStep):
+    """A step whose layers and loss are looked at while they run."""
+
+    observer: _Observer
+
+    def tracer(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> Tracer:
+        """Look at the layers, which are there by now."""
+        self.observer = _Observer(owners, keeps_sums=keeps_sums)
+        for _, layer in self.model.descendants():
+            if not isinstance(layer, Sequential):
+                self.observer.watch(owners[id(layer)], layer, LAYER_METHODS)
+        self.observer.watch("loss", self.loss, ("forward", "backward"))
+        return self.observer
+
+
+#: What a step calls of a layer.
+LAYER_METHODS = ("forward", "backward", "backward_parameters", "update_buffers")

@@ -1,0 +1,62 @@
+"""The script for a batch of any size: two traces, and where their numbers differ, the size of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nn_manual.unroll.text import NUMBER, Name, Parts, followed_alone
+
+
+class Differs(Exception):  # noqa: N818 - then the other size needs a script of its own
+    """For another size of the batch, more differs than numbers."""
+
+
+def merged(own: Sequence[Parts], other: Sequence[Parts], size: int, other_size: int) -> list[Parts]:
+    """The texts, where numbers differ with the size of the batch as expressions of it."""
+    if len(own) != len(other):
+        raise Differs
+    return [_merged(parts, its, size, other_size) for parts, its in zip(own, other, strict=True)]
+
+
+def _merged(own: Parts, other: Parts, size: int, other_size: int) -> Parts:
+    if own == other:
+        return own
+    if len(own) != len(other):
+        raise Differs
+    found: list[str | Name] = []
+    for part, its in zip(own, other, strict=True):
+        if isinstance(part, Name) or isinstance(its, Name):
+            if part != its:
+                raise Differs
+            found.append(part)
+        else:
+            found += _pieces(part, its, size, other_size)
+    return tuple(found)
+
+
+def _pieces(own: str, other: str, size: int, other_size: int) -> list[str | Name]:
+    """The pieces of a text, with the batch's name among them."""
+    pieces, its_pieces = NUMBER.split(own), NUMBER.split(other)
+    if pieces[::2] != its_pieces[::2]:
+        raise Differs(own, other)
+    found: list[str | Name] = [pieces[0]]
+    for place in range(1, len(pieces), 2):
+        around = pieces[place - 1] + pieces[place + 1]
+        is_alone = followed_alone(around, len(pieces[place - 1]), len(pieces[place - 1]))
+        found += _number(pieces[place], its_pieces[place], size, other_size, is_alone=is_alone)
+        found.append(pieces[place + 1])
+    return found
+
+
+def _number(own: str, other: str, size: int, other_size: int, *, is_alone: bool) -> list[str | Name]:
+    if own == other:
+        return [own]
+    if not (own.isdigit() and other.isdigit()):
+        raise Differs(own, other)
+    slope, rest = divmod(int(own) - int(other), size - other_size)
+    start = int(own) - slope * size
+    if rest or slope < 1 or start:
+        raise Differs(own, other)
+    if slope == 1:
+        return [Name("batch")]
+    return [f"{slope} * ", Name("batch")] if is_alone else [f"({slope} * ", Name("batch"), ")"]

@@ -1,0 +1,123 @@
+"""`unroll`: a config's training step, or its whole run, as a script."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig
+from nn_manual.data import Examples, batches
+from nn_manual.errors import ConfigError
+from nn_manual.messages import one_line
+from nn_manual.run_directory import files
+from nn_manual.running.loading import load, quiet
+from nn_manual.running.trainer import Batch, Trainer
+from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.step import given
+from nn_manual.unroll.page import arguments, page
+from nn_manual.unroll.run import arrays_of, check_run, run_lines
+from nn_manual.unroll.script import Script, script_of
+from nn_manual.unroll.sections import Subject
+
+
+class Unrolled:
+    """The text of a script, and the arrays that it reads."""
+
+    def __init__(self, text: str, arrays: dict[str, Array]) -> None:
+        self.text, self.arrays = text, arrays
+
+
+@quiet
+def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
+    """The script of a config, which is called `name`; with the whole run, if the file of arrays beside it has a name.
+
+    Raises ConfigError where a layer, a loss or an optimizer can't be traced, or where the run needs more than the
+    script has, and the errors of `load`.
+    """
+    split, model = load(config)
+    optimizer, train = config.optimizer(model), split.train
+    kind = "indices" if train.target.dtype.kind == "i" else "probabilities"
+    is_scheduled = config.lr_scheduler is not None
+    subject = Subject(name, model, config.loss, optimizer, kind, is_scheduled)
+    try:
+        script, text = proven_script(subject, _batches(train, config), config.clip_grad_norm)
+    except CannotTrace as error:
+        raise ConfigError(str(error)) from None
+    if not run:
+        return Unrolled(text, {})
+    check_run(config, script, model)
+    lines = list(run_lines(config, script, arguments(script, subject), model, train, run))
+    return Unrolled(page(script, subject, lines), arrays_of(config, script, model, train))
+
+
+def proven_script(subject: Subject, steps: Sequence[Batch], max_norm: float | None) -> tuple[Script, str]:
+    """The script that does bit for bit what the step does, for each of these batches, of which the first is the
+    largest; and its page. Raises CannotTrace as `trace_step` does, and ConfigError where there is none.
+    """
+    reason = "a formula does something else for each size of the batch"
+    for script in script_of(subject.model, subject.loss, subject.optimizer, steps[0], max_norm):
+        text = page(script, subject)
+        differences = [_difference(text, script, subject, each, max_norm) for each in steps]
+        if not any(differences):
+            return script, text
+        reason = next(filter(None, differences))
+    raise ConfigError(f"unroll: {reason}")
+
+
+def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
+    """The first batch, and one as small as the last."""
+    in_order = batches(train, config.batch_size, config.seed, epoch=0)
+    first = next(in_order)
+    num_last = len(train.input) % config.batch_size or config.batch_size
+    last = first if len(first.input) < config.batch_size else Examples(*(array[:num_last] for array in first))
+    if len(first.input) < 3:
+        raise ConfigError(f"unroll needs batches of 3 examples at least, not {len(first.input)}")
+    return first, last
+
+
+def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_norm: float | None) -> str:
+    """What the script computes otherwise than the step does, empty where that is nothing."""
+    model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
+    model.num_steps += 1
+    before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
+    space: dict[str, Any] = {"__name__": "step"}
+    exec(compile(text, "<the script>", "exec"), space)
+    values: dict[str, Any] = {str(name): member.lr for name, member in script.settings.lrs.items()}
+    values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in before.items()}
+    try:
+        found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
+    except (ValueError, IndexError) as error:
+        return f"for {len(batch[0])} examples the script ends with {error}"
+    expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)
+    after = given(model, optimizer, *batch)
+    names = ["param", "buffer", "counters", *optimizer.vectors]
+    wrong = [name for name in names if before[name].tobytes() != after[name].tobytes()]
+    if float(found) != expected or wrong:
+        what = ", ".join(["the loss"] * (float(found) != expected) + wrong)
+        return f"for {len(batch[0])} examples the script computes another {what} than the step"
+    return ""
+
+
+def _given_name(name: str) -> str:
+    layer, is_noise, local = name.partition(".noise.")
+    return f"{local}_{layer.replace('.', '_')}" if is_noise else name.replace(".", "_")
+
+
+def write(unrolled: Unrolled, output: Path | None) -> None:
+    """To the file, with the arrays beside it; to standard output without one."""
+    if output is None:
+        print(unrolled.text, end="")
+        return
+    if unrolled.arrays:
+        stream = io.BytesIO()
+        np.savez_compressed(stream, **unrolled.arrays)  # type: ignore[arg-type]
+        files.write_atomically(output.with_suffix(".npz"), stream.getvalue())
+    files.write_atomically(output, unrolled.text.encode())
+    print(one_line(str(output)))
+

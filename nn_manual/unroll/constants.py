@@ -1,0 +1,235 @@
+"""Numbers that don't come from the data: settings by their names, and expressions of these as the source has them."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.losses import Loss
+from nn_manual.optim import Optimizer
+from nn_manual.trace.observed import Frame
+from nn_manual.unroll.expressions import literal
+from nn_manual.unroll.source import assigned_in
+from nn_manual.unroll.text import COMPARED, POWER, PRODUCT, SIGN, SUM, Name, Text, of
+
+#: The strength of Python's operators, by their nodes.
+LEVELS = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT, ast.FloorDiv: PRODUCT, ast.Pow: POWER}
+
+#: What an expression may be made of, besides names, attributes and calls.
+ARITHMETIC = (
+    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Subscript, ast.Tuple),
+    *(ast.operator, ast.unaryop, ast.cmpop, ast.expr_context),
+)
+
+#: Modules whose functions may stand in such an expression.
+MODULES = {"math": math, "np": np}
+
+
+class Unknown(Exception):  # noqa: N818 - no error: then the number itself is shown
+    """An expression that the page can't show."""
+
+
+class Settings:
+    """The settings that the page names, and their values, in the order in which they were met."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        """`reserved` are names that an optimizer's settings leave to the layers."""
+        self.values: dict[Name, Any] = {}
+        self._reserved = set(reserved)
+        #: The learning rates among them, and whose they are.
+        self.lrs: dict[Name, Optimizer] = {}
+
+    def name(self, owner: Any, field: str, value: Any) -> Name:
+        """The name of a setting: its own, or with its class's before it where another setting has that."""
+        own_class = type(owner).__name__.lower()
+        name = Name(f"{own_class}_{field}" if field in self._reserved and isinstance(owner, Optimizer) else field)
+        while name in self.values and self.values[name] != value:
+            name = Name(f"{own_class}_{name.local}" if name.local == field else f"{name.local}_")
+        self.values[name] = value
+        if field == "lr" and isinstance(owner, Optimizer):
+            self.lrs[name] = owner
+        return name
+
+
+class Resolver(ast.NodeTransformer):
+    """Replaces what an expression says of `self` and of local variables by what the page calls it. `values` has what
+    each of the new names stands for.
+    """
+
+    def __init__(
+        self, settings: Settings, instance: Any, frame: Frame | None, arrays: Mapping[str, tuple[Text, Array]]
+    ) -> None:
+        self.settings, self.instance, self.frame, self.arrays = settings, instance, frame, arrays
+        self.values: dict[str, Any] = {}
+        self.texts: dict[str, Text] = {}
+        #: Names that stand for themselves, as the number of the step.
+        self.free: dict[str, Any] = {}
+
+    def put(self, text: Text, value: Any) -> ast.Name:
+        """A name for a piece of the page."""
+        name = f"piece_{len(self.texts)}_"
+        self.texts[name], self.values[name] = text, value
+        return ast.Name(name)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """A setting, what is in a module, or a size of an array."""
+        if isinstance(node.value, ast.Name) and node.value.id == "self":
+            value = getattr(self.instance, node.attr, None)
+            if type(value) is int and not isinstance(self.instance, Loss):  # a size
+                return ast.Constant(value)
+            if type(value) in (int, float):
+                return self.put(of(self.settings.name(self.instance, node.attr, value)), value)
+            raise Unknown
+        if isinstance(node.value, ast.Name) and node.value.id in MODULES:
+            return node
+        if node.attr in ("shape", "size", "ndim"):
+            return ast.Attribute(self.visit(node.value), node.attr)
+        raise Unknown
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """An array, a number, or what stands for itself."""
+        if node.id in self.free:
+            return self.put(of(Name(node.id)), self.free[node.id])
+        if node.id in self.arrays:
+            return self.put(*self.arrays[node.id])
+        if self.frame is not None:
+            assigned = assigned_in(self.frame, node.id)
+            if assigned is not None:
+                return self.visit(copy.deepcopy(assigned))  # type: ignore[no-any-return]
+            value, code = self.frame.values.get(node.id), self.frame.code
+            if type(value) is float and self.instance is None and node.id in code.co_varnames[: code.co_argcount]:
+                return self.put(of(self.settings.name(None, node.id, value)), value)
+            if type(value) in (int, float):
+                return ast.Constant(self.frame.values[node.id])
+        raise Unknown
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """The side that counts."""
+        scope = {"self": self.instance, **MODULES, **(self.frame.values if self.frame else {})}
+        try:
+            return self.visit(node.body if eval(_code(node.test), scope) else node.orelse)  # type: ignore[no-any-return]
+        except (NameError, AttributeError, TypeError) as error:
+            raise Unknown from error
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """A function of a module, len, or a method of the instance that is one expression."""
+        function = node.func
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            if function.value.id == "self" and not node.args:
+                return self.visit(_returned(getattr(type(self.instance), function.attr)))  # type: ignore[no-any-return]
+            if function.value.id in MODULES:
+                return ast.Call(function, [self.visit(argument) for argument in node.args], [])
+        if isinstance(function, ast.Name) and function.id == "len":
+            return ast.Call(function, [self.visit(argument) for argument in node.args], [])
+        raise Unknown
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Arithmetic."""
+        if isinstance(node, ARITHMETIC):
+            return super().generic_visit(node)
+        raise Unknown
+
+    def text(self, node: ast.expr) -> tuple[Text, Any]:
+        """The expression, and what it is; raises Unknown."""
+        resolved = ast.fix_missing_locations(self.visit(copy.deepcopy(node)))
+        words = ast.unparse(resolved).replace(" ** ", "**")
+        try:
+            value = eval(words, {**MODULES, **self.values})
+        except (ArithmeticError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise Unknown from error
+        parts: list[str | Name] = []
+        for piece in re.split(r"(piece_\d+_)", words):
+            parts += self.texts[piece].parts if piece in self.texts else [piece]
+        return Text(tuple(part for part in parts if part), _level(resolved)), value
+
+
+def _level(node: ast.AST) -> int:
+    if isinstance(node, ast.BinOp):
+        return LEVELS.get(type(node.op), COMPARED)
+    return SIGN if isinstance(node, ast.UnaryOp) else COMPARED if isinstance(node, ast.Compare) else 7
+
+
+def _code(node: ast.expr) -> Any:
+    return compile(ast.fix_missing_locations(ast.Expression(node)), "<condition>", "eval")
+
+
+def _returned(function: Callable[..., Any]) -> ast.expr:
+    """The one expression that a method returns."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(definition, ast.FunctionDef)
+    if not isinstance(definition.body[-1], ast.Return) or definition.body[-1].value is None:
+        raise Unknown
+    return definition.body[-1].value
+
+
+def number(value: Any, node: ast.expr | None, resolver: Resolver) -> Text:
+    """A number as the source has it, where that can be shown and is the number; else the number."""
+    if node is not None and isinstance(value, int | float) and not isinstance(node, ast.Constant):
+        try:
+            text, found = resolver.text(node)
+        except (Unknown, OSError, SyntaxError):
+            return literal(value)
+        if type(found) is type(value) and found == value:
+            return text
+    return literal(value)
+
+
+class Coefficients:
+    """The numbers in an optimizer's formula as expressions of lr, the settings and the number of the step. `before` are
+    assignments that come first, name and expression. `texts` is None where the source is too much for that.
+    """
+
+    def __init__(self, member: Optimizer, settings: Settings) -> None:
+        self.before: list[tuple[Name, Text]] = []
+        self.texts: dict[str, Text] | None = {}
+        try:
+            self._read(member, settings)
+        except (Unknown, OSError, SyntaxError, AssertionError):
+            self.before, self.texts = [], None
+
+    def _read(self, member: Optimizer, settings: Settings) -> None:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(type(member).coefficients))).body
+        assert isinstance(definition, ast.FunctionDef)
+        step = 3
+        resolver = Resolver(settings, member, None, {})
+        resolver.free = {definition.args.args[1].arg: step}
+        expected = member.coefficients(step)
+        for statement in definition.body[1:]:
+            if isinstance(statement, ast.Assign):
+                (target,) = statement.targets
+                self._assign(target, statement.value, resolver, settings, member)
+            elif isinstance(statement, ast.Return) and isinstance(statement.value, ast.Dict):
+                for key, node in zip(statement.value.keys, statement.value.values, strict=True):
+                    assert isinstance(key, ast.Constant)
+                    text, value = resolver.text(node)
+                    self._add(str(key.value), text, is_right=value == expected[str(key.value)])
+            else:
+                raise Unknown
+
+    def _add(self, name: str, text: Text, *, is_right: bool) -> None:
+        if not is_right or self.texts is None:
+            raise Unknown
+        if len(text.names) > 3:  # too long for the formula
+            self.before.append((Name(name), text))
+            text = of(Name(name))
+        self.texts[name] = text
+
+    def _assign(self, target: ast.expr, node: ast.expr, resolver: Resolver, settings: Settings, member: Any) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(node, ast.Attribute):  # beta1, beta2 = self.betas
+            for name, value in zip(target.elts, getattr(member, node.attr), strict=True):
+                assert isinstance(name, ast.Name)
+                resolver.arrays = {**resolver.arrays, name.id: (of(settings.name(member, name.id, value)), value)}
+            return
+        assert isinstance(target, ast.Name)
+        text, value = resolver.text(node)
+        self.before.append((Name(target.id), text))
+        resolver.arrays = {**resolver.arrays, target.id: (of(Name(target.id)), value)}

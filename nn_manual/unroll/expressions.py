@@ -1,0 +1,177 @@
+"""An operation as an expression: `input @ weight.T`, `exponential.sum(axis=1)`, `np.exp(shifted)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
+from nn_manual.unroll.text import ATOM, OPERATORS, POWER, SIGN, SIGNS, Parts, Text, binary, call, of
+
+#: What says an argument of an operation: that, and its place among the arguments, None for one of a list or a keyword.
+Says: TypeAlias = Callable[[Any, int | None], Text]
+
+#: The methods of an array that reduce it, by the names of the ufuncs.
+REDUCTIONS = {
+    "add.reduce": "sum",
+    "multiply.reduce": "prod",
+    "maximum.reduce": "max",
+    "minimum.reduce": "min",
+    "logical_or.reduce": "any",
+    "logical_and.reduce": "all",
+}
+
+#: Functions that are methods of their first argument, and the names of the other arguments.
+METHODS = {"take": ("", "axis"), "argmax": ("axis",), "argmin": ("axis",)}
+
+#: What functions compute that are operations by themselves and aren't NumPy's, by NumPy's means: to the same bits.
+IN_NUMPY = {
+    "one_hot_product": '''\
+def one_hot_product(indices, values, num_rows):
+    """one_hot.T @ values: each row of values is added to the row of its index."""
+    product = np.zeros((num_rows, values.shape[-1]), values.dtype)
+    np.add.at(product, indices, values)
+    return product''',
+}
+
+#: Keywords of these values say nothing.
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("axis", "dtype", "out")),
+    "keepdims": False, "where": True, "mode": "raise", "casting": "same_kind",
+}
+
+
+def expression(operation: Operation, says: Says) -> Text:
+    """What the operation computes."""
+    name, arguments = operation.name, operation.arguments
+    keywords = _said(operation.keywords)
+    if name in OPERATORS and not keywords:
+        return binary(name, *(says(argument, place) for place, argument in enumerate(arguments)))
+    if name in SIGNS and not keywords:
+        return Text((SIGNS[name], *says(arguments[0], 0).within(POWER)), SIGN)
+    if name in REDUCTIONS:
+        return _method(says(arguments[0], 0), REDUCTIONS[name], [], keywords, says)
+    if name in METHODS:
+        own, *others = arguments
+        named = list(zip(METHODS[name], others, strict=False))
+        keywords = _said({key: value for key, value in named if key}) | keywords
+        plain = [says(value, place) for place, (key, value) in enumerate(named, 1) if not key]
+        return _method(says(own, 0), name, plain, keywords, says)
+    if name == "getitem":
+        return Text((*says(arguments[0], 0).within(ATOM), "[", *says(arguments[1], 1).parts, "]"))
+    if operation.function is np.copyto:
+        return _copy(operation, says)
+    return _function(operation, [says(argument, place) for place, argument in enumerate(arguments)], keywords, says)
+
+
+def mean(operation: Operation, of_what: Text, says: Says) -> Text:
+    """The mean that begins with this sum."""
+    return _method(of_what, "mean", [], _said(operation.keywords), says)
+
+
+def written_to(operation: Operation, target: Text, says: Says) -> Text:
+    """The function with `out`, where the assignment of its value would compute something else."""
+    arguments = [says(argument, place) for place, argument in enumerate(operation.arguments)]
+    plain = _function(operation, arguments, _said(operation.keywords), says)
+    return Text((*plain.parts[:-1], ", out=", *target.parts, ")"))
+
+
+def in_place(operation: Operation, target: Text, says: Says) -> Text:
+    """A function that writes to its first argument."""
+    _, *others = [says(argument, place) for place, argument in enumerate(operation.arguments)]
+    keywords = _said(operation.keywords)
+    if operation.name == "put":
+        return _method(target, "put", others[:2], {}, says)
+    if operation.name == "setitem":
+        return Text((*target.within(ATOM), "[", *others[0].parts, "] = ", *others[1].parts))
+    return _function(operation, [target, *others], keywords, says)
+
+
+def literal(value: Any) -> Text:
+    """A number, a tuple or an array that doesn't depend on the step."""
+    if isinstance(value, np.ndarray):
+        return _array(value) if value.size != 1 or value.ndim else literal(value[()])
+    if isinstance(value, np.generic):
+        return of(f"np.{value.dtype}({value.item()!r})")
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return of(f"np.{value.__name__}")
+    if isinstance(value, np.dtype):
+        return of(f"np.{value}")
+    if isinstance(value, float) and value in (np.inf, -np.inf):
+        return of("np.inf") if value > 0 else of("-np.inf", level=SIGN)
+    text = repr(value)
+    return of(text, level=SIGN if text.startswith("-") else ATOM)
+
+
+def _said(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords that aren't the defaults."""
+
+    def plain(value: Any) -> Any:
+        return value.value if isinstance(value, Constant) else value
+
+    def is_default(key: str, value: Any) -> bool:
+        return value is DEFAULTS[key] or (isinstance(value, str) and value == DEFAULTS[key])
+
+    return {
+        key: value
+        for key, value in keywords.items()
+        if key not in DEFAULTS or isinstance(value, View) or not is_default(key, plain(value))
+    }
+
+
+def _method(own: Text, name: str, arguments: list[Text], keywords: Mapping[str, Any], says: Says) -> Text:
+    listed = [argument.parts for argument in arguments]
+    listed += [(f"{key}=", *says(value, None).parts) for key, value in keywords.items()]
+    return call((*own.within(ATOM), f".{name}"), listed)
+
+
+def _function(operation: Operation, arguments: list[Text], keywords: Mapping[str, Any], says: Says) -> Text:
+    shown: list[Parts] = [argument.parts for argument in arguments]
+    while shown and shown[-1] == ("None",):
+        shown.pop()
+    shown += [(f"{key}=", *says(value, None).parts) for key, value in keywords.items()]
+    return call((name_of(operation),), shown)
+
+
+def name_of(operation: Operation) -> str:
+    """The function's name, with its module's."""
+    if hasattr(np, operation.name.partition(".")[0]):
+        return f"np.{operation.name}"
+    if isinstance(getattr(operation.function, "__self__", operation.function), np.ufunc):
+        return f"scipy.special.{operation.name}"
+    if operation.name not in IN_NUMPY:
+        raise CannotTrace(f"{operation.place}: {operation.name} isn't NumPy's: the script can't say what it does")
+    return operation.name
+
+
+def _copy(operation: Operation, says: Says) -> Text:
+    (source,), output = operation.arguments, operation.output
+    if isinstance(source, Constant):
+        return filled(source.value, output.shape, output.dtype, says(source, 0))
+    if source.dtype != output.dtype:
+        return says(source, 0).followed_by(f".astype(np.{output.dtype})")
+    return says(source, 0).followed_by(".copy()")
+
+
+def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Text) -> Text:
+    """A new array of one number, which `said` says."""
+    sizes = str(shape[0]) if len(shape) == 1 else str(shape)
+    if value in (0, 1):
+        return of(f"np.{'ones' if value else 'zeros'}({sizes}, np.{dtype})")
+    return of(f"np.full({sizes}, ", *said.parts, f", np.{dtype})")
+
+
+def _array(array: np.ndarray[Any, Any]) -> Text:
+    """An array by what makes it."""
+    if array.size and (array == array.flat[0]).all():
+        return filled(array.flat[0], array.shape, array.dtype, literal(array.flat[0].item()))
+    if array.ndim == 1 and array.dtype.kind == "i" and len(set(np.diff(array))) == 1:
+        start, step = int(array[0]), int(array[1] - array[0])
+        stop = start + step * len(array)
+        plain = f"{start}, {stop}, {step}" if step != 1 else f"{start}, {stop}" if start else f"{stop}"
+        return of(f"np.arange({plain})" if array.dtype == np.int64 else f"np.arange({plain}, dtype=np.{array.dtype})")
+    if array.ndim == 2 and np.array_equal(array, np.triu(np.full_like(array, -np.inf), 1)):
+        return of(f"np.triu(np.full({array.shape}, -np.inf, np.{array.dtype}), 1)")
+    return of(f"np.array({array.tolist()}, np.{array.dtype})")

@@ -1,0 +1,134 @@
+"""The formulas of a docstring, those of forward and those of backward."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from typing import Any
+
+from nn_manual import optim
+from nn_manual.optim import Optimizer
+
+#: What begins the part of a docstring in which the formulas are derived.
+DERIVED = ("Derivation", "Source", "Why")
+
+
+def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[str]]:
+    """The lines of forward, up to the one of `output` or `loss`, and those behind it. Lines for other settings are left
+    out; `target_kind` is what a loss's target is, "indices" or "probabilities".
+    """
+    forward: list[str] = []
+    backward: list[str] = []
+    is_backward = False
+    chosen_lines = [_where(line, instance, target_kind) for line in _block(type(instance))]
+    for chosen in _without_zeros([line for line in chosen_lines if line is not None], instance):
+        name = chosen.partition("=")[0].split("[")[0].strip()
+        if name == "grad_target":  # which no step needs
+            continue
+        (backward if is_backward else forward).append(_without_absent(chosen, instance))
+        is_backward = is_backward or name in ("output", "loss")
+    return aligned(forward), aligned(backward)
+
+
+def of_update(instance: Optimizer) -> list[str]:
+    """The formulas of an optimizer, as its settings make them."""
+    lines, absent = [], _vectors(instance) - set(instance.vector_names())
+    for line in [*_block(type(instance), first=True), *_borrowed(instance)]:
+        folded = _folded(line, instance)
+        left, _, right = folded.partition("=")
+        if left.strip() != right.strip() and not absent & set(re.findall(r"\w+", folded)):
+            lines.append(folded)
+    return aligned(lines)
+
+
+def _borrowed(optimizer: Optimizer) -> list[str]:
+    """The lines of another class that the docstring takes over, "and then Adam's formulas without" its weight decay."""
+    found = re.search(r"then (\w+)'s\s+formulas\s+without\s+their\s+line\s+of\s+(\w+)", type(optimizer).__doc__ or "")
+    if not found or not hasattr(optim, found[1]):
+        return []
+    return [line for line in _block(getattr(optim, found[1]), first=True) if found[2] not in line]
+
+
+def _vectors(optimizer: Optimizer) -> set[str]:
+    """The names of all vectors that some settings need."""
+    names = set()
+    for settings in type(optimizer).examples():
+        other = copy.copy(optimizer)
+        vars(other).update(settings)
+        names |= set(other.vector_names())
+    return names
+
+
+def aligned(lines: list[str]) -> list[str]:
+    """With the = signs one below the other, as near as the longest name lets them be."""
+    pairs = [re.match(r"(\w[\w.]*) += (.*?)(?: {2,}(\S.*))?$", line) for line in lines]
+    if not all(pairs):
+        return lines  # as they stand in the docstring
+    name_width = max((len(pair[1]) for pair in pairs if pair), default=0)
+    width = max((len(pair[2]) for pair in pairs if pair and pair[3]), default=0)
+    return [
+        f"{pair[1]:{name_width}} = {pair[2]:{width}}  {pair[3] or ''}".rstrip()
+        for pair in pairs
+        if pair is not None
+    ]
+
+
+def _block(owner: type, *, first: bool = False) -> list[str]:
+    """The indented lines of the first docstring, among the class's and its bases', that has some; or those before any
+    other line comes in between.
+    """
+    for own in owner.__mro__:
+        text = inspect.cleandoc(own.__doc__ or "")
+        before = re.split(rf"\n(?:{'|'.join(DERIVED)})\b", text)[0]
+        if first:
+            before = re.split(r"(?m)(?<=\n)\n(?=\S)", before.partition("\n    ")[2])[0]
+            before = f"    {before}"
+        lines = [line[4:] for line in before.splitlines() if line.startswith("    ")]
+        if any("=" in line for line in lines):
+            return lines
+    return []
+
+
+def _where(line: str, instance: Any, target_kind: str) -> str | None:
+    """The line without its condition; None where that doesn't hold."""
+    text, found, condition = line.partition(" where ")
+    if not found or "=" not in condition:
+        return line
+    field, _, setting = (part.strip() for part in condition.partition("="))
+    value = target_kind if field == "target" else str(getattr(instance, field, ""))
+    return text.rstrip() if value == setting else None
+
+
+def _without_absent(line: str, instance: Any) -> str:
+    """Without the terms that a setting switches off."""
+    if getattr(instance, "bias", True) is False:
+        line = re.sub(r" \+ bias\b", "", line)
+    for field, value in vars(instance).items():
+        if value is None:
+            line = re.sub(rf"\b{field} \* | \* {field}\[\w+\]", "", line)
+    return re.sub(r"= \((?=.*\)$)(.*[^)]\) \*.*)\)$|= \(([^()]*)\)$", r"= \1\2", line)
+
+
+def _without_zeros(lines: list[str], instance: Any) -> list[str]:
+    """Without what is a product with a setting that is 0."""
+    for field, value in vars(instance).items():
+        if type(value) is float and not value:
+            zeros = [line.partition("=")[0].strip() for line in lines if re.search(rf"= [^(+]* \* {field}\b", line)]
+            lines = [line for line in lines if line.partition("=")[0].strip() not in zeros]
+            lines = [re.sub(rf"\(1 - {field}\) \* | \+ (?:{'|'.join(zeros) or '(?!)'})\b", "", line) for line in lines]
+    return lines
+
+
+def _folded(line: str, instance: Any) -> str:
+    """With the settings of an optimizer that are 0 or false taken out."""
+    line = re.sub(r"^(\w+) += ", r"\1 = ", line)
+    conditional = re.match(r"(\w+) = (.*\S) +if +(\w+) +else +(.*)", line)
+    if conditional and hasattr(instance, conditional[3]):
+        name, yes, field, no = conditional.groups()
+        line = f"{name} = {yes if getattr(instance, field) else no}"
+    for field, value in vars(instance).items():
+        if isinstance(value, int | float) and not value:
+            line = re.sub(rf" [-+] (?:\w+ \* )*{field} \* \w+", "", line)
+            line = re.sub(rf"\(1 - {field}\) \* ", "", line)
+    return re.sub(r"  +", "    ", line)

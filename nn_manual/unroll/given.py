@@ -1,0 +1,106 @@
+"""What the step gets: parameters and gradients as parts of flat vectors, state, noise, and the optimizer's numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Shape
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.trace.observed import Observed
+from nn_manual.trace.operation import View
+from nn_manual.unroll.constants import Coefficients, Settings
+from nn_manual.unroll.text import Name, Text, of
+from nn_manual.unroll.versions import Version
+
+#: What stands in the names of the storages of a shared parameter's gradients.
+OF_USE = ".grad of this use"
+
+
+class Given(NamedTuple):
+    """By their storages, the arrays that are there at first, and the gradients, of which each is an array by itself.
+    `names` are the texts that stand for views of the arrays. `arguments` are the step's, with their arrays' forms;
+    `parts` the parts of flat vectors that have names. `before` are the assignments with which the update of each group
+    of parameters begins, but for those that were made for a group before it.
+    """
+
+    arrays: dict[int, list[Version]]
+    gradients: dict[int, list[tuple[Name, View]]]
+    names: list[tuple[Text, Version, View]]
+    arguments: dict[Name, View]
+    parts: list[tuple[Name, Name, View]]
+    before: list[list[tuple[Name, Text]]]
+
+
+def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settings: Settings) -> Given:
+    """Of a traced step."""
+    given = Given({}, {}, [], {}, [], [])
+    coefficients = [Coefficients(part.member, settings) for part in optimizer.parts]
+    said: dict[Name, Text] = {}
+    for own in coefficients:
+        given.before.append([(name, text) for name, text in own.before if said.get(name) != text])
+        said.update(own.before)
+    shapes, buffers = dict(model.parameter_shapes()), vars(model.buffer)
+    counts = set(model.counter_names())
+    for number, storage in enumerate(observed.trace.storages):
+        name, form = storage.name, observed.forms[number]
+        if not name:
+            continue
+        if name == "grad":
+            shared = set(model.ties.names)
+            given.gradients[number] = [
+                (Name(f"grad_{own.local}", "shared" if f"{own.layer}.{own.local}" in shared else own.layer), view)
+                for own, view in carved(form, shapes)
+            ]
+        elif form.shape != (0,) and not name.endswith(OF_USE):
+            version = Version(form, -1)
+            given.arrays[number] = [version]
+            text = _coefficient(name, coefficients)
+            given.names.append((text or of(_argument(name)), version, form))
+            if text is None:
+                given.arguments[_argument(name)] = form
+            inner: dict[str, dict[str, Shape]] = {
+                "param": shapes,
+                "buffer": {own: buffer.shape for own, buffer in buffers.items() if own not in counts},
+                "counters": {own: () for own in buffers if own in counts},
+            }
+            for part, view in carved(form, inner.get(name, {})):
+                given.names.append((of(part), version, view))
+                given.parts.append((part, Name(name), view))
+    for use, view in observed.use_grads.items():
+        name_of_use = name_of(use)
+        given.gradients[view.storage] = [(Name(f"grad_{name_of_use.local}", name_of_use.layer), view)]
+    return given
+
+
+def carved(form: View, shapes: dict[str, Shape]) -> list[tuple[Name, View]]:
+    """The parts of a flat vector, and their names."""
+    found, start = [], form.offset
+    for name, shape in shapes.items():
+        array = np.empty(shape, form.dtype)
+        found.append((name_of(name), View(form.storage, start, shape, array.strides, form.dtype)))
+        start += array.nbytes
+    return found
+
+
+def name_of(name: str) -> Name:
+    """A parameter's or a buffer's name: the layer is what has numbers for its name, "1.0" of "1.0.out_proj.weight"."""
+    pieces = name.split(".")
+    count = next((place for place, piece in enumerate(pieces) if not piece.isdigit()), len(pieces))
+    return Name("_".join(pieces[count:]), ".".join(pieces[:count]))
+
+
+def _argument(name: str) -> Name:
+    layer, is_noise, local = name.partition(".noise.")
+    return Name(local, layer) if is_noise else Name(name.replace(".", "_"))
+
+
+def _coefficient(name: str, coefficients: list[Coefficients]) -> Text | None:
+    """What a number in the update's formula is, where that can be said."""
+    index, _, field = name.partition(".")
+    if not index.isdigit() or int(index) >= len(coefficients) or ".noise." in name:
+        return None
+    texts: Any = coefficients[int(index)].texts
+    return texts.get(field) if texts else None

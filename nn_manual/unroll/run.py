@@ -1,0 +1,124 @@
+"""The whole run behind the step: what it reads, and the lines that train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig
+from nn_manual.contract import takes_noise
+from nn_manual.data import Examples, num_batches
+from nn_manual.errors import ConfigError
+from nn_manual.layers import CausalSelfAttention, Dropout, Layer
+from nn_manual.model import Sequential
+from nn_manual.optim import ReduceLROnPlateau
+from nn_manual.streams import Stream
+from nn_manual.trace.step import flat_buffers
+from nn_manual.unroll.script import Script
+from nn_manual.unroll.text import Name
+
+#: The layers whose masks the script draws, and what they call the probability of a 0.
+MASKED: dict[type[Layer], str] = {Dropout: "p", CausalSelfAttention: "dropout"}
+
+RANDOM = """\
+
+def random(layer, step, shape):
+    # Uniform in [0, 1): a function of the seed, the layer and the step.
+    key = np.random.SeedSequence({seed}, spawn_key=({stream},)).generate_state(2, np.uint64)
+    philox = np.random.Philox(key=key, counter=np.array([0, 0, step, layer], np.uint64))
+    return np.random.Generator(philox).random(shape, np.float32)
+"""
+
+
+def check_run(config: RunConfig, script: Script, model: Sequential) -> None:
+    """Raise ConfigError for a run that the script can't make alone."""
+    if isinstance(config.lr_scheduler, ReduceLROnPlateau):
+        raise ConfigError("--run: ReduceLROnPlateau watches the validation loss, which the script doesn't compute")
+    layers = dict(model.descendants())
+    for name in script.given.arguments:
+        if name.layer and type(layers[name.layer]) not in MASKED:
+            layer = f"{name.layer} ({type(layers[name.layer]).__name__})"
+            raise ConfigError(f"--run: the script can't draw the random numbers of layer {layer}")
+
+
+def _masks(config: RunConfig, script: Script, model: Sequential, rows: str) -> Iterator[str]:
+    """The lines that draw the masks of a step."""
+    layers = dict(model.descendants())
+    drawing = [name for name, layer in layers.items() if takes_noise(layer)]
+    for name, view in script.given.arguments.items():
+        if name.layer:
+            layer = layers[name.layer]
+            p = getattr(layer, MASKED[type(layer)])
+            shape = f"({rows}, {', '.join(map(str, view.shape[1:]))})"
+            kept = f"random({drawing.index(name.layer)}, step, {shape}) >= {p}"
+            yield f"{name} = (({kept}) * {0 if p == 1 else f'(1 / (1 - {p}))'}).astype(np.{config.dtype})"
+
+
+def arrays_of(config: RunConfig, script: Script, model: Sequential, train: Examples) -> dict[str, Array]:
+    """What the script reads: the examples, the initial parameters and buffers, and the learning rates."""
+    buffer, counters = flat_buffers(model)
+    arrays = {"input": train.input, "target": train.target, "param": model.param_arena}
+    arrays |= {"buffer": buffer} if buffer.size else {}
+    arrays |= {"counters": counters} if counters.size else {}
+    if config.lr_scheduler is not None:
+        scheduler, counts = config.new_scheduler(), config.epochs
+        assert scheduler is not None
+        if config.lr_step == "step":
+            counts *= num_batches(len(train.input), config.batch_size)
+        for name, member in script.settings.lrs.items():
+            arrays[str(name)] = np.array([scheduler.lr(member.lr, count) for count in range(counts)])
+    return arrays
+
+
+def run_lines(
+    config: RunConfig, script: Script, arguments: list[Name], model: Sequential, train: Examples, file: str
+) -> Iterator[str]:
+    """The end of the script."""
+    num_examples, size = len(train.input), config.batch_size
+    count = num_batches(num_examples, size)
+    names = [str(name) for name in arguments]
+    lrs = [str(name) for name in script.settings.lrs] if config.lr_scheduler is not None else []
+    steps = "step" if count == 1 else "steps"
+    masks = list(_masks(config, script, model, "len(batch)" if count > 1 else "len(inputs)"))
+    if masks:
+        yield from ["", *RANDOM.format(seed=config.seed, stream=int(Stream.NOISE)).splitlines()]
+    yield from ("", "")
+    yield 'if __name__ == "__main__":'
+    yield f"    # The run: {config.epochs} epochs of {count} {steps}. {file} has what it begins with."
+    if "np.exp(" in " ".join(map(str, (part for line in script.lines for part in line.parts))):
+        yield '    np.seterr(over="ignore")  # where exp overflows, a division by infinity gives the 0 that is wanted'
+    yield '    run = np.load(Path(__file__).with_suffix(".npz"))'
+    yield '    inputs, targets, param = run["input"], run["target"], run["param"]'
+    for name in ("buffer", "counters"):
+        if name in names:
+            yield f'    {name} = run["{name}"]'
+    yield from (f"    {name} = np.zeros_like(param)" for name in script.vectors)
+    yield from (f'    {name}s = run["{name}"].tolist()' for name in lrs)
+    by_step = lrs and config.lr_step == "step"
+    counts = "step" in names or by_step or masks
+    if counts:
+        yield "    step = 0"
+    yield f"    for epoch in range({config.epochs}):"
+    if lrs and not by_step:
+        yield f"        {', '.join(lrs)} = {', '.join(f'{name}s[epoch]' for name in lrs)}"
+    indent = " " * 8
+    if count > 1:
+        key = f"({int(Stream.SHUFFLE)}, epoch)"
+        yield f"        generator = np.random.default_rng(np.random.SeedSequence({config.seed}, spawn_key={key}))"
+        yield f"        order = generator.permutation({num_examples})"
+        yield f"        for start in range(0, {num_examples}, {size}):"
+        indent += " " * 4
+        yield f"{indent}batch = order[start:start + {size}]"
+    if by_step:
+        yield f"{indent}{', '.join(lrs)} = {', '.join(f'{name}s[step]' for name in lrs)}"
+    if counts:
+        yield f"{indent}step += 1"
+    yield from (f"{indent}{line}" for line in masks)
+    rows = "[batch]" if count > 1 else ""
+    of_batch = {"input": f"inputs{rows}", "target": f"targets{rows}"}
+    given: list[Any] = [of_batch.get(name, name) for name in names]
+    yield f"{indent}loss = train_step({', '.join(given)})"
+    yield f"{indent}print(float(loss))"

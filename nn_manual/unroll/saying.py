@@ -1,0 +1,159 @@
+"""What an operation computes, in the words of its formula."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Protocol
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.trace.observed import Observed, Site
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
+from nn_manual.unroll.constants import Resolver, Settings, number
+from nn_manual.unroll.expressions import expression, literal, mean
+from nn_manual.unroll.loops import in_list
+from nn_manual.unroll.source import EMPTY_NAMES, operand_of
+from nn_manual.unroll.text import Name, Parts, Text, binary, call, of
+from nn_manual.unroll.versions import Version, Versions, layer_of
+from nn_manual.unroll.views import array_at, is_same
+
+#: Functions of NumPy's that fill a new array with a number.
+FILLING = frozenset({"full_like", "zeros_like", "ones_like"})
+
+
+class Speaker(Protocol):
+    """Who says the statements."""
+
+    #: What isn't said yet, since it becomes a part of another expression.
+    pending: dict[Version, Text]
+
+    def text(self, version: Version, view: View, wanted: str = "") -> Text:
+        """What shows a view of an array now."""
+
+    def say(self, parts: Parts, defines: Name | None = None) -> None:
+        """Say a line."""
+
+
+class Saying:
+    """The expression of each operation. `fixed` are arrays that depend on nothing, by what makes them."""
+
+    def __init__(self, observed: Observed, versions: Versions, settings: Settings, speaker: Speaker) -> None:
+        self._observed, self._versions, self._settings, self._speaker = observed, versions, settings, speaker
+        self.fixed: dict[Text, Name] = {}
+        self._named: dict[Name, Text] = {}
+        #: What was added up to a number.
+        self._terms: dict[Version, list[Text]] = {}
+        self._index = 0
+
+    def of(self, operation: Operation, index: int) -> Text:
+        """What the operation with this index computes."""
+        self._index = index
+        site, pending = self._observed.sites[index], self._speaker.pending
+        first = self._read(operation.arguments[0]) if operation.arguments else None
+        if site.part_of == "_mean" and operation.name == "divide" and first in pending:
+            return pending.pop(first)  # which says mean, not sum
+        if site.part_of == "_mean" and operation.name == "add.reduce":
+            return mean(operation, self.argument(operation.arguments[0], 0), self.argument)
+        if self._versions.is_masked(operation, index):
+            return self._selected(*operation.arguments)
+        if operation.function is np.copyto and first in pending:
+            (source,) = operation.arguments
+            if is_same(source, first.form) and source.dtype == operation.output.dtype:
+                return pending[first]  # a new array as it is
+        if operation.name == "add" and not operation.output.shape:
+            return self._added(operation, first)
+        if site.part_of == "stack" and operation.name == "concatenate":
+            return self._stacked(operation)
+        return expression(operation, self.argument)
+
+    def argument(self, argument: Any, place: int | None) -> Text:
+        """What says an argument, by its place among the operation's arguments."""
+        node = operand_of(self._observed.sites[self._index], place) if place is not None else None
+        if isinstance(argument, View):
+            wanted = node.id if isinstance(node, ast.Name) else ""
+            return self._speaker.text(self._versions.read[self._index][argument], argument, wanted)
+        if isinstance(argument, Constant):
+            return self._constant(argument.value, node)
+        if isinstance(argument, tuple | list):
+            return self._several(argument)
+        if isinstance(argument, slice):
+            ends = [argument.start, argument.stop, argument.step]
+            shown = ["" if end is None else str(end) for end in ends]
+            return of(":".join(shown[: 3 if argument.step is not None else 2]))
+        return of("..." if argument is Ellipsis else repr(argument))
+
+    def at(self, index: int) -> None:
+        """Speak of the operation with this index."""
+        self._index = index
+
+    def _read(self, argument: Any) -> Version | Any:
+        return self._versions.read[self._index].get(argument) if isinstance(argument, View) else None
+
+    def _several(self, arguments: tuple[Any, ...] | list[Any]) -> Text:
+        inner = [self.argument(each, None).parts for each in arguments]
+        if isinstance(arguments, tuple):
+            return Text(("(", *call((), inner).parts[1:-1], ",)" if len(inner) == 1 else ")"))
+        return Text(("[", *(in_list(inner) or call((), inner).parts[1:-1]), "]"))
+
+    def _selected(self, own: View, mask: View) -> Text:
+        """The bits of floats times 0 or 1."""
+        version = self._read(own)
+        floats = self._speaker.text(version, own._replace(dtype=version.form.dtype))
+        return call(("np.where",), [self.argument(mask, 1).parts, floats.parts, ("0",)])
+
+    def _added(self, operation: Operation, first: Version | None) -> Text:
+        """A sum of two numbers, the first of which may be a sum."""
+        said = [self.argument(argument, place) for place, argument in enumerate(operation.arguments)]
+        terms = [*(self._terms.get(first, said[:1]) if first else said[:1]), said[1]]
+        self._terms[self._versions.made[self._index]] = terms
+        listed = in_list([term.parts for term in terms[1:]])
+        if listed and str(terms[0]) == "np.float64(0.0)":
+            return call(("sum",), [listed])
+        return binary(operation.name, *said)
+
+    def _stacked(self, operation: Operation) -> Text:
+        """A concatenation of arrays that np.stack gave another dimension."""
+        views, axis = operation.arguments[0], operation.keywords.get("axis", Constant(0)).value
+        texts = []
+        for view in views:
+            shape, strides = ([*own[:axis], *own[axis + 1 :]] for own in (view.shape, view.strides))
+            flat = view._replace(shape=tuple(shape), strides=tuple(strides))
+            texts.append(self._speaker.text(self._read(view), flat).parts)
+        listed = in_list(texts) or call((), texts).parts[1:-1]
+        return call(("np.stack",), [("[", *listed, "]"), (f"axis={axis}",)])
+
+    def _constant(self, value: Any, node: ast.expr | None) -> Text:
+        site = self._observed.sites[self._index]
+        if isinstance(value, np.ndarray) and value.size > 1:
+            return self._fixed_array(literal(value), node)
+        if isinstance(value, np.ndarray) and value.size == 1 and site.part_of in FILLING:
+            value = value.item()
+        return number(value, node, self._resolver(site)) if node is not None else literal(value)
+
+    def _fixed_array(self, text: Text, node: ast.expr | None) -> Text:
+        """An array that depends on nothing: under the name that the formula has for it, or made once for all."""
+        if isinstance(node, ast.Name) and node.id not in EMPTY_NAMES:
+            name = Name(node.id, layer_of(self._observed.operations[self._index].place.owner))
+            if self._named.get(name) != text:
+                self._named[name] = text
+                self._speaker.say((name, " = ", *text.parts), name)
+            return of(name)
+        made = "ones" if str(text).startswith("np.ones(") else "fixed"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            made = node.func.id.strip("_")
+        count = sum(name.local.startswith(made) for name in self.fixed.values())
+        return of(self.fixed.setdefault(text, Name(f"{made}_{count + 1}" if count else made)))
+
+    def _resolver(self, site: Site) -> Resolver:
+        """What the names in an expression of the source mean here."""
+        frame = site.frames[0]
+        arrays: dict[str, tuple[Text, Array]] = {}
+        for name, version in self._versions.locals[self._index].items():
+            if version.handles and version not in self._speaker.pending:
+                try:
+                    text = self._speaker.text(version, frame.views[name])
+                except CannotTrace:
+                    continue
+                arrays[name] = text, array_at(frame.views[name])
+        return Resolver(self._settings, frame.instance, frame, arrays)

@@ -1,0 +1,103 @@
+"""The script of a step: traced for two sizes of the batch, and merged."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from nn_manual.arrays import Shape
+from nn_manual.data import Examples
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.running.trainer import Batch
+from nn_manual.trace.observed import observe_step
+from nn_manual.trace.step import trace_step
+from nn_manual.unroll.batch import Differs, merged
+from nn_manual.unroll.constants import Settings
+from nn_manual.unroll.functions import Function, with_functions
+from nn_manual.unroll.given import Given, given_to
+from nn_manual.unroll.statement import Statement
+from nn_manual.unroll.statements import Statements
+from nn_manual.unroll.text import Name, Parts
+from nn_manual.unroll.versions import Versions
+
+
+class Script(NamedTuple):
+    """The statements of a step, what it gets, and the settings and the arrays that its statements name."""
+
+    lines: list[Statement]
+    given: Given
+    settings: Settings
+    fixed: dict[Name, Parts]
+    #: The names of the optimizer's vectors.
+    vectors: list[str]
+    #: The forms of all arrays that have names.
+    shapes: dict[Name, Shape]
+    functions: Sequence[Function] = ()
+
+    @property
+    def texts(self) -> list[Parts]:
+        """What functions and step say, and what they use, in the order of the page."""
+        texts = [parts for function in self.functions for _, parts in function.lines]
+        texts += [*self.fixed.values(), *(line.parts for line in self.lines)]
+        said = {part for parts in texts for part in parts}
+        for name, text in reversed(list(itertools.chain(*self.given.before))):
+            if name in said:
+                said |= set(text.parts)
+                texts.append(text.parts)
+        return texts
+
+    @property
+    def names(self) -> set[Name]:
+        """All variables and settings that functions and step use."""
+        return {part for parts in self.texts for part in parts if isinstance(part, Name)}
+
+
+def script_of(
+    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None = None
+) -> Iterator[Script]:
+    """Scripts of a step, from the one that most likely holds for batches of any size. Raises CannotTrace as
+    `trace_step` does.
+
+    Two sizes show which numbers depend on the size of the batch. Where a formula takes a batch in pieces, they must
+    have a shorter last piece: so there are several tries.
+    """
+    trace_step(model, loss, optimizer, *batch, max_norm)  # what can't be traced is found there
+    size = len(batch[0])
+    found: dict[int, Script] = {}
+    for sizes in [(size, size - 1), (size, size - 2), (size - 1, size - 2), (size - 1, size - 3), (size, size - 3)]:
+        if min(sizes) < 2:
+            continue
+        for each in sizes:
+            if each not in found:
+                found[each] = _script_of(model, loss, optimizer, Examples(*(a[:each] for a in batch)), max_norm)
+        with suppress(Differs):
+            script = _merged(found[sizes[0]], found[sizes[1]], *sizes)
+            functions, lines = with_functions(script.lines, script.settings.values, script.shapes)
+            yield script._replace(functions=functions, lines=lines)
+
+
+def _merged(own: Script, its: Script, size: int, other_size: int) -> Script:
+    """One for a batch of any size, from those of two sizes."""
+    texts = merged([line.parts for line in own.lines], [line.parts for line in its.lines], size, other_size)
+    lines = [line._replace(parts=parts) for line, parts in zip(own.lines, texts, strict=True)]
+    if own.fixed.keys() != its.fixed.keys():
+        raise Differs
+    texts = merged(list(own.fixed.values()), list(its.fixed.values()), size, other_size)
+    return own._replace(lines=lines, fixed=dict(zip(own.fixed, texts, strict=True)))
+
+
+def _script_of(
+    model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None
+) -> Script:
+    observed = observe_step(model, loss, optimizer, *batch, max_norm)
+    layers = [layer for _, layer in model.descendants()]
+    settings = Settings(name for layer in layers for name, value in vars(layer).items() if isinstance(value, float))
+    given = given_to(observed, model, optimizer, settings)
+    versions = Versions(observed, given.arrays, given.gradients)
+    statements = Statements(observed, versions, settings, given.names)
+    fixed = {name: text.parts for text, name in statements.saying.fixed.items()}
+    return Script(statements.lines, given, settings, fixed, list(optimizer.vectors), statements.showing.shapes)

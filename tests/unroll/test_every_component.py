@@ -1,0 +1,128 @@
+"""Each layer, loss and optimizer of the package as a script: bit for bit the step, for two sizes of the batch."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import (
+    GELU,
+    SGD,
+    AdamW,
+    BatchNorm1d,
+    CrossEntropyLoss,
+    Dropout,
+    LayerNorm,
+    Linear,
+    MSELoss,
+    Residual,
+    Sequential,
+    Tanh,
+)
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.optim import Optimizer
+from nn_manual.registry import components, examples
+from nn_manual.unroll.command import proven_script
+from nn_manual.unroll.sections import Subject
+
+#: But for those whose first dimension isn't the batch.
+LAYERS = [
+    (layer, shape)
+    for layer, shape in examples(components(Layer))
+    if getattr(layer, "batch_first", True) and getattr(layer, "start_dim", 1)
+]
+LOSSES = examples(components(Loss))
+OPTIMIZERS = [
+    (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
+]
+
+#: How many examples the largest batch has, and the one that is proven beside it.
+SIZES = 6, 3
+
+
+def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array) -> str:
+    kind = "indices" if target.dtype.kind == "i" else "probabilities"
+    subject = Subject("a test", model, loss, optimizer, kind, is_scheduled=False)
+    _, text = proven_script(subject, [(input[:size], target[:size]) for size in SIZES], max_norm=0.3)
+    return text
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
+def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    model = Sequential(copy.deepcopy(layer), seed=0, dtype=dtype)
+    model.param_arena[:] = generator.uniform(-1, 1, model.num_parameters)
+    shape = (SIZES[0], *shape[1:])
+    input = generator.uniform(0.2, 1, shape).astype(dtype)
+    if isinstance(layer.domain, range):
+        input = generator.integers(layer.domain.start, layer.domain.stop, shape)
+    target = generator.uniform(-1, 1, layer.output_shape(shape)).astype(dtype)
+    text = page_of(model, MSELoss(), AdamW(model, lr=0.01), input, target)
+    assert "as_strided" not in text
+    assert "nn_manual" not in text
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_each_loss(loss: Loss) -> None:
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(4, 5), seed=0)
+    input, values = generator.standard_normal((6, 4), np.float32), generator.standard_normal((6, 5), np.float32)
+    targets: list[Array] = [values]
+    if isinstance(loss, CrossEntropyLoss):
+        targets = [generator.integers(0, 5, 6), abs(values) / abs(values).sum(axis=1, keepdims=True)]
+        targets = targets[: 1 + (loss.ignore_index < 0)]
+    for target in targets:
+        page_of(model, loss, SGD(model, lr=0.1), input, target)
+
+
+def test_a_whole_net() -> None:
+    """Shared weights, layers in layers, buffers, random numbers, groups."""
+    model = Sequential(
+        Linear(6, 6, bias=False),
+        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
+        Sequential(Linear(6, 5), BatchNorm1d(5), Tanh()),
+        Linear(5, 6),
+        Linear(6, 7, bias=False),
+        tied=[("0.weight", "1.1.weight")],
+        seed=0,
+    )
+    generator = np.random.default_rng(0)
+    optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
+    input, target = generator.standard_normal((6, 6), np.float32), generator.integers(0, 7, 6)
+    text = page_of(model, CrossEntropyLoss(), optimizer, input, target)
+    lines = [line.strip() for line in text.splitlines()]
+    for line in (
+        "output_1 = output_0 + output_1_3",
+        "output_1_3 = output_1_2 * mask_1_3",
+        "output_2_2 = np.tanh(output_2_1)",
+        "output_1_1 = output_1_0 @ weight_0.T",
+        "grad_weight_shared += grad_weight_0",
+        "# AdamW, of the parameters *.bias",
+    ):
+        assert line in lines
+
+
+def test_many_layers_of_one_kind_are_functions() -> None:
+    model = Sequential(*(layer for _ in range(20) for layer in (Linear(4, 4), Tanh(), LayerNorm(4))), seed=0)
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    text = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target)
+    functions = [line.partition("(")[0] for line in text.splitlines() if line.startswith("def ")]
+    names = ["layer_norm", "layer_norm_backward", "linear", "linear_backward", "train_step"]
+    assert functions == [f"def {name}" for name in names]
+    assert "    output_3 = linear(output_2, weight_3, bias_3)" in text.splitlines()
+
+
+@pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
+def test_each_optimizer(optimizer: Any, settings: dict[str, Any]) -> None:
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0)
+    input, target = (generator.standard_normal((6, size), np.float32) for size in (4, 3))
+    text = page_of(model, MSELoss(), optimizer(model, **settings), input, target)
+    assert " + 0.0" not in text

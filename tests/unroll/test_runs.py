@@ -1,0 +1,102 @@
+"""The script of each file in config/, run with NumPy alone, prints the losses of the run to the last bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from images import first_images
+
+from nn_manual.config import RunConfig, load_config
+from nn_manual.data import FashionMNIST
+from nn_manual.running.loading import load
+from nn_manual.running.training_run import TrainingRun
+from nn_manual.unroll.command import unroll, write
+
+ROOT = Path(__file__).parents[2]
+
+#: By config, what makes its run short: some steps, the last of an epoch on a smaller batch.
+SHORTER = {
+    "convnet": ["epochs=1", "batch_size=48"],
+    "diabetes": ["epochs=3"],
+    "digits": ["epochs=3"],
+    "digits_convnet": ["epochs=1"],
+    "fashion_mnist": ["epochs=1"],
+    "gpt": ["epochs=2", "data.Text.stride=8192", "batch_size=5", "lr_scheduler=null"],
+    "lstm": ["epochs=2", "data.Text.stride=2048", "data.Text.context=20", "batch_size=12"],
+    "spirals": ["epochs=3"],
+    "trace_relu": ["epochs=5"],
+}
+
+#: Runs a file where there is nothing but Python and NumPy.
+ALONE = """\
+import runpy, sys
+sys.modules |= dict.fromkeys(("nn_manual", "scipy", "torch", "sklearn"))
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def losses_of_run(config: RunConfig) -> list[float]:
+    """The loss of each step, as the trainer computes it."""
+    split, model = load(config)
+    trainer = TrainingRun(config, split, model).trainer
+    return [
+        step.loss
+        for epoch in range(config.epochs)
+        for step in trainer.epoch(split.train, config.batch_size, seed=config.seed, epoch=epoch)
+    ]
+
+
+def losses_of_script(config: RunConfig, directory: Path) -> list[float]:
+    """What the script prints."""
+    path = directory / "step.py"
+    write(unroll(config, "a config", run="step.npz"), path)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run(
+        [sys.executable, "-c", ALONE, str(path)], cwd=directory, env=environment, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return [float(line) for line in ended.stdout.splitlines()]
+
+
+def test_every_config_is_there() -> None:
+    assert {path.stem for path in (ROOT / "config").glob("*.yaml")} == SHORTER.keys()
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_losses_are_the_run_s(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = load_config(ROOT / "config" / f"{name}.yaml", [*SHORTER[name], "gradient_check.every=0"])
+    if isinstance(config.data, FashionMNIST):
+        if not config.data.folder.exists():
+            pytest.skip(f"{config.data.folder} isn't there: install Debian's dataset-fashion-mnist")
+        config.data.folder = first_images(config.data.folder, tmp_path / "images", train=500)
+    expected = losses_of_run(config)
+    assert losses_of_script(config, tmp_path) == expected
+    assert capsys.readouterr().out == f"{tmp_path / 'step.py'}\n"
+    assert len(set(expected)) == len(expected) > 4
+
+
+SCHEDULED = [
+    ["lr_scheduler.CosineAnnealingLR.T_max=3"],
+    ["lr_scheduler.CosineAnnealingLR.T_max=30", "lr_step=step"],
+    ["optimizer.SGD.groups=[{parameters: '*.bias', lr: 0.01, momentum: 0.5}]"],
+    ["clip_grad_norm=0.5", "dtype=float64"],
+    ["optimizer={AdamW: {lr: 0.01, groups: [{parameters: '*.bias', weight_decay: 0, lr: 0.02}]}}"],
+    ["optimizer={Adam: {lr: 0.01, amsgrad: true, maximize: true, weight_decay: 0.1}}"],
+    ["optimizer={SGD: {lr: 0.01, momentum: 0.5, dampening: 0.1, weight_decay: 0.01, maximize: true}}"],
+    ["batch_size=1000"],
+    ["model.1={Dropout: {p: 0.25}}", "model.3={Dropout: {p: 1}}", "seed=3"],
+    ["model.1={Dropout: {p: 0.25}}", "batch_size=1000", "dtype=float64"],
+    ["model.1=LayerNorm: {normalized_shape: 16}", "model.3={SiLU: {}}", "loss.CrossEntropyLoss.weight=[1, 3]"],
+    ["model.1={BatchNorm1d: {num_features: 16, momentum: null}}", "model.3={Sigmoid: {}}"],
+    ["model.3={Softmax: {dim: -1}}", "loss.CrossEntropyLoss.reduction=sum", "loss.CrossEntropyLoss.ignore_index=1"],
+]
+
+
+@pytest.mark.parametrize("overrides", SCHEDULED, ids=str)
+def test_settings(overrides: list[str], tmp_path: Path) -> None:
+    config = load_config(ROOT / "config" / "spirals.yaml", ["epochs=3", "gradient_check.every=0", *overrides])
+    assert losses_of_script(config, tmp_path) == losses_of_run(config)
