@@ -1,0 +1,80 @@
+"""What check_function found: the values of the first comparison, and a row for everything else it went through."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from nn_manual.check.verdict.report import WIDTH, GradientReport
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the battery: its family and its name in it, whether it was "right", "WRONG" or "skipped", and why."""
+
+    family: str
+    variant: str
+    verdict: str
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that skips this row alone: the family's, which skips all of its rows, and the variant's."""
+        return f"{self.family} {self.variant}".rstrip()
+
+
+@dataclass(frozen=True)
+class FunctionReport(GradientReport):
+    """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
+
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def wrong(self) -> tuple[Row, ...]:
+        """The rows that the function failed."""
+        return tuple(row for row in self.rows if row.verdict == "WRONG")
+
+    @property
+    def skipped(self) -> tuple[Row, ...]:
+        """The rows that say nothing about the function, each with the reason."""
+        return tuple(row for row in self.rows if row.verdict == "skipped")
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything agrees, would not have done so with a wrong formula, and no row is wrong."""
+        return super().passed and not self.wrong
+
+    def _headline(self) -> str:
+        line = super()._headline()
+        num_right = sum(row.verdict == "right" for row in self.rows)
+        if self.wrong and super().passed:
+            line = f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
+        counted = [f"{len(found)} {word}" for found, word in ((self.wrong, "wrong"), (self.skipped, "skipped")) if found]
+        return f"{line}; {', '.join([f'{num_right} rows right', *counted])}" if self.rows else line
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()
+
+    def _lines(self) -> list[str]:
+        """The rows that are right by family, then what is skipped, then what is wrong."""
+        families = dict.fromkeys(row.family for row in self.rows)
+        width = max(map(len, families))
+        lines = [""]
+        for family in families:
+            right = [row for row in self.rows if row.family == family and row.verdict == "right"]
+            if right:
+                words = ", ".join(row.variant or "right" for row in right)
+                notes = [row.note for row in right if row.note]
+                lines += _indented(f"{family:{width}}  ", "; ".join([words, *notes] if words != "right" else notes or ["right"]))
+        for row in self.skipped:
+            lines += _indented(f"{row.family:{width}}  ", f"{row.variant} skipped: {row.note}".lstrip())
+        for row in self.wrong:
+            lines += _indented(f"{row.family:{width}}  ", f"{row.variant} WRONG: {row.note}".lstrip())
+        return lines
+
+
+def _indented(start: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start), break_long_words=False,
+        break_on_hyphens=False,
+    )
