@@ -42,7 +42,7 @@ class Arguments:
 
 
 def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> Arguments:
-    """The arguments that `inputs` are, by the names that the reference gives them: a sequence is passed by position, a
+    """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is passed by position, a
     mapping by keyword. The parameters of a module are arguments, too.
 
     Raises ValueError for a module whose reference is none with the same parameters.
@@ -51,10 +51,9 @@ def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[
     leaves: list[Any] = []
     keywords = inputs if isinstance(inputs, Mapping) else {}
     positional = () if isinstance(inputs, Mapping) else tuple(inputs)
-    of_positional = [
-        _numbered(each, name, names, leaves)
-        for each, name in zip(positional, _names_of_inputs(reference, positional), strict=True)
-    ]
+    called = _names_of_inputs(reference, len(positional)) or _names_of_inputs(function, len(positional))
+    called += [f"input_{i}" for i in range(len(called), len(positional))]
+    of_positional = [_numbered(each, name, names, leaves) for each, name in zip(positional, called, strict=True)]
     of_keywords = {name: _numbered(each, name, names, leaves) for name, each in keywords.items()}
     parameters: dict[str, int] = {}
     if isinstance(function, torch.nn.Module):
@@ -80,15 +79,19 @@ def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, tor
     return own
 
 
-def _names_of_inputs(reference: Any, inputs: Sequence[Any]) -> list[str]:
-    """What the reference calls its inputs; numbers for what it does not name, as a built-in function doesn't."""
-    called = reference.forward if isinstance(reference, torch.nn.Module) else reference
+def _names_of_inputs(function: Any, count: int) -> list[str]:
+    """What the function, the forward of a pair, or an autograd.Function's without its context, calls its first inputs;
+    a built-in function doesn't say.
+    """
+    called = function[0] if isinstance(function, tuple) else getattr(function, "__self__", function)
+    is_class = isinstance(called, type) and issubclass(called, torch.autograd.Function)
+    called = called.forward if is_class or isinstance(called, torch.nn.Module) else function
     try:
-        parameters = inspect.signature(called).parameters.values()
-        names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+        parameters = inspect.signature(called[0] if isinstance(called, tuple) else called).parameters.values()
     except (TypeError, ValueError):
-        names = []
-    return [*names[: len(inputs)], *(f"input_{i}" for i in range(len(names), len(inputs)))]
+        return []
+    names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    return names[is_class:][:count]
 
 
 @dataclass(frozen=True)

@@ -85,11 +85,12 @@ class _Copied(torch.autograd.Function):
     """A copy with the strides and the offset of the original, expanded or transposed, that is nobody's view."""
 
     @staticmethod
-    def forward(_: Any, tensor: torch.Tensor) -> torch.Tensor:
+    def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        context.set_materialize_grads(False)  # no gradient stays none
         return as_copy(tensor)
 
     @staticmethod
-    def backward(_: Any, grad_output: torch.Tensor) -> torch.Tensor:
+    def backward(_: Any, grad_output: torch.Tensor | None) -> torch.Tensor | None:
         return grad_output
 
 

@@ -43,7 +43,7 @@ class Case:
     change: applied to the floating inputs, and to the gradients drawn in their dtype. layout: how the function's own
     inputs lie in memory. upstream: applied to the gradients of the outputs, of both. wanted: the names of the inputs
     whose gradients are asked for, all floating ones where it is None. absent: the outputs that nobody uses. tolerance:
-    in the place of the dtype's. drawn: the inputs are not the user's own, so what has no elements, or no number in the
+    in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs are not the user's own, so what has no elements, or no number in the
     reference, is not compared. watched: whether it is seen what the function writes into, which takes copies.
     """
 
@@ -58,6 +58,7 @@ class Case:
     wanted: frozenset[str] | None = None
     absent: frozenset[str] = frozenset()
     tolerance: float | None = None
+    settled: frozenset[str] = frozenset()
     drawn: bool = False
     watched: bool = True
 

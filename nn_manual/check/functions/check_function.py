@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.battery.families import run_rows
+from nn_manual.check.functions.battery.inputs import FUNCTION_KINDS
 from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.check.functions.callables import Checked, Function
 from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.functions.report import FunctionReport
-from nn_manual.check.kinds import KINDS
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
 
@@ -49,7 +49,7 @@ def check_function(
     a torch.Generator. sizes: for such a function, the full size of each dimension by its name; a sequence restricts
     the rows to these. Rows run on small sizes, and once at the full ones.
     dtypes: "float16", "bfloat16", "float32", "float64", or a tuple of them, one for each floating input; all rows run
-    in the first, the inputs' own where it is None. kinds: names in nn_manual.check.kinds.KINDS, of values that floating
+    in the first, the inputs' own where it is None. kinds: names in battery.inputs.FUNCTION_KINDS, of values that floating
     inputs must also take; None tries all, and forgives a function that raises on them. tolerance: relative to the
     largest value of the reference, in the place of the dtype's. skip: names of rows, or of families of them.
 
@@ -73,8 +73,9 @@ def check_function(
     )
     assert trial.case.floating  # raises what is wrong with the inputs
     values = _values(trial)
+    trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
     own = {field.name: getattr(values, field.name) for field in fields(values)}
-    return FunctionReport(**own, rows=run_rows(trial, skip))
+    return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
 
 
 def _values(trial: Trial) -> GradientReport:
@@ -111,8 +112,8 @@ def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict
 
 def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
     for kind in kinds or ():
-        if kind not in KINDS:
-            raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(KINDS)}")
+        if kind not in FUNCTION_KINDS:
+            raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(FUNCTION_KINDS)}")
     return None if kinds is None else tuple(kinds)
 
 

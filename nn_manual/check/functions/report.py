@@ -66,10 +66,13 @@ class FunctionReport(GradientReport):
                 words = ", ".join(row.variant or "right" for row in right)
                 notes = [row.note for row in right if row.note]
                 lines += _indented(f"{family:{width}}  ", "; ".join([words, *notes] if words != "right" else notes or ["right"]))
-        for row in self.skipped:
-            lines += _indented(f"{row.family:{width}}  ", f"{row.variant} skipped: {row.note}".lstrip())
-        for row in self.wrong:
-            lines += _indented(f"{row.family:{width}}  ", f"{row.variant} WRONG: {row.note}".lstrip())
+        for verdict in ("skipped", "WRONG"):
+            by_note: dict[tuple[str, str], list[str]] = {}
+            for row in self.rows:
+                if row.verdict == verdict:
+                    by_note.setdefault((row.family, row.note), []).append(row.variant)
+            for (family, note), variants in by_note.items():
+                lines += _indented(f"{family:{width}}  ", f"{', '.join(variants)} {verdict}: {note}".lstrip())
         return lines
 
 

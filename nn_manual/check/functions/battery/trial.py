@@ -39,7 +39,8 @@ class Skip(Exception):  # noqa: N818 - as above
 @dataclass(frozen=True)
 class Trial:
     """A function, its reference, and what they are tried on. `dtypes` has one entry at least: None for the inputs' own;
-    the rows run in the first.
+    the rows run in the first. `settled` are tensors that are wrong already on the inputs as they are: rows look at the
+    others.
     """
 
     function: Checked
@@ -50,6 +51,7 @@ class Trial:
     kinds: tuple[str, ...] | None
     tolerance: float | None
     seed: int
+    settled: frozenset[str] = frozenset()
     device: str | None = None
 
     @property
@@ -97,7 +99,7 @@ class Trial:
         if self.device is not None:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
-        return Case(self.function, self.reference, arguments, self.seed, tolerance=self.tolerance)
+        return Case(self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled)
 
 
 def _in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:

@@ -22,9 +22,7 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
 
 def expanded(tensor: torch.Tensor) -> torch.Tensor:
     """The first value everywhere, without memory of its own, as the backward of a sum gives it."""
-    return tensor.reshape(-1)[:1].clone().expand(tensor.numel()).reshape(tensor.shape) if tensor.ndim < 1 else (
-        tensor[(slice(0, 1),) * tensor.ndim].clone().expand(tensor.shape) if tensor.numel() else tensor
-    )
+    return tensor[(slice(0, 1),) * tensor.ndim].clone().expand(tensor.shape) if tensor.numel() else tensor
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
