@@ -22,7 +22,7 @@ from nn_manual.check.functions.callables import (
 )
 from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, longest_sum
 from nn_manual.check.functions.low_precision import allowed_in_low_precision
-from nn_manual.check.tolerances import sum_of_products
+from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.kept import Kept, arrays_in, same_values
 
@@ -76,6 +76,7 @@ class _Ours:
         self.case, self.kept = case, Kept(case.label, {})
         self.names = case.arguments.names
         self.forward: Forward | None = None
+        self.first: dict[str, Any] = {}
 
     def keep(self, arrays: dict[str, Any]) -> None:
         """Have these watched, too."""
@@ -108,13 +109,24 @@ class _Ours:
                     "its input and calls mark_dirty"
                 )
 
+    def _check_repeated(self, outputs: dict[str, Any]) -> None:
+        """The second run's are the first one's, up to rounding: a row of its own looks at every bit."""
+        for name, output in outputs.items():
+            first = self.first.get(name)
+            if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
+                continue
+            allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0
+            if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
+                raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
+
     def run_backward(
         self, grad_outputs: dict[str, torch.Tensor], count: int, before: Callable[[], object] | None
     ) -> list[Any]:
         """The gradients, by a backward behind a forward of its own."""
         case = self.case
         if self.forward is None:
-            self.run_forward()
+            outputs = self.run_forward()
+            self._check_repeated(outputs)
         assert self.forward is not None
         doing = "backward"
         if before is not None:
@@ -125,7 +137,7 @@ class _Ours:
         with naming(case.label, doing):
             grads = self.forward.backward(grad_outputs)
             self.kept.check(f"{doing} wrote into")
-        self.forward = None
+        self.first, self.forward = self.first or self.forward.outputs, None
         if len(grads) != count:
             names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
             raise CannotCompare(f"{case.label}: backward returned {len(grads)} gradients instead of {count}: {names}")

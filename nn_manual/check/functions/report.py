@@ -45,12 +45,9 @@ class FunctionReport(GradientReport):
         return super().passed and not self.wrong
 
     def _headline(self) -> str:
-        line = super()._headline()
-        num_right = sum(row.verdict == "right" for row in self.rows)
         if self.wrong and super().passed:
-            line = f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
-        counted = [f"{len(found)} {word}" for found, word in ((self.wrong, "wrong"), (self.skipped, "skipped")) if found]
-        return f"{line}; {', '.join([f'{num_right} rows right', *counted])}" if self.rows else line
+            return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
+        return super()._headline()
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()
@@ -59,7 +56,11 @@ class FunctionReport(GradientReport):
         """The rows that are right by family, then what is skipped, then what is wrong."""
         families = dict.fromkeys(row.family for row in self.rows)
         width = max(map(len, families))
-        lines = [""]
+        num_right = len(self.rows) - len(self.wrong) - len(self.skipped)
+        counted = [f"{len(found)} {word}" for found, word in ((self.wrong, "wrong"), (self.skipped, "skipped")) if found]
+        known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
+        without = f"; without {', '.join(known)}, wrong above" if known else ""
+        lines = ["", *_indented("", f"{', '.join([f'{num_right} rows right', *counted])}{without}")]
         for family in families:
             right = [row for row in self.rows if row.family == family and row.verdict == "right"]
             if right:

@@ -17,6 +17,7 @@ from nn_manual.check.functions.battery.runs import determinism, no_grad, retain_
 from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
+from nn_manual.check.functions.low_precision import TooCoarse
 from nn_manual.check.functions.report import Row
 from nn_manual.messages import nearest
 
@@ -77,7 +78,7 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str 
         return Row(family, variant, "skipped", "as asked for")
     try:
         return Row(family, variant, "right", run() or "")
-    except Skip as reason:
+    except (Skip, TooCoarse) as reason:
         return Row(family, variant, "skipped", str(reason))
     except (Wrong, CannotCompare) as wrong:
         if str(wrong) == problem:

@@ -135,7 +135,11 @@ def with_leaves(case: Case, change: Callable[[torch.Tensor], torch.Tensor]) -> C
 
 
 def agree(case: Case, before_backward: Callable[[], object] | None = None) -> None:
-    """Raise Wrong where the function differs from its reference in this case."""
+    """Raise Wrong where the function differs from its reference in this case. What a row does to 16 bits can leave a
+    gradient that is all rounding: there, rounding is excused as on inputs that were drawn.
+    """
+    if case.is_low:
+        case = replace(case, drawn=True)
     report = judge(case, before_backward)
     if not report.agrees:
         raise Wrong(in_words(report))
