@@ -1,5 +1,5 @@
 """The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]
-| reliability [PART ...]`.
+| reliability [PART ...] | functions`.
 
 CONTRIBUTING.md says when.
 """
@@ -17,11 +17,11 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is missed.
+    `step`, `models`, `against` and `mask` only measure: 0. `check`, `reliability` and `functions` are 1 where a figure is missed.
     Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability")
+    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability | functions")
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
@@ -39,6 +39,8 @@ def main() -> int:
     reliability = commands.add_parser("reliability", help="what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     reliability.set_defaults(run=_reliability)
+    functions = commands.add_parser("functions", help="which wrong functions check_function catches, and its peers")
+    functions.set_defaults(run=_functions)
     options = parser.parse_args()
     return int(options.run(options))
 
@@ -78,6 +80,12 @@ def _reliability(options: argparse.Namespace) -> int:
     from benchmarks import reliability
 
     return reliability.main(options.parts)
+
+
+def _functions(_: argparse.Namespace) -> int:
+    from benchmarks.functions import score
+
+    return score.main()
 
 
 if __name__ == "__main__":

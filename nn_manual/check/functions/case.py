@@ -30,6 +30,11 @@ SUPPORTED = ("float32", "float64", *LOW_PRECISION)
 Change: TypeAlias = Callable[[Any], Any]
 
 
+def eps_of(dtype: Any) -> float:
+    """The distance from 1 to the next number, of numpy's or torch's dtype."""
+    return float(torch.finfo(dtype).eps if isinstance(dtype, torch.dtype) else np.finfo(dtype).eps)
+
+
 def unchanged(array: Any) -> Any:
     """The array itself."""
     return array
@@ -83,9 +88,15 @@ class Case:
         return tuple(found)
 
     @property
+    def eps_of_low_precision(self) -> float | None:
+        """The largest eps of the floating inputs of 16 bits; None where there are none."""
+        dtypes = (leaf.dtype for leaf in self.arguments.leaves if floats(leaf) and dtype_name(leaf) in LOW_PRECISION)
+        return max((eps_of(dtype) for dtype in dtypes), default=None)
+
+    @property
     def is_low(self) -> bool:
         """Whether a floating input has 16 bits."""
-        return any(floats(leaf) and dtype_name(leaf) in LOW_PRECISION for leaf in self.arguments.leaves)
+        return self.eps_of_low_precision is not None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from nn_manual.check.comparison import Pair, compare
+from nn_manual.check.comparison import Comparison, Pair, compare
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.pairs import pairs
 from nn_manual.check.functions.rounding import beyond_by_rounding
@@ -16,7 +17,7 @@ from nn_manual.check.verdict.report import GradientReport
 def judge(case: Case, before_backward: Callable[[], object] | None = None) -> GradientReport:
     """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
     compared = list(pairs(case, before_backward))
-    report = GradientReport(tuple(compare(*pair) for pair in compared), vacuous=tuple(_vacuous(compared)))
+    report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(compared)))
     if report.agrees:
         return report
     by_name = {pair.quantity.name: pair for pair in compared}
@@ -27,6 +28,15 @@ def judge(case: Case, before_backward: Callable[[], object] | None = None) -> Gr
     first = by_name[report.failures[0].name]
     diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
     return replace(report, diagnosis=diagnosis)
+
+
+def _in_full(case: Case, pair: Pair) -> Comparison:
+    """With the ULPs of the 16 bits that it was computed in, where it was."""
+    found = compare(*pair)
+    eps = case.eps_of_low_precision
+    if eps is None or not 0 < found.scale < math.inf:
+        return found
+    return replace(found, ulps=found.absolute / (eps * 2 ** math.floor(math.log2(found.scale))))
 
 
 def _vacuous(compared: list[Pair]) -> Iterator[str]:

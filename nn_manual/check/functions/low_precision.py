@@ -10,10 +10,10 @@ from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
 
 
 def allowed_in_low_precision(
-    name: str, ours: Array, truth: torch.Tensor, rounded: torch.Tensor, dtype: torch.dtype
+    name: str, ours: Array, truth: torch.Tensor, rounded: torch.Tensor, eps: float
 ) -> float:
     """The tolerance, relative to the largest true value: three times the distance to `truth`, the reference in float64,
-    at which `rounded` lies, the reference in the dtype.
+    at which `rounded` lies, the reference in the dtype of which 1 and `eps` more are neighbours.
 
     The reference can be right by luck, as a product by a power of two is. So its distance counts as half an eps of the
     largest value, one rounding, where it is less. Raises ValueError where torch itself is so far off that half the value
@@ -21,12 +21,12 @@ def allowed_in_low_precision(
     """
     scale = float(truth.abs().max()) if truth.numel() else 0.0
     if scale == 0:
-        return LOW_PRECISION_FACTOR * torch.finfo(dtype).eps
+        return LOW_PRECISION_FACTOR * eps
     distance = (rounded - truth).nan_to_num(0, 0, 0).abs().max().item()
-    allowed = LOW_PRECISION_FACTOR * max(distance / scale, torch.finfo(dtype).eps / 2)
+    allowed = LOW_PRECISION_FACTOR * max(distance / scale, eps / 2)
     if allowed >= MEANINGLESS:
         if np.abs(ours - truth.numpy()).max() <= allowed * scale:
-            raise TooCoarse(f"{name}: the reference in {str(dtype).removeprefix('torch.')} is itself off by {distance / scale:.0%}")
+            raise TooCoarse(f"{name}: in so few bits the reference itself is off by {distance / scale:.0%}")
         return np.nextafter(MEANINGLESS, 0).item()
     return allowed
 

@@ -20,7 +20,7 @@ from nn_manual.check.functions.callables import (
     naming,
     run_function,
 )
-from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, longest_sum
+from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
 from nn_manual.check.functions.low_precision import allowed_in_low_precision
 from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.check.verdict.diagnosis import describe_difference
@@ -189,8 +189,7 @@ class _Paired:
             array = array.astype(np.float64)
             array, tensor = self._judged(array, tensor, rounded.isfinite())
             if self.case.tolerance is None:
-                dtype = min((reference.dtype, *_low_dtypes(self.case)), key=lambda each: each.itemsize)
-                tolerance = allowed_in_low_precision(name, array, tensor, rounded, dtype)
+                tolerance = allowed_in_low_precision(name, array, tensor, rounded, eps_of(reference.dtype))
         else:
             array, tensor = self._judged(array, tensor)
         if array.size == 0:
@@ -209,10 +208,6 @@ class _Paired:
         if bool(has_number.all()):
             return ours, reference
         return np.where(has_number.numpy(), ours, 0), torch.where(has_number, reference, 0)
-
-
-def _low_dtypes(case: Case) -> list[torch.dtype]:
-    return [leaf.dtype for leaf in case.arguments.leaves if floats(leaf) and dtype_name(leaf) in LOW_PRECISION]
 
 
 def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, torch.Tensor]:

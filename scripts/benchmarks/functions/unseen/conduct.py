@@ -6,7 +6,7 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from scripts.benchmarks.functions.subject import Subject, normal
+from benchmarks.functions.subject import Subject, normal
 
 
 def rows(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:

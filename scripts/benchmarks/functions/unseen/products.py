@@ -8,7 +8,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from scripts.benchmarks.functions.subject import Subject, normal
+from benchmarks.functions.subject import Subject, normal
 
 
 def linear_inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
