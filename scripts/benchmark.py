@@ -17,11 +17,12 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check`, `reliability` and `functions` are 1 where a figure is missed.
-    Wrong usage is 2.
+    `step`, `models`, `against` and `mask` only measure: 0. `check`, `reliability` and `functions` are 1 where a figure
+    is missed. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability | functions")
+    names = "step | models | against | mask | check | reliability | functions"
+    commands = parser.add_subparsers(required=True, metavar=names)
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")

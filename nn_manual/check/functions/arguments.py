@@ -1,4 +1,4 @@
-"""What a function is called with and what it returns: tensors anywhere in lists, dicts and modules, each with a name."""
+"""What a function is called with, and what it returns: tensors in lists, dicts and modules, each with a name."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Arguments:
 
 
 def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> Arguments:
-    """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is passed by position, a
-    mapping by keyword. The parameters of a module are arguments, too.
+    """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is
+    passed by position, a mapping by keyword. The parameters of a module are arguments, too.
 
     Raises ValueError for a module whose reference is none with the same parameters.
     """

@@ -63,8 +63,7 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
     tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
     tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
-    is_class = isinstance(function, type) and issubclass(function, torch.autograd.Function)
-    outputs = named_outputs(arguments.call(function.apply if is_class else function, given))
+    outputs = named_outputs(arguments.call(applied(function), given))
 
     def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
         for name in grad_outputs:
@@ -96,7 +95,7 @@ class _Copied(torch.autograd.Function):
 
 def as_copy(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of the tensor and of all the memory that it is a part of."""
-    storage = tensor.untyped_storage().clone()
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call] # torch has none
     return tensor.new_empty(0).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
 
 
@@ -137,6 +136,13 @@ def place_of(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(Path(frame.filename).is_relative_to(folder) for folder in _OTHERS_CODE)]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def applied(function: Any) -> Function:
+    """What is called: of a subclass of torch.autograd.Function, its apply."""
+    is_class = isinstance(function, type) and issubclass(function, torch.autograd.Function)
+    called: Function = function.apply if is_class else function
+    return called
 
 
 def label_of_function(function: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from nn_manual.arrays import size_of
 from nn_manual.check.functions.arguments import Arguments, as_tensor
 from nn_manual.check.functions.callables import (
     Checked,
@@ -48,8 +49,9 @@ class Case:
     change: applied to the floating inputs, and to the gradients drawn in their dtype. layout: how the function's own
     inputs lie in memory. upstream: applied to the gradients of the outputs, of both. wanted: the names of the inputs
     whose gradients are asked for, all floating ones where it is None. absent: the outputs that nobody uses. tolerance:
-    in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs are not the user's own, so what has no elements, or no number in the
-    reference, is not compared. watched: whether it is seen what the function writes into, which takes copies.
+    in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs
+    are not the user's own, so what has no elements, or no number in the reference, is not compared. watched: whether it
+    is seen what the function writes into, which takes copies.
     """
 
     function: Checked
@@ -148,6 +150,5 @@ class Case:
 
 def longest_sum(arrays: Sequence[Any]) -> int:
     """The longest dimension, where leading dimensions count together: few sums run over more."""
-    sizes = (max(*array.shape, array[..., 0].size if isinstance(array, np.ndarray) else array[..., 0].numel())
-             for array in arrays if array.ndim and all(array.shape))
-    return max(sizes, default=1)
+    shapes = (array.shape for array in arrays if array.ndim)
+    return max((max(*shape, size_of(shape[:-1])) for shape in shapes), default=1)

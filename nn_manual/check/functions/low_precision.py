@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 
@@ -16,20 +18,20 @@ def allowed_in_low_precision(
     at which `rounded` lies, the reference in the dtype of which 1 and `eps` more are neighbours.
 
     The reference can be right by luck, as a product by a power of two is. So its distance counts as half an eps of the
-    largest value, one rounding, where it is less. Raises ValueError where torch itself is so far off that half the value
-    would pass.
+    largest value, one rounding, where it is less. Raises TooCoarse where torch itself is so far off that half the value
+    would pass, and ours would, too.
     """
     scale = float(truth.abs().max()) if truth.numel() else 0.0
     if scale == 0:
         return LOW_PRECISION_FACTOR * eps
-    distance = (rounded - truth).nan_to_num(0, 0, 0).abs().max().item()
+    distance = float((rounded - truth).nan_to_num(0, 0, 0).abs().max())
     allowed = LOW_PRECISION_FACTOR * max(distance / scale, eps / 2)
     if allowed >= MEANINGLESS:
         if np.abs(ours - truth.numpy()).max() <= allowed * scale:
             raise TooCoarse(f"{name}: in so few bits the reference itself is off by {distance / scale:.0%}")
-        return np.nextafter(MEANINGLESS, 0).item()
+        return math.nextafter(MEANINGLESS, 0)
     return allowed
 
 
-class TooCoarse(ValueError):
+class TooCoarse(ValueError):  # noqa: N818 - says what the dtype is, not that something broke
     """In this dtype the reference is so far from the truth that nothing can be judged by it."""

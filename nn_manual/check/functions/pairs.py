@@ -87,7 +87,8 @@ class _Ours:
         """The outputs of a run of its own, whose backward is the next one."""
         case = self.case
         leaves = case.leaves_in_layout()
-        given = Kept(case.label, {n: x for n, x in zip(self.names, leaves, strict=True) if case.watched and is_array(x)})
+        named = zip(self.names, leaves, strict=True)
+        given = Kept(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
         with naming(case.label, "forward"):
             self.forward = run_function(case.function, case.arguments, leaves, case.wants())
             given.check("forward wrote into")
@@ -112,7 +113,7 @@ class _Ours:
     def _check_repeated(self, outputs: dict[str, Any]) -> None:
         """The second run's are the first one's, up to rounding: a row of its own looks at every bit."""
         for name, output in outputs.items():
-            first = self.first.get(name)
+            first: Any = self.first.get(name)
             if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
                 continue
             allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0

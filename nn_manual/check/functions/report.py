@@ -57,7 +57,8 @@ class FunctionReport(GradientReport):
         families = dict.fromkeys(row.family for row in self.rows)
         width = max(map(len, families))
         num_right = len(self.rows) - len(self.wrong) - len(self.skipped)
-        counted = [f"{len(found)} {word}" for found, word in ((self.wrong, "wrong"), (self.skipped, "skipped")) if found]
+        others = ((len(self.wrong), "wrong"), (len(self.skipped), "skipped"))
+        counted = [f"{count} {word}" for count, word in others if count]
         known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
         without = f"; without {', '.join(known)}, wrong above" if known else ""
         lines = ["", *_indented("", f"{', '.join([f'{num_right} rows right', *counted])}{without}")]
@@ -66,7 +67,8 @@ class FunctionReport(GradientReport):
             if right:
                 words = ", ".join(row.variant or "right" for row in right)
                 notes = [row.note for row in right if row.note]
-                lines += _indented(f"{family:{width}}  ", "; ".join([words, *notes] if words != "right" else notes or ["right"]))
+                said = notes or [words] if words == "right" else [words, *notes]
+                lines += _indented(f"{family:{width}}  ", "; ".join(said))
         for verdict in ("skipped", "WRONG"):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
@@ -78,7 +80,5 @@ class FunctionReport(GradientReport):
 
 
 def _indented(start: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start), break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrapper = textwrap.TextWrapper(WIDTH, start, " " * len(start), break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(text)

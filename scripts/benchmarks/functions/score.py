@@ -55,7 +55,9 @@ def by_gradcheck(subject: Subject) -> Verdict:
 
 
 def by_assert_close(subject: Subject) -> Verdict:
-    """What a test of one's own does, in the dtype that the function is for: both backwards under an upstream gradient of ones, each gradient compared."""
+    """What a test of one's own does, in the dtype that the function is for: both backwards under an upstream gradient
+    of ones, each gradient compared.
+    """
     arguments, run = _plain(subject)
     dtype = subject.options.get("dtypes", [None])[0]
     if dtype is not None:

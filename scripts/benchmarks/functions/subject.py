@@ -9,11 +9,11 @@ import torch
 
 @dataclass(frozen=True)
 class Subject:
-    """`fault` says what is wrong in one line; empty, nothing is. `named` are words of which the report must hold one."""
+    """`fault` says what is wrong; empty, nothing is. `named` are words of which the report must hold one."""
 
     function: Any
     reference: Any
-    inputs: Callable[..., list[Any]]
+    inputs: Callable[..., Any]
     sizes: dict[str, int]
     fault: str = ""
     named: tuple[str, ...] = ()
@@ -21,9 +21,10 @@ class Subject:
 
     @property
     def name(self) -> str:
+        """What it is called in a list."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def draw(self, seed: int = 0) -> list[Any]:
+    def draw(self, seed: int = 0) -> Any:
         """The inputs at the sizes that an engineer would write down."""
         return self.inputs(torch.Generator().manual_seed(seed), **self.sizes)
 

@@ -73,7 +73,8 @@ def test_what_is_no_array_is_named() -> None:
     x = values(3)
     with pytest.raises(TypeError, match="output 1 of the reference is NoneType, not an array or tensor"):
         check_function(lambda x: x, lambda x: (x, None), [x])
-    assert check_function(lambda x: {"y": x}, square, [x]).problem == "<lambda>: returned output['y'] where the reference has output"
+    problem = check_function(lambda x: {"y": x}, square, [x]).problem
+    assert problem == "<lambda>: returned output['y'] where the reference has output"
     problem = check_function((lambda x: (x**2, x), lambda *_: "none"), square, [x]).problem or ""
     assert problem.endswith("grad_x, random upstream is str, not an array or tensor")
 

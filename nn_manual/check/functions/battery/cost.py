@@ -12,8 +12,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Trial
-from nn_manual.check.functions.callables import Checked, run_function
+from nn_manual.check.functions.callables import Checked, is_array, run_function
 from nn_manual.check.functions.case import Case
 
 #: Runs after the first one, of which the median counts, as long as they take together less than the seconds below.
@@ -42,10 +43,10 @@ def _measured(case: Case, function: Checked) -> tuple[float, int]:
 
     def run() -> None:
         run_function(function, case.arguments, case.leaves(), case.wants()).backward(grad_outputs)
-        if torch.cuda.is_initialized():
+        if _on_cuda(case):
             torch.cuda.synchronize()
 
-    peak = _peak(run)
+    peak = _peak(case, run)
     seconds: list[float] = []
     while len(seconds) < MOST_RUNS and sum(seconds) < SECONDS:
         start = time.perf_counter()
@@ -54,29 +55,33 @@ def _measured(case: Case, function: Checked) -> tuple[float, int]:
     return median(seconds), peak
 
 
-def _peak(run: Callable[[], None]) -> int:
-    if torch.cuda.is_initialized():
+def _on_cuda(case: Case) -> bool:
+    return any(is_array(leaf) and as_tensor(leaf).is_cuda for leaf in case.arguments.leaves)
+
+
+def _peak(case: Case, run: Callable[[], None]) -> int:
+    if _on_cuda(case):
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         run()
-        if peak := torch.cuda.max_memory_allocated() - before:
-            return int(peak)
-    with _LiveTensors() as live:
+        return int(torch.cuda.max_memory_allocated() - before)
+    live = _LiveTensors()
+    with live:
         run()
     return live.peak
 
 
-class _LiveTensors(TorchDispatchMode):
+class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
     """Counts the bytes of the tensors that operations have returned and that still live. What a kernel allocates
     outside of torch is not among them.
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # as above
         self.peak, self._now = 0, 0
         self._known: set[int] = set()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG002 - torch's signature
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
@@ -98,7 +103,9 @@ class _LiveTensors(TorchDispatchMode):
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} us"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
 def _size(count: float) -> str:

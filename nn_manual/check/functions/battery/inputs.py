@@ -16,8 +16,8 @@ from nn_manual.check.functions.callables import is_array
 from nn_manual.check.functions.case import Case
 from nn_manual.check.kinds import KINDS, draw
 
-#: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie, and
-#: numbers of which exp overflows.
+#: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
+#: and numbers of which exp overflows.
 FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large")
 LARGE = 1000
 
@@ -75,7 +75,8 @@ def _kind(trial: Trial, kind: str) -> None:
         agree(with_leaves(trial.case, drawn))
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
-            raise Skip(f"{problem}: these may be no values that it takes, kinds={{{kind!r}}} asks for them") from problem
+            advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"
+            raise Skip(f"{problem}; {advice}") from problem
         raise
 
 

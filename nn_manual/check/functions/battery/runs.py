@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from nn_manual.check.functions.battery.trial import Run, Trial, Wrong, agree, with_leaves
-from nn_manual.check.functions.callables import Forward, is_array, naming, run_function
+from nn_manual.check.functions.callables import Forward, floats, is_array, naming, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.verdict.kept import same_values
@@ -73,7 +73,7 @@ def _back(case: Case, ran: Forward) -> list[Any]:
     differentiable = {
         name: output
         for name, output in ran.outputs.items()
-        if is_array(output) and output.is_floating_point() and (output.requires_grad or isinstance(case.function, tuple))
+        if is_array(output) and floats(output) and (output.requires_grad or isinstance(case.function, tuple))
     }
     _, grad_outputs = next(case.grad_outputs(differentiable))
     return ran.backward(grad_outputs)

@@ -11,7 +11,7 @@ import torch
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import Arguments, Number, as_tensor, named_outputs
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import Function, by_autograd, floats, naming, run_function
+from nn_manual.check.functions.callables import applied, by_autograd, floats, naming, run_function
 from nn_manual.check.functions.case import Case
 
 #: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when
@@ -70,14 +70,16 @@ def _of_gradients(case: Case) -> Case:
     constants = {name for name, grad in zip(case.floating, theirs.backward(grad_outputs), strict=True) if grad is None}
     arguments = Arguments(names, leaves, tuple(Number(i) for i in range(len(leaves))))
     function, reference = (_Gradient(each, case, tuple(grad_outputs)) for each in (case.function, case.reference))
-    return replace(case, function=function, reference=reference, arguments=arguments, wanted=frozenset(names) - constants, watched=False, drawn=True)
+    wanted = frozenset(names) - constants
+    case = replace(case, function=function, reference=reference, arguments=arguments, wanted=wanted)
+    return replace(case, watched=False, drawn=True)
 
 
 class _Gradient:
     """The gradients of a function's floating inputs, as a function that autograd differentiates."""
 
     def __init__(self, function: Any, case: Case, outputs: tuple[str, ...]) -> None:
-        self.function: Function = getattr(function, "apply", function) if isinstance(function, type) else function
+        self.function = applied(function)
         self.case, self.outputs, self.__name__ = case, outputs, case.label
 
     def __call__(self, *leaves: Any) -> tuple[torch.Tensor, ...]:

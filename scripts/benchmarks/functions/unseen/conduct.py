@@ -1,4 +1,4 @@
-"""What surrounds the formula: missing gradients, second backwards, blocks, empty batches, dtypes, randomness, structures."""
+"""What surrounds the formula: missing gradients, second backwards, blocks, dtypes, randomness, structures."""
 
 from typing import Any
 
@@ -121,7 +121,7 @@ class SquareSingle(Square):
 
 
 class SquareBlocked(Square):
-    """A kernel with blocks of 128 columns whose last, incomplete block is left at zero where there is a complete one."""
+    """Blocks of 128 columns; the last, incomplete one is left at zero where there is a complete one."""
 
     @staticmethod
     @once_differentiable

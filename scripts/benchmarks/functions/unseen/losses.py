@@ -228,7 +228,7 @@ RIGHT = [
 WRONG = [
     Subject(CrossEntropyOverBatch, cross_entropy, rows_and_labels, SIZES, "the batch for the count", ("grad_logits",)),
     Subject(CrossEntropyUpstreamOne, cross_entropy, rows_and_labels, SIZES, "upstream taken for 1", ("grad_logits",)),
-    Subject(SquaredErrorsFirstUpstream, squared_errors, rows_and_targets, SIZES, "first upstream for all", ("grad_pred",)),
+    Subject(SquaredErrorsFirstUpstream, squared_errors, rows_and_targets, SIZES, "the first for all", ("grad_pred",)),
     Subject(LookupLastWins, lookup, table_and_indices, TABLE, "= for +=", ("grad_table",)),
     Subject(LookupTrainsPadding, padded_lookup, table_and_indices, TABLE, "padding is trained", ("grad_table",)),
     Subject(LogSoftmaxMean, log_softmax, rows, SIZES, "mean for sum", ("grad_x",)),

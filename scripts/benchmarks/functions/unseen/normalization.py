@@ -62,7 +62,7 @@ class LayerNormFirstRowsWeight(LayerNorm):
     @staticmethod
     @once_differentiable
     def backward(context: Any, grad_output: Any) -> Any:
-        normalized, rstd, weight = context.saved_tensors
+        normalized, _, _ = context.saved_tensors
         grad_x = LayerNorm.backward(context, grad_output)[0]
         return grad_x, (grad_output * normalized)[:16].sum(0), grad_output[:16].sum(0)
 

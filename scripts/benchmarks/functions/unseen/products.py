@@ -218,7 +218,7 @@ WRONG = [
     Subject(LinearTransposedWeight, functional.linear, linear_inputs, SQUARE, "transposed", ("grad_weight",)),
     Subject(LinearMeanBias, functional.linear, linear_inputs, SQUARE, "mean for sum", ("grad_bias",)),
     Subject(LinearReadsMemory, functional.linear, linear_inputs, SQUARE, "ignores strides", ("expanded", "transposed")),
-    Subject(LinearSharedState, functional.linear, linear_inputs, SQUARE, "state in the class", ("two forwards", "order")),
+    Subject(LinearSharedState, functional.linear, linear_inputs, SQUARE, "state in the class", ("two forwards",)),
     Subject(AttentionKeyUnscaled, attention, query_key_value, TIMES, "key's scale", ("grad_key",)),
     Subject(AttentionUnmaskedBackward, attention, query_key_value, TIMES, "mask in forward only", ("grad_",)),
     Subject(RotaryForwards, rotate_by_constants, rows_and_angles, TIMES, "rotates on", ("grad_x",)),
