@@ -45,8 +45,11 @@ def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[
     """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is
     passed by position, a mapping by keyword. The parameters of a module are arguments, too.
 
-    Raises ValueError for a module whose reference is none with the same parameters.
+    Raises TypeError for inputs that are neither, and ValueError for a module whose reference is none with the same
+    parameters.
     """
+    if not isinstance(inputs, list | tuple | Mapping):
+        raise TypeError(f"inputs must be a list of the arguments, or a dict of them, not {type(inputs).__name__}")
     names: list[str] = []
     leaves: list[Any] = []
     keywords = inputs if isinstance(inputs, Mapping) else {}

@@ -185,7 +185,7 @@ class _Paired:
             return
         label, tolerance = self.case.label, self.tolerance
         array, tensor = _same_kind(f"{label}: {name}", ours, reference)
-        if truth is not None and self.case.is_low and tensor.is_floating_point():
+        if truth is not None and self.case.is_low and reference.is_floating_point():
             rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
             array = array.astype(np.float64)
             array, tensor = self._judged(array, tensor, rounded.isfinite())

@@ -28,7 +28,7 @@ def cost(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _cost(trial: Trial) -> str:
-    case = trial.at(trial.full_sizes) if callable(trial.inputs) else trial.case
+    case = trial.at(trial.full_sizes)
     (ours, peak), (theirs, their_peak) = (_measured(case, each) for each in (case.function, case.reference))
     times = f"forward and backward {_seconds(ours)}, the reference {_seconds(theirs)}"
     return f"{times}; peak memory of tensors {_size(peak)}, the reference {_size(their_peak)}"

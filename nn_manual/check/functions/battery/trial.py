@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +27,11 @@ Family: TypeAlias = Callable[["Trial"], Iterator[tuple[str, Run]]]
 #: Sizes of dimensions are at most these in rows that run on small sizes. They differ from each other, so that one axis
 #: can't be taken for another.
 SMALL = (7, 6, 5, 4, 3)
+
+#: Inputs with more numbers than this in all are cut for the rows, each axis to about the second number, which is past
+#: the blocks of 16.
+LARGE = 1 << 16
+CUT = 33
 
 
 class Wrong(Exception):  # noqa: N818 - a verdict, not a failure of the check
@@ -87,22 +93,66 @@ class Trial:
     @cached_property
     def case(self) -> Case:
         """The inputs themselves, or those of small sizes, in the first dtype."""
-        return self.at(self.small_sizes) if callable(self.inputs) else self.at({})
+        return self.at(self.small_sizes) if callable(self.inputs) else self._cut()
+
+    def _cut(self) -> Case:
+        """The inputs themselves, or where they are large, their first rows and columns, as long as the function and its
+        reference take them. Axes of one length keep one length.
+        """
+        case = self.at({})
+        arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf)]
+        if sum(math.prod(array.shape) for array in arrays) <= LARGE:
+            return case
+        lengths = sorted({length for array in arrays for length in array.shape if length > CUT + len(SMALL)})
+        shorter = {length: CUT + i for i, length in enumerate(lengths)}
+
+        def cut(leaf: Any) -> Any:
+            if not is_array(leaf):
+                return leaf
+            part = leaf[tuple(slice(shorter.get(length, length)) for length in leaf.shape)]
+            return part.clone() if isinstance(part, torch.Tensor) else part.copy()
+
+        leaves = tuple(map(cut, case.arguments.leaves))
+        small = replace(case, arguments=replace(case.arguments, leaves=leaves))
+        try:
+            judge(small)
+        except Exception:  # anyone's function may raise anything; on the inputs themselves it is said what
+            return case
+        return small
+
+    def like_case(self, dtype: Dtype | None) -> Case:
+        """The case of the rows in another dtype."""
+        if callable(self.inputs):
+            return self.at(self.small_sizes, dtype)
+        return replace(self.case, arguments=in_dtype(self.case.arguments, dtype))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows run on all there is."""
+        if callable(self.inputs):
+            return self.full_sizes == self.small_sizes
+        whole = self.at({}).arguments.leaves
+        both = zip(whole, self.case.arguments.leaves, strict=True)
+        return all(one.shape == other.shape for one, other in both if is_array(one))
 
     def at(self, sizes: Mapping[str, int], dtype: Dtype | None = None) -> Case:
         """The case of these sizes, in the first dtype or another one."""
         inputs = self.inputs
         if callable(inputs):
-            inputs = inputs(torch.Generator().manual_seed(self.seed), **sizes)
+            try:
+                inputs = inputs(torch.Generator().manual_seed(self.seed), **sizes)
+            except Exception as error:  # a user's own may raise anything
+                error.add_note(f"raised by the function that makes the inputs, for {dict(sizes)}")
+                raise
         arguments = arguments_of(self.function, self.reference, inputs)
-        arguments = _in_dtype(arguments, self.dtypes[0] if dtype is None else dtype)
+        arguments = in_dtype(arguments, self.dtypes[0] if dtype is None else dtype)
         if self.device is not None:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
         return Case(self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled)
 
 
-def _in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
+def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     """ValueError where the number of dtypes is not that of the floating inputs."""
     if dtype is None:
         return arguments
@@ -115,7 +165,8 @@ def _in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     def cast(name: str, leaf: Any) -> Any:
         if name not in by_name or dtype_name(leaf) == by_name[name]:
             return leaf
-        return as_tensor(leaf).to(getattr(torch, by_name[name]))
+        tensor = as_tensor(leaf).to(getattr(torch, by_name[name]))
+        return tensor if isinstance(leaf, torch.Tensor) or by_name[name] == "bfloat16" else tensor.numpy()
 
     leaves = tuple(cast(name, leaf) for name, leaf in zip(arguments.names, arguments.leaves, strict=True))
     return replace(arguments, leaves=leaves)
