@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,
-    "cli": {"messages", "errors", "config", "running", "plotting", "check.catalogue"},
+    "cli": {"messages", "errors", "config", "running", "plotting", "check.catalogue", "check.functions"},
     "__main__": {"cli"},
 }
 

@@ -33,9 +33,10 @@ Judge = Callable[[Subject], Verdict]
 
 
 def by_check_function(subject: Subject) -> Verdict:
-    """With the sizes, and the dtypes where it needs others than float64."""
+    """With the sizes, and the dtypes where it needs others than float64. What is named is what is called wrong."""
     report = check_function(subject.function, subject.reference, subject.inputs, sizes=subject.sizes, **subject.options)
-    return Verdict(report.passed, str(report))
+    rows = [f"{row.name}: {row.note}" for row in report.wrong]
+    return Verdict(report.passed, "\n".join([report.problem or "", *(c.name for c in report.failures), *rows]))
 
 
 def by_gradcheck(subject: Subject) -> Verdict:

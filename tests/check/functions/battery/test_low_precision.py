@@ -43,7 +43,7 @@ def scaled(error: float, only: torch.dtype | None = None) -> type[Function]:
     return Scaled
 
 
-#: Half an eps is one rounding. The reference makes one; three times as much is allowed, the kernel's own rounding with it.
+#: Half an eps is one rounding. The reference makes one; three times as much is allowed, the kernel's own with it.
 @pytest.mark.parametrize(("dtype", "eps"), [("bfloat16", 2**-7), ("float16", 2**-10)])
 def test_three_roundings_are_allowed(dtype: str, eps: float) -> None:
     sizes = {"N": 64, "D": 32}

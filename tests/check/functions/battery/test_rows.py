@@ -83,13 +83,13 @@ class Shared(Product):
     saved: Any = None
 
     @staticmethod
-    def forward(context: Any, x: Any, y: Any) -> Any:
+    def forward(_: Any, x: Any, y: Any) -> Any:
         Shared.saved = x.detach().clone(), y.detach().clone()
         return x * y
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, grad_output: Any) -> Any:
+    def backward(_: Any, grad_output: Any) -> Any:
         x, y = Shared.saved
         return grad_output * y, grad_output * x
 
@@ -107,7 +107,7 @@ class Once(Product):
 class Evaluates(Product):
     @staticmethod
     def run(x: Any, y: Any) -> Any:
-        return Evaluates.apply(x, y) if torch.is_grad_enabled() else x + y
+        return Evaluates.apply(x, y) if torch.is_grad_enabled() else x + y  # type: ignore[no-untyped-call] # torch has none
 
 
 class Jitters(Product):
@@ -221,7 +221,8 @@ def test_rows_leave_out_what_the_values_have_shown() -> None:
 
     report = check(Twice)
     assert {failure.name.partition(",")[0] for failure in report.failures} == {"grad_x"}
-    assert {row.name for row in report.wrong} == {f"grad_output {name}" for name in ("transposed", "expanded", "strided")}
+    layouts = ("transposed", "expanded", "strided")
+    assert {row.name for row in report.wrong} == {f"grad_output {name}" for name in layouts}
     assert all("grad_y" in row.note for row in report.wrong)
     assert "without grad_x, wrong above" in str(report)
 
