@@ -20,7 +20,8 @@ from nn_manual.registry import components, examples
 pytest_plugins = ["pytester"]
 
 PAGE = Path(__file__).parent.parent / "docs" / "pytest_plugin.md"
-LAYER, MARKED, DOMAIN, UNMARKED, FUNCTION = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+LAYER, MARKED, DOMAIN, UNMARKED, FUNCTION = BLOCKS
 REPORT = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 RIGHT = LAYER.replace("mean(axis=0)", "sum(axis=0)")
 
@@ -198,4 +199,4 @@ def test_a_function_is_checked_by_the_fixture(pytester: pytest.Pytester) -> None
     assert wrong != FUNCTION
     result = run(pytester, LAYER, wrong)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["gradient check failed: wrong first in silu: grad_input, random upstream"])
+    result.stdout.fnmatch_lines(["gradient check failed: wrong first in silu: grad_x, random upstream"])

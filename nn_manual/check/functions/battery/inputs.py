@@ -12,7 +12,7 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
 from nn_manual.check.functions.battery.upstream import LAYOUTS, expanded
-from nn_manual.check.functions.callables import is_array
+from nn_manual.check.functions.callables import floats, is_array
 from nn_manual.check.functions.case import Case
 from nn_manual.check.kinds import KINDS, draw
 
@@ -91,14 +91,21 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _leads(trial: Trial, name: str) -> bool:
-    """Whether the dimension comes first in an input. Of such a batch there can be nothing; of features it can't."""
+    """Whether the dimension comes first in the first input or in one of integers. Of such a batch, or of its indices,
+    there can be nothing; of features, or of a weight, there can't.
+    """
     sizes = trial.small_sizes
     try:
         cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
     except Exception:  # the user's own function of the sizes may raise anything
         return False
-    shapes = [[leaf.shape[0] for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim] for case in cases]
-    return shapes[0] != shapes[1]
+    one, other = (_lengths(case) for case in cases)
+    return one != other
+
+
+def _lengths(case: Case) -> list[int]:
+    arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim]
+    return [leaf.shape[0] for i, leaf in enumerate(arrays) if i == 0 or not floats(leaf)]
 
 
 def _no_sizes() -> None:
