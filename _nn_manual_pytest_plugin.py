@@ -1,4 +1,4 @@
-"""The pytest plugin: every layer of a module as parametrised cases, and a fixture that checks any layer.
+"""The pytest plugin: every layer of a module as parametrised cases, and fixtures that check any layer or function.
 
     @pytest.mark.gradient_layers("my_layers")
     def test_gradients(layer_case, gradient_check):
@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -76,6 +76,21 @@ def gradient_check() -> Callable[..., None]:
             pytest.fail(f"{found.component}, {dtype}, {found.last_case}:\n{found.failure}", pytrace=False)
 
     return gradient_check
+
+
+@pytest.fixture
+def function_check() -> Callable[..., None]:
+    """`function_check(function, reference, inputs, ...)`: the arguments of nn_manual.check_function. Where a value or a
+    row is wrong the test fails, and the message is the report.
+    """
+    from nn_manual import check_function
+
+    def function_check(*arguments: Any, **options: Any) -> None:
+        report = check_function(*arguments, **options)
+        if not report.passed:
+            pytest.fail(str(report), pytrace=False)
+
+    return function_check
 
 
 def _cases(module_name: str) -> dict[str, LayerCase]:

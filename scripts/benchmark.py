@@ -1,110 +1,111 @@
-"""The benchmarks: `python scripts/benchmark.py step | models | peers [NET ...] | against COMMIT
-| scaling | mask | check [PART ...] | reliability [PART ...] | trace fuzz`.
+"""The benchmarks: `python scripts/benchmark.py BENCHMARK`; `--help` lists them, CONTRIBUTING.md says when.
 
-CONTRIBUTING.md says when.
+Some only measure, and end with 0. The others end with 1 where a figure is missed. Wrong usage is 2.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks.reliability import PARTS
 
 # Each benchmark is imported alone: what another one imports, and in which order, sets up the threads that it times.
 
+Options: TypeAlias = argparse.Namespace
+
 
 def main() -> int:
-    """Run one benchmark, and return its exit status.
-
-    `step`, `models`, `peers`, `scaling`, `against` and `mask` only measure: 0. `check`, `reliability` and
-    `trace` are 1 where a figure is missed. Wrong usage is 2.
-    """
+    """Run one benchmark, and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    names = "step | models | peers | scaling | against | mask | check | reliability | trace"
-    commands = parser.add_subparsers(required=True, metavar=names)
-    step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
-    step.set_defaults(run=_step)
-    models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
-    models.set_defaults(run=_models)
-    peers = commands.add_parser("peers", help="microseconds of a training step, beside those of other trainers")
+    commands = parser.add_subparsers(required=True, metavar="BENCHMARK")
+
+    def add(name: str, run: Callable[[Options], int], text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=text)
+        command.set_defaults(run=run)
+        return command
+
+    add("step", _step, "microseconds of a training step, beside torch's")
+    add("models", _models, "time and memory of the nets in config/, beside torch's")
+    peers = add("peers", _peers, "microseconds of a training step, beside those of other trainers")
     peers.add_argument("nets", nargs="*", metavar="NET", help="2-16-16-2, ..., gpt, convnet, lstm; default all")
     peers.add_argument("--threads", type=int, default=1, metavar="N", help="of each contestant, on as many cores")
     peers.add_argument("--figure", type=Path, metavar="FILE", help="draw it, too")
-    peers.set_defaults(run=_peers)
-    scaling = commands.add_parser("scaling", help="time and memory of a step as sizes grow tenfold and a hundredfold")
-    scaling.set_defaults(run=_scaling)
-    against = commands.add_parser("against", help="the time of a step, against that of another commit")
+    add("scaling", _scaling, "time and memory of a step as sizes grow tenfold and a hundredfold")
+    against = add("against", _against, "the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
-    against.set_defaults(run=_against)
-    mask = commands.add_parser("mask", help="microseconds of a random mask, beside numpy's fastest generator")
-    mask.set_defaults(run=_mask)
-    check = commands.add_parser("check", help="what the gradient check catches, and whether it raises false alarms")
+    add("mask", _mask, "microseconds of a random mask, beside numpy's fastest generator")
+    check = add("check", _check, "what the gradient check catches, and whether it raises false alarms")
     parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
-    check.set_defaults(run=_check)
-    reliability = commands.add_parser("reliability", help="what runs and their files survive")
+    add("functions", _functions, "which wrong functions check_function catches, and its peers")
+    reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
-    reliability.set_defaults(run=_reliability)
-    trace = commands.add_parser("trace", help="random programs of operations, traced and replayed")
-    trace.add_argument("part", choices=["fuzz"], help="programs whose replay gives other bits")
-    trace.set_defaults(run=_trace)
+    add("trace", _trace, "random programs of operations, traced and replayed")
     options = parser.parse_args()
     return int(options.run(options))
 
 
-def _step(_: argparse.Namespace) -> int:
+def _step(_: Options) -> int:
     from benchmarks.processes import ROOT, run_module
 
     return run_module("benchmarks.step", ROOT).returncode
 
 
-def _models(_: argparse.Namespace) -> int:
+def _models(_: Options) -> int:
     from benchmarks import models
 
     models.main()
     return 0
 
 
-def _peers(options: argparse.Namespace) -> int:
+def _peers(options: Options) -> int:
     from benchmarks.peers import rounds
 
     return rounds.main(options.nets, options.threads, options.figure)
 
 
-def _scaling(_: argparse.Namespace) -> int:
+def _scaling(_: Options) -> int:
     from benchmarks import scaling
 
     return scaling.main()
 
 
-def _against(options: argparse.Namespace) -> int:
+def _against(options: Options) -> int:
     from benchmarks import against
 
     return against.main(options.commit, options.rounds)
 
 
-def _mask(_: argparse.Namespace) -> int:
+def _mask(_: Options) -> int:
     from benchmarks.processes import ROOT, run_module
 
     return run_module("benchmarks.mask", ROOT).returncode
 
 
-def _check(options: argparse.Namespace) -> int:
+def _check(options: Options) -> int:
     from benchmarks import check as benchmark_check
 
     return benchmark_check.main(options.parts)
 
 
-def _reliability(options: argparse.Namespace) -> int:
+def _functions(_: Options) -> int:
+    from benchmarks.functions import score
+
+    return score.main()
+
+
+def _reliability(options: Options) -> int:
     from benchmarks import reliability
 
     return reliability.main(options.parts)
 
 
-def _trace(_: argparse.Namespace) -> int:
+def _trace(_: Options) -> int:
     from benchmarks.tracing import fuzz
 
     return fuzz.main()

@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,
     "unroll": TRAINING | {"trace", "streams", "data", "config", "run_directory", "running"},
-    "cli": {"messages", "errors", "config", "running", "plotting", "unroll", "check.catalogue"},
+    "cli": {"messages", "errors", "config", "running", "plotting", "unroll", "check.catalogue", "check.functions"},
     "__main__": {"cli"},
 }
 

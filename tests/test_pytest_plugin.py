@@ -20,7 +20,8 @@ from nn_manual.registry import components, examples
 pytest_plugins = ["pytester"]
 
 PAGE = Path(__file__).parent.parent / "docs" / "pytest_plugin.md"
-LAYER, MARKED, DOMAIN, UNMARKED = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+LAYER, MARKED, DOMAIN, UNMARKED, FUNCTION = BLOCKS
 REPORT = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 RIGHT = LAYER.replace("mean(axis=0)", "sum(axis=0)")
 
@@ -190,3 +191,12 @@ def test_it_is_this_module_that_pytest_finds() -> None:
     project = tomllib.loads((PAGE.parents[1] / "pyproject.toml").read_text())
     assert project["project"]["entry-points"]["pytest11"] == {"nn_manual": "_nn_manual_pytest_plugin"}
     assert project["tool"]["setuptools"]["py-modules"] == ["_nn_manual_pytest_plugin"]
+
+
+def test_a_function_is_checked_by_the_fixture(pytester: pytest.Pytester) -> None:
+    run(pytester, LAYER, FUNCTION).assert_outcomes(passed=1)
+    wrong = FUNCTION.replace("x.sigmoid()", "x.sigmoid().detach()")
+    assert wrong != FUNCTION
+    result = run(pytester, LAYER, wrong)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["gradient check failed: wrong first in silu: grad_x, random upstream"])

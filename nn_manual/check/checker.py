@@ -172,19 +172,25 @@ class GradientChecker:
             of_uses[first] = np.sum([of_uses[name] for name in reversed(names)], axis=0, dtype=self.model.dtype)
         return [of_uses[name] for name in self.model.parameter_shapes()]
 
-    def report(self, input: Array | None = None) -> GradientReport:
+    def report(
+        self, input: Array | None = None, *, with_conduct: bool = True, with_vacuous: bool = True
+    ) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
         comparisons prove nothing. Clipping and the optimizer are left out. `input` is the model's, as it was before the
-        step could write into it.
+        step could write into it. What many cases of one layer need once can be left out: its conduct, and what is
+        vacuous.
         """
         try:
             check_structure(self.recorded, self.plan())
-            self._check_conduct(input)  # before torch: what misbehaves may be its own reference
+            if with_conduct:
+                self._check_conduct(input)  # before torch: what misbehaves may be its own reference
             step = self._proof()
             report = self.judge.with_evaluation(step, self.judge.report(step))
         except CannotCompare as problem:
             return GradientReport((), problem=str(problem))
-        return replace(report, vacuous=tuple(vacuous(self.model, step))) if report.agrees else report
+        if not (report.agrees and with_vacuous):
+            return report
+        return replace(report, vacuous=tuple(vacuous(self.model, step)))
 
     def agrees(self) -> bool:
         """Whether the recorded step agrees, but for clipping and the optimizer. Nothing is kept of it."""
@@ -265,6 +271,13 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
     don't fit, for an empty batch, and for a mean over targets none of which counts.
     """
+    return checked_in_part(model, loss, input, target)
+
+
+def checked_in_part(
+    model: Sequential, loss: Loss, input: Array, target: Array, *, with_conduct: bool = True, with_vacuous: bool = True
+) -> GradientReport:
+    """check_gradients, without what another case of the same layer has shown: see GradientChecker.report."""
     if not input.size:
         raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
     checker = GradientChecker(model, loss, input_grad=True)
@@ -276,7 +289,7 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
             checker.run(input.copy(), target)
         if not loss.has_value(loss.denominator(target)):
             raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
-        return checker.report(input)
+        return checker.report(input, with_conduct=with_conduct, with_vacuous=with_vacuous)
     except GradientMismatch as mismatch:
         report: GradientReport = mismatch.report
         return report

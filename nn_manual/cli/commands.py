@@ -79,9 +79,20 @@ def check(options: argparse.Namespace) -> int:
         return _report(check_config(config))
 
 
+def check_function(options: argparse.Namespace) -> int:
+    """Put a function through the battery. Returns the exit status."""
+    from nn_manual.check.functions.from_text import check_named_function
+
+    return _report(
+        check_named_function(
+            options.function, options.reference, options.shapes, options.sizes, options.dtype, options.skip
+        )
+    )
+
+
 def _report(report: object) -> int:
     print(report)
-    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the four kinds has it
+    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the five kinds has it
 
 
 def plot(options: argparse.Namespace) -> int:

@@ -81,6 +81,18 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--replay", type=Path, metavar="BUNDLE", help="run a step again that differed in a training run")
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
     check.set_defaults(command=commands.check)
+    function = names.add_parser(
+        "check-function", help="put an autograd.Function or a kernel through a battery, beside its definition"
+    )
+    function.add_argument("function", metavar="MODULE:NAME", help="as in my_kernels:layer_norm")
+    function.add_argument("--reference", required=True, metavar="MODULE:NAME", help="its definition, in torch")
+    function.add_argument("--shapes", required=True, metavar="SHAPES", help="of the inputs, as in NxD,D,D")
+    function.add_argument("--sizes", required=True, metavar="SIZES", help="the full ones, as in N=8,D=128")
+    function.add_argument(
+        "--dtype", action="append", default=[], metavar="DTYPE", help="float32 (default); again for another one"
+    )
+    function.add_argument("--skip", action="append", default=[], metavar="ROW", help="a row or family of rows")
+    function.set_defaults(command=commands.check_function)
     plot = names.add_parser("plot", help="draw the curves of one or more runs")
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")
     plot.add_argument("-o", "--output", type=Path, default=Path("loss.png"), metavar="FILE", help="PNG, SVG or PDF")

@@ -16,7 +16,7 @@ from nn_manual.cli import main
 
 from .conftest import UNCHECKED, finish, start
 
-COMMANDS = ["train", "check", "plot", "evaluate", "predict", "summary", "unroll", "list", "sample"]
+COMMANDS = ["train", "check", "check-function", "plot", "evaluate", "predict", "summary", "unroll", "list", "sample"]
 
 ROOT = Path(__file__).parents[2]
 

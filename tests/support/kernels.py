@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from nn_manual.check.functions.callables import Function
 
@@ -175,6 +176,7 @@ def as_autograd(kernel: Kernel) -> type[torch.autograd.Function]:
             return outputs
 
         @staticmethod
+        @once_differentiable
         def backward(context: Any, *grad_outputs: torch.Tensor) -> Any:
             saved = context.saved_tensors if context.is_several else context.saved_tensors[0]
             grads = kernel.backward(saved, *grad_outputs[: context.num_gradients])

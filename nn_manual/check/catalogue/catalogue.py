@@ -19,7 +19,7 @@ from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.inputs import layer_inputs
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.checker import GradientChecker, check_gradients
+from nn_manual.check.checker import GradientChecker, check_gradients, checked_in_part
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.update import UpdateChecker
 from nn_manual.check.verdict.report import GradientReport
@@ -117,11 +117,16 @@ def layer_cases(
 ) -> Iterator[Case]:
     """A copy of the layer alone, on each of its inputs with each of these kinds of upstream gradient. Scattered ones
     are left out of the larger batches: one of many elements would stand for all.
+
+    The layer's conduct has upstream gradients of its own, so it is checked once an input. What is vacuous is looked for
+    until every tensor was proven by some case.
     """
     generator = np.random.default_rng(seed)
     layer = copy.deepcopy(layer)
     model = Sequential(layer, seed=seed, dtype=dtype)
+    unproven: set[str] | None = None
     for description, input in list(layer_inputs(layer, input_shape, dtype, generator)):  # jumps are searched first
+        with_conduct = True
         for upstream in upstreams:
             if upstream == "scattered" and len(input) > input_shape[0]:
                 continue
@@ -129,7 +134,12 @@ def layer_cases(
             model.reset_parameters(generator)  # or parameters kept from the last case would pass
             move_constants(model, generator)
             grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
-            report = check_gradients(model, UpstreamLoss(), input, grad_output)
+            with_vacuous = unproven is None or bool(unproven)
+            report = checked_in_part(
+                model, UpstreamLoss(), input, grad_output, with_conduct=with_conduct, with_vacuous=with_vacuous
+            )
+            with_conduct = False
+            unproven = set(report.vacuous) if unproven is None else unproven & set(report.vacuous)
             yield _case(f"{description}, {upstream} upstream gradient", report)
 
 

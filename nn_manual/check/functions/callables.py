@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,60 +14,92 @@ from torch.autograd.function import BackwardCFunction
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.arguments import Arguments, as_tensor, named_outputs
 
 Function: TypeAlias = Callable[..., Any]
 #: Differentiable by autograd, or a pair (forward, backward).
 Checked: TypeAlias = Function | tuple[Function, Function]
-#: Takes the gradient of each differentiable output, by its position, to those of the floating inputs.
-Backward: TypeAlias = Callable[[dict[int, torch.Tensor]], list[Any]]
+#: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
+Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
+
+#: The code that a message doesn't point at: this package's and torch's.
+_OTHERS_CODE = (Path(__file__).parents[2], Path(torch.__file__).parent)
 
 
 class Forward(NamedTuple):
-    """What a forward returned, what it saved for its backward, as far as that can be seen, and the backward."""
+    """What a forward returned, by name, what it saved for its backward, as far as that can be seen, the backward, and
+    the inputs as it got them.
+    """
 
-    outputs: list[Any]
+    outputs: dict[str, Any]
     saved: Any
     backward: Backward
+    given: list[Any]
 
 
-def run_function(function: Checked, inputs: Sequence[Any]) -> Forward:
-    """Run the forward of a function or pair of them."""
+def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
+    """Run the forward of a function or pair of them on some leaves, of which the `wanted` ones get a gradient. A pair
+    computes all of them.
+    """
     if not isinstance(function, tuple):
-        return by_autograd(function, inputs)
+        return by_autograd(function, arguments, leaves, wanted)
     forward, backward = function
-    returned = forward(*(input.detach() if isinstance(input, torch.Tensor) else input for input in inputs))
+    given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    returned = arguments.call(forward, given)
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
     outputs, saved = returned
-    as_inputs = as_tensor if any(isinstance(input, torch.Tensor) for input in inputs) else _array
+    as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
     return Forward(
-        _several(outputs), saved, lambda grad_outputs: _several(backward(saved, *map(as_inputs, grad_outputs.values())))
+        named_outputs(outputs),
+        saved,
+        lambda grads: _several(backward(saved, *map(as_inputs, grads.values()))),
+        given,
     )
 
 
-def by_autograd(function: Function, inputs: Sequence[Any]) -> Forward:
-    """Run a function on tensors; its backward is autograd's way back."""
-    leaves = [as_tensor(input).detach() if is_array(input) else input for input in inputs]
-    leaves = [leaf.requires_grad_() if floats(leaf) else leaf for leaf in leaves]
-    apply = function.apply if isinstance(function, type) and issubclass(function, torch.autograd.Function) else function
-    outputs = _several(apply(*leaves))
+def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
+    """Run a function on tensors; its backward is autograd's way back. It gets copies: it may work in place on them."""
+    tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
+    tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
+    given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
+    outputs = named_outputs(arguments.call(applied(function), given))
 
-    def backward(grad_outputs: dict[int, torch.Tensor]) -> list[Any]:
-        for i in grad_outputs:
-            if not outputs[i].requires_grad:
+    def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+        for name in grad_outputs:
+            if not outputs[name].requires_grad:
                 raise CannotCompare(
-                    f"{label_of_function(function)}: output {i} carries no gradient that autograd could follow"
+                    f"{label_of_function(function)}: {name} carries no gradient that autograd could follow"
                 )
-        floating = [leaf for leaf in leaves if floats(leaf)]
-        carrying = [outputs[i] for i in grad_outputs]
+        floating = [leaf for leaf, want in zip(tensors, wanted, strict=True) if want]
+        carrying = [outputs[name] for name in grad_outputs]
         return list(
             torch.autograd.grad(carrying, floating, list(grad_outputs.values()), retain_graph=True, allow_unused=True)
         )
 
-    return Forward(outputs, _saved_in_graph(outputs), backward)
+    return Forward(outputs, _saved_in_graph(outputs.values()), backward, given)
 
 
-def _saved_in_graph(outputs: Sequence[Any]) -> dict[Any, Any]:
+class _Copied(torch.autograd.Function):
+    """A copy with the strides and the offset of the original, expanded or transposed, that is nobody's view."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        context.set_materialize_grads(False)  # no gradient stays none
+        return as_copy(tensor)
+
+    @staticmethod
+    def backward(_: Any, grad_output: torch.Tensor | None) -> torch.Tensor | None:
+        return grad_output
+
+
+def as_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of the tensor and of all the memory that it is a part of."""
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call] # torch has none
+    return tensor.new_empty(0).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
     """What the autograd.Functions behind some outputs saved: their tensors by number, what they set on their contexts
     by name.
     """
@@ -88,23 +121,28 @@ def _saved_in_graph(outputs: Sequence[Any]) -> dict[Any, Any]:
 
 @contextmanager
 def naming(label: str, doing: str) -> Iterator[None]:
-    """A context in which everything that the function raises becomes CannotCompare, with its label."""
+    """A context in which everything that the function raises becomes CannotCompare, with its label and its line."""
     try:
         yield
     except CannotCompare:
         raise
     except Exception as error:  # anyone's function may raise anything
-        raise CannotCompare(f"{label}: {doing} raised {type(error).__name__}: {error}") from error
+        words = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise CannotCompare(f"{label}: {doing} raised {words}{place_of(error)}") from error
 
 
-def names_of_inputs(reference: Function, inputs: Sequence[Any]) -> list[str]:
-    """What the reference calls its inputs; numbers for what it does not name, as a built-in function doesn't."""
-    try:
-        parameters = inspect.signature(reference).parameters.values()
-        names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
-    except ValueError:
-        names = []
-    return [*names[: len(inputs)], *(f"input_{i}" for i in range(len(names), len(inputs)))]
+def place_of(error: BaseException) -> str:
+    """Where in the user's code an error was raised, as " at file:line"; nothing where no line of it ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(Path(frame.filename).is_relative_to(folder) for folder in _OTHERS_CODE)]
+    return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def applied(function: Any) -> Function:
+    """What is called: of a subclass of torch.autograd.Function, its apply."""
+    is_class = isinstance(function, type) and issubclass(function, torch.autograd.Function)
+    called: Function = function.apply if is_class else function
+    return called
 
 
 def label_of_function(function: Any) -> str:
@@ -131,21 +169,12 @@ def floats(thing: Any) -> bool:
     return is_array(thing) and "float" in dtype_name(thing)
 
 
-def as_tensor(array: Any) -> torch.Tensor:
-    """The array or number as a tensor; memory that torch can use is shared."""
-    if isinstance(array, torch.Tensor):
-        return array
-    array = np.asarray(array, order="C")
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
 def _array(tensor: torch.Tensor) -> Array:
     array: Array = tensor.detach().cpu().numpy()
     return array
 
 
 def _several(returned: Any) -> list[Any]:
-    """What was returned, one or several, as a list; arrays and numbers as tensors, everything else as it is."""
+    """The gradients that a backward returned, one or several, as a list."""
     several = returned if isinstance(returned, tuple | list) else (returned,)
-    numbers = np.ndarray | np.generic | int | float | complex
-    return [as_tensor(each) if isinstance(each, numbers) else each for each in several]
+    return [as_tensor(each) if isinstance(each, np.ndarray | np.generic | float) else each for each in several]

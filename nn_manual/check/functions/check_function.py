@@ -2,72 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
-from nn_manual.check.comparison import CannotCompare, Pair, compare
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.battery.families import run_rows
+from nn_manual.check.functions.battery.inputs import FUNCTION_KINDS
+from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.check.functions.callables import Checked, Function
-from nn_manual.check.functions.pairs import Case, check_state, pairs
-from nn_manual.check.functions.rounding import beyond_by_rounding
-from nn_manual.check.verdict.diagnosis import describe_difference
+from nn_manual.check.functions.case import SUPPORTED
+from nn_manual.check.functions.judge import judge
+from nn_manual.check.functions.report import FunctionReport
+from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
 
 
-def check_function(function: Checked, reference: Function, inputs: Sequence[Any], *, seed: int = 0) -> GradientReport:
-    """Compare a function's outputs, and the gradient of each floating input, with those of `reference`.
+def check_function(
+    function: Checked,
+    reference: Function,
+    inputs: Inputs,
+    *,
+    dtypes: Sequence[Dtype] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
+    kinds: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    skip: Sequence[str] = (),
+    seed: int = 0,
+) -> FunctionReport:
+    """Compare a function's outputs, and the gradient of each floating input, with those of `reference`,
 
         grad_input = sum over outputs of (d output / d input)^T grad_output
 
-    for a random and for a negative grad_output, drawn from `seed`.
+    for a random and for a negative grad_output, drawn from `seed`. Then the function goes through the rows of a
+    battery: other layouts, sizes, dtypes, values and orders of runs, each a row of the report.
 
     `function` takes torch tensors and is differentiable by autograd: a subclass of torch.autograd.Function, its apply,
-    or anything built on one. Or it is a pair `(forward, backward)`, which gets arrays or tensors as `inputs` has them:
-    `forward(*inputs)` returns `(outputs, saved)` and `backward(saved, *grad_outputs)` the gradients, one for each
-    floating input. `reference(*inputs)` is the definition on torch tensors, which autograd differentiates. Both return
-    one array or a tuple; a number is an array of shape ().
+    a module, or anything built on one. Or it is a pair `(forward, backward)`, which gets arrays or tensors as `inputs`
+    has them: `forward(*inputs)` returns `(outputs, saved)` and `backward(saved, *grad_outputs)` the gradients, one for
+    each floating input. `reference` is the definition on torch tensors, which autograd differentiates; of a module, a
+    module with the same parameters, which are inputs then. Both return a tensor or number, or lists, tuples and dicts
+    of such.
 
-    inputs: numpy arrays, torch tensors, and anything else, which is passed on as it is. All floating arrays have one
-    dtype, float32 or float64. The gradients are named by the reference's parameters.
+    inputs: a list of numpy arrays, torch tensors, lists and dicts of them, and anything else, which is passed on as it
+    is; a dict of them, for keyword arguments; or a function `inputs(generator, **sizes)` that makes either, with a
+    torch.Generator. sizes: for such a function, the full size of each dimension by its name; a sequence restricts
+    the rows to these. Rows run on small sizes, and once at the full ones.
+    dtypes: "float16", "bfloat16", "float32", "float64", or a tuple of them, one for each floating input; all rows run
+    in the first, the inputs' own where it is None. kinds: names in battery.inputs.FUNCTION_KINDS, of values that
+    floating inputs must also take; None tries all, and forgives a function that raises on them. tolerance: relative to
+    the largest value of the reference, in the place of the dtype's. skip: names of rows, or of families of them.
 
-    What is beyond the tolerance and only rounding, as a computation in float64 shows, passes and is reported. A
-    function that writes into what it was given, saved or returned before fails, and so does one whose backward depends
-    on another run of its forward.
+    float32 may be off by 1e-5 of the largest value and float64 by 1e-12, or by what is only rounding, as a computation
+    in float64 shows. float16 and bfloat16 may be three times as far from the reference in float64 as the reference is
+    in that dtype.
 
     Returns a report, whatever `function` does. Raises TypeError for other dtypes of the inputs or of the reference's
-    outputs, complex ones among them, and ValueError for inputs or a reference with nothing to differentiate.
+    outputs, complex ones among them, ValueError for inputs or a reference with nothing to differentiate and for other
+    arguments that don't fit, and what the reference or `inputs` raise, with a note.
     """
-    case = Case(function, reference, tuple(inputs), seed)
+    trial = Trial(
+        function,
+        reference,
+        inputs,
+        _dtypes(dtypes),
+        _sizes(inputs, sizes),
+        _kinds(kinds),
+        _tolerance(tolerance),
+        seed,
+    )
+    assert trial.case.floating  # raises what is wrong with the inputs
+    values = _values(trial)
+    trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
+    own = {field.name: getattr(values, field.name) for field in fields(values)}
+    return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
+
+
+def _values(trial: Trial) -> GradientReport:
     try:
-        compared = list(pairs(case))
-        report = _report(case, compared)
-        if report.agrees:
-            check_state(case, compared)
+        return judge(trial.case)
     except CannotCompare as problem:
         return GradientReport((), problem=str(problem))
-    return report
 
 
-def _report(case: Case, compared: list[Pair]) -> GradientReport:
-    """Every pair in full; rounding and a diagnosis where one is beyond the tolerance."""
-    report = GradientReport(tuple(compare(*pair) for pair in compared), vacuous=tuple(_vacuous(compared)))
-    if report.agrees:
-        return report
-    by_name = {pair.quantity.name: pair for pair in compared}
-    failed = [by_name[failure.name] for failure in report.failures]
-    report = replace(report, rounding=beyond_by_rounding(case, failed))
-    if report.agrees:
-        return report
-    first = by_name[report.failures[0].name]
-    diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
-    return replace(report, diagnosis=diagnosis)
+def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
+    if dtypes is None:
+        return (None,)
+    if isinstance(dtypes, str) or not dtypes:
+        raise ValueError(f"dtypes must be a list such as ['float32'], not {dtypes!r}")
+    for name in [name for each in dtypes for name in ([each] if isinstance(each, str) else each)]:
+        if name not in SUPPORTED:
+            raise ValueError(f"dtype {name!r} can't be judged: it must be {', '.join(SUPPORTED)}")
+    return tuple(dtypes)
 
 
-def _vacuous(compared: list[Pair]) -> Iterator[str]:
-    """A sentence for each output, and each gradient under every upstream gradient, that is zero."""
-    by_name: dict[str, list[Pair]] = {}
-    for pair in compared:
-        by_name.setdefault(pair.quantity.name.split(",")[0], []).append(pair)
-    for name, cases in by_name.items():
-        if not any(case.reference.any() for case in cases):
-            yield f"{cases[0].quantity.layer}: {name} is zero everywhere"
+def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
+    if not callable(inputs):
+        if sizes is not None:
+            raise ValueError("sizes are for inputs that are made by a function of a generator and sizes")
+        return {}
+    if not sizes:
+        raise ValueError("inputs is a function: sizes must name its dimensions, as in sizes={'N': 8}")
+    found = {name: (size,) if isinstance(size, int) else tuple(sorted(size)) for name, size in sizes.items()}
+    for name, choice in found.items():
+        if not choice or not all(isinstance(size, int) and size >= 0 for size in choice):
+            raise ValueError(f"size {name} must be a whole number from 0 on, or several, not {sizes[name]!r}")
+    return found
+
+
+def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
+    for kind in kinds or ():
+        if kind not in FUNCTION_KINDS:
+            raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(FUNCTION_KINDS)}")
+    return None if kinds is None else tuple(kinds)
+
+
+def _tolerance(tolerance: float | None) -> float | None:
+    if tolerance is not None and not 0 < tolerance < MEANINGLESS:
+        raise ValueError(f"tolerance must be above 0 and below {MEANINGLESS}, not {tolerance!r}")
+    return tolerance

@@ -1,201 +1,219 @@
-"""A function beside its reference: everything that both compute, in pairs, and how the function behaves meanwhile."""
+"""A function beside its reference: everything that both compute, in pairs, and what the function writes into."""
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import DTYPES, Array, size_of
-from nn_manual.check.comparison import CannotCompare, Pair, Quantity, compare
+from nn_manual.arrays import Array
+from nn_manual.check.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.functions.arguments import as_tensor, check_structure
 from nn_manual.check.functions.callables import (
-    Checked,
     Forward,
-    Function,
-    as_tensor,
     by_autograd,
     dtype_name,
     floats,
     is_array,
-    label_of_function,
-    names_of_inputs,
     naming,
     run_function,
 )
-from nn_manual.check.kinds import draw
-from nn_manual.check.tolerances import sum_of_products
+from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
+from nn_manual.check.functions.low_precision import allowed_in_low_precision
+from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.check.verdict.diagnosis import describe_difference
-from nn_manual.check.verdict.kept import Kept, arrays_in
-
-#: A random upstream gradient shows what ones would hide, and a negative one what is right under |grad_output| only.
-UPSTREAMS = ("random", "negative")
-
-Change: TypeAlias = Callable[[Any], Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A function, its reference, the inputs that both get, and the seed that the gradients of the outputs are drawn
-    from. `change` is applied to all of these: the floating inputs, and the gradients drawn in their dtype.
-    """
-
-    function: Checked
-    reference: Function
-    inputs: tuple[Any, ...]
-    seed: int
-    change: Change = lambda array: array
-
-    @property
-    def label(self) -> str:
-        """The function's name."""
-        return label_of_function(self.function)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The one dtype of the floating inputs. ValueError where there are none, TypeError for others than float32 or
-        float64.
-        """
-        names = {dtype_name(input) for input in self.inputs if is_array(input)}
-        names = {name for name in names if "float" in name or "complex" in name}
-        if not names:
-            raise ValueError("none of the inputs is a floating array or tensor: there is no gradient to check")
-        if len(names) > 1 or not names <= DTYPES.keys():
-            raise TypeError(f"the floating inputs must all be float32 or all float64, not {', '.join(sorted(names))}")
-        return DTYPES[names.pop()]
-
-    @property
-    def batch_size(self) -> int | None:
-        """The first dimension of the inputs."""
-        return next((input.shape[0] for input in self.inputs if is_array(input) and input.ndim), None)
-
-    def changed_inputs(self) -> list[Any]:
-        """The inputs to run on."""
-        return [self.change(input) if floats(input) else input for input in self.inputs]
-
-    def grad_outputs(self, outputs: dict[int, torch.Tensor]) -> Iterator[tuple[str, dict[int, torch.Tensor]]]:
-        """Each kind of upstream gradient: one for each of the outputs, by their positions."""
-        generator = np.random.default_rng(self.seed)
-        for kind in UPSTREAMS:
-            drawn = {i: as_tensor(draw(kind, tuple(o.shape), self.dtype.name, generator)) for i, o in outputs.items()}
-            yield kind, {i: self.change(grad).to(outputs[i]) for i, grad in drawn.items()}
+from nn_manual.check.verdict.kept import Kept, arrays_in, same_values
 
 
 def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
     """Every pair of tensors to compare: outputs, then gradients under each upstream gradient.
 
-    `before_backward`, where it is given, runs the function once more between its forward and its backward.
+    The function runs once for each upstream gradient. `before_backward`, where it is given, is called between its
+    forward and its backward.
 
     Raises CannotCompare where the function raises, returns what can't be compared, or writes into anything but what it
     returns; TypeError and ValueError where the reference is to blame.
     """
-    label, dtype, inputs = case.label, case.dtype, case.changed_inputs()
-    theirs = _run_reference(case.reference, inputs)
-    tolerance = sum_of_products(dtype, _longest([*filter(is_array, inputs), *theirs.outputs]))
+    theirs = _run_reference(case, case.leaves())
+    truth = _run_reference(case, _doubled(case)) if case.is_low else None
+    paired = _Paired(case, theirs)
+    ours = _Ours(case)
+    outputs = ours.run_forward()
+    check_structure(case.label, outputs, theirs.outputs)
+    for name, output in outputs.items():
+        yield from paired.pair(name, output, theirs.outputs[name], truth and truth.outputs[name])
 
-    def pair(name: str, ours: Any, reference: torch.Tensor) -> Pair:
-        return Pair(Quantity(name, label, tolerance), *_same_kind(f"{label}: {name}", ours, reference))
-
-    input_names = names_of_inputs(case.reference, inputs)
-    kept = Kept(label, {name: input for name, input in zip(input_names, inputs, strict=True) if is_array(input)})
-    with naming(label, "forward"):
-        ours = run_function(case.function, inputs)
-        kept.check("forward wrote into")
-    if len(ours.outputs) != len(theirs.outputs):
-        raise CannotCompare(f"{label}: {len(ours.outputs)} outputs, the reference has {len(theirs.outputs)}")
-    output_names = [f"output {i}" for i in range(len(ours.outputs))] if len(ours.outputs) > 1 else ["output"]
-    for name, output, reference in zip(output_names, ours.outputs, theirs.outputs, strict=True):
-        yield pair(name, output, reference)
-
-    kept.add({f"its {name}": output.detach() for name, output in zip(output_names, ours.outputs, strict=True)})
-    kept.add({f"what forward saved{place}": array for place, array in arrays_in(ours.saved)})
-    doing = "backward"
-    if before_backward is not None:
-        before_backward()
-        kept.check("forward, run again on other values, overwrote")
-        doing = "backward, after forward ran again on other values,"
-    floating = {name: input for name, input in zip(input_names, inputs, strict=True) if floats(input)}
-    differentiable = {i: output for i, output in enumerate(theirs.outputs) if output.requires_grad}
+    floating = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
+    leaves = dict(zip(case.arguments.names, case.leaves(), strict=True))
+    differentiable = {name: output for name, output in theirs.outputs.items() if output.requires_grad}
     for kind, grad_outputs in case.grad_outputs(differentiable):
-        kept.add({f"the gradient of its {output_names[i]}": grad for i, grad in grad_outputs.items()})
-        with naming(label, doing):
-            grads = ours.backward(grad_outputs)
-            kept.check(f"{doing} wrote into")
-        if len(grads) != len(floating):
-            names = ", ".join(f"grad_{name}" for name in floating)
-            raise CannotCompare(
-                f"{label}: backward returned {len(grads)} gradients instead of {len(floating)}: {names}"
-            )
-        for name, grad, their_grad in zip(floating, grads, theirs.backward(grad_outputs), strict=True):
-            if grad is None and their_grad is None:
+        if not grad_outputs:
+            return
+        grads = ours.run_backward(grad_outputs, len(floating), before_backward)
+        their_grads = theirs.backward(grad_outputs)
+        true_grads = truth.backward({name: grad.double() for name, grad in grad_outputs.items()}) if truth else None
+        for i, (name, grad, their_grad) in enumerate(zip(floating, grads, their_grads, strict=True)):
+            if their_grad is None and (grad is None or not grad.to_dense().any()):
                 continue  # both say that nothing depends on this input
-            zero = torch.zeros_like(as_tensor(floating[name]))
-            yield pair(
+            zero = torch.zeros_like(as_tensor(leaves[name]))
+            true_grad = true_grads[i] if true_grads else None
+            yield from paired.pair(
                 f"grad_{name}, {kind} upstream",
                 zero if grad is None else grad,
                 zero if their_grad is None else their_grad,
+                zero if true_grad is None else true_grad,
             )
             if grad is not None:
-                kept.add({f"the grad_{name} that it returned before": grad.to_dense()})  # sparse ones can't be compared
+                ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # of a sparse one, a copy
 
 
-def check_state(case: Case, alone: Sequence[Pair]) -> None:
-    """Compare what a function gives `alone` with what it gives if its forward ran again, on other values, before its
-    backward. Raises CannotCompare where that makes a difference.
-    """
+class _Ours:
+    """The function's runs, and what it must not write into meanwhile."""
 
-    def run_on_other_values() -> None:
-        others = [_other_values(input) if floats(input) else input for input in case.inputs]
-        # Other values may be none that the function takes. Nothing of this run is compared.
-        with contextlib.suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            run_function(case.function, others)
+    def __init__(self, case: Case) -> None:
+        self.case, self.kept = case, Kept(case.label, {})
+        self.names = case.arguments.names
+        self.forward: Forward | None = None
+        self.first: dict[str, Any] = {}
 
-    for first, (quantity, again, _) in zip(alone, pairs(case, run_on_other_values), strict=True):
-        if compare(quantity, again, torch.from_numpy(first.ours)).passed:
-            continue
-        if not quantity.name.startswith("grad_"):
-            raise CannotCompare(f"{case.label}: {quantity.name} differs when forward runs twice on the same inputs")
-        raise CannotCompare(
-            f"{case.label}: {quantity.name} differs when forward ran again, on other values, before backward: "
-            "what backward needs must travel in `saved`, or on the context"
-        )
+    def keep(self, arrays: dict[str, Any]) -> None:
+        """Have these watched, too."""
+        if self.case.watched:
+            self.kept.add({name: array for name, array in arrays.items() if is_array(array)})
+
+    def run_forward(self) -> dict[str, Any]:
+        """The outputs of a run of its own, whose backward is the next one."""
+        case = self.case
+        leaves = case.leaves_in_layout()
+        named = zip(self.names, leaves, strict=True)
+        given = Kept(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
+        with naming(case.label, "forward"):
+            self.forward = run_function(case.function, case.arguments, leaves, case.wants())
+            given.check("forward wrote into")
+        if case.watched:
+            self._check_inputs(leaves)
+        self.keep({f"its {name}": output.detach() for name, output in self.forward.outputs.items() if is_array(output)})
+        self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
+        return self.forward.outputs
+
+    def _check_inputs(self, leaves: list[Any]) -> None:
+        """It may work in place on a tensor that it returns, and on no other."""
+        assert self.forward is not None
+        for name, before, after in zip(self.names, leaves, self.forward.given, strict=True):
+            if before is after or not is_array(after) or any(after is out for out in self.forward.outputs.values()):
+                continue
+            if not same_values(as_tensor(before).detach(), after.detach()):
+                raise CannotCompare(
+                    f"{self.case.label}: forward wrote into {name}; an autograd.Function that works in place returns "
+                    "its input and calls mark_dirty"
+                )
+
+    def _check_repeated(self, outputs: dict[str, Any]) -> None:
+        """The second run's are the first one's, up to rounding: a row of its own looks at every bit."""
+        for name, output in outputs.items():
+            first: Any = self.first.get(name)
+            if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
+                continue
+            allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0
+            if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
+                raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
+
+    def run_backward(
+        self, grad_outputs: dict[str, torch.Tensor], count: int, before: Callable[[], object] | None
+    ) -> list[Any]:
+        """The gradients, by a backward behind a forward of its own."""
+        case = self.case
+        if self.forward is None:
+            outputs = self.run_forward()
+            self._check_repeated(outputs)
+        assert self.forward is not None
+        doing = "backward"
+        if before is not None:
+            before()
+            self.kept.check("forward, run again on other values, overwrote")
+            doing = "backward, after forward ran again on other values,"
+        self.keep({f"the gradient of its {name}": grad for name, grad in grad_outputs.items()})
+        with naming(case.label, doing):
+            grads = self.forward.backward(grad_outputs)
+            self.kept.check(f"{doing} wrote into")
+        self.first, self.forward = self.first or self.forward.outputs, None
+        if len(grads) != count:
+            names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
+            raise CannotCompare(f"{case.label}: backward returned {len(grads)} gradients instead of {count}: {names}")
+        return grads
 
 
-def _other_values(input: Any) -> torch.Tensor | Array:
-    """The same numbers in other places and somewhat smaller, which most functions take."""
-    other = 0.75 * as_tensor(input).detach().flatten().roll(1).reshape(input.shape)
-    return other if isinstance(input, torch.Tensor) else other.numpy()
+def _doubled(case: Case) -> list[Any]:
+    return [as_tensor(leaf).double() if floats(leaf) else leaf for leaf in case.leaves()]
 
 
-def _run_reference(reference: Function, inputs: Sequence[Any]) -> Forward:
+def _run_reference(case: Case, leaves: list[Any]) -> Forward:
     """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated, and whatever
     the reference raises, with a note that it was the reference.
     """
     try:
-        ran = by_autograd(reference, inputs)
+        ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
     except Exception as error:  # a user's own may raise anything
         error.add_note("raised by the reference")
         raise
-    for i, output in enumerate(ran.outputs):
+    for name, output in ran.outputs.items():
+        called = name if name != "output" else "output 0"
         if not isinstance(output, torch.Tensor):
-            raise TypeError(f"output {i} of the reference is {type(output).__name__}, not an array or tensor")
-        if output.is_complex() or (floats(output) and dtype_name(output) not in DTYPES):
+            raise TypeError(f"{called} of the reference is {type(output).__name__}, not an array or tensor")
+        if output.is_complex() or (floats(output) and dtype_name(output) not in SUPPORTED):
             raise TypeError(
-                f"output {i} of the reference is {dtype_name(output)}: outputs must be float32, float64 or integer"
+                f"{called} of the reference is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
             )
-    if not any(output.requires_grad for output in ran.outputs):
+    if case.wanted is None and not any(output.requires_grad for output in ran.outputs.values()):
         raise ValueError("no output of the reference depends on a floating input in a way that autograd can follow")
     return ran
 
 
+class _Paired:
+    """Makes pairs of a function's tensors and its reference's."""
+
+    def __init__(self, case: Case, theirs: Forward) -> None:
+        self.case = case
+        arrays = [array for array in (*case.leaves(), *theirs.outputs.values()) if is_array(array)]
+        self.tolerance = case.tolerance or sum_of_products(case.dtype, longest_sum(arrays))
+
+    def pair(self, name: str, ours: Any, reference: torch.Tensor, truth: torch.Tensor | None) -> Iterator[Pair]:
+        """The pair, or nothing where nothing is to be compared."""
+        if name.partition(",")[0] in self.case.settled:
+            return
+        label, tolerance = self.case.label, self.tolerance
+        array, tensor = _same_kind(f"{label}: {name}", ours, reference)
+        if truth is not None and self.case.is_low and reference.is_floating_point():
+            rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
+            array = array.astype(np.float64)
+            array, tensor = self._judged(array, tensor, rounded.isfinite())
+            if self.case.tolerance is None:
+                tolerance = allowed_in_low_precision(name, array, tensor, rounded, eps_of(reference.dtype))
+        else:
+            array, tensor = self._judged(array, tensor)
+        if array.size == 0:
+            if self.case.drawn:
+                return
+            raise CannotCompare(f"{label}: {name} is empty: there is nothing to compare")
+        yield Pair(Quantity(name, label, tolerance), array, tensor)
+
+    def _judged(
+        self, ours: Array, reference: torch.Tensor, and_where: torch.Tensor | None = None
+    ) -> tuple[Array, torch.Tensor]:
+        """On inputs that were drawn: with zeros where the reference has no number."""
+        if not self.case.drawn:
+            return ours, reference
+        has_number = reference.isfinite() if and_where is None else reference.isfinite() & and_where
+        if bool(has_number.all()):
+            return ours, reference
+        return np.where(has_number.numpy(), ours, 0), torch.where(has_number, reference, 0)
+
+
 def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, torch.Tensor]:
     """Both in main memory, floating, and ours copied: the function may write into what it returned. Raises
-    CannotCompare for two shapes or dtypes, or nothing to compare.
+    CannotCompare for two shapes or dtypes.
     """
     if not isinstance(ours, torch.Tensor):
         raise CannotCompare(f"{name} is {type(ours).__name__}, not an array or tensor")
@@ -205,13 +223,8 @@ def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, to
     ours = ours.detach().to_dense().to("cpu", copy=True)
     if not ours.is_floating_point():
         ours, reference = ours.double(), reference.double()
+    elif dtype_name(ours) in LOW_PRECISION:
+        ours, reference = ours.float(), reference.float()  # numpy has no bfloat16
     if ours.shape != reference.shape:
         raise CannotCompare(f"{name}: {describe_difference(ours.numpy(), reference.numpy())}")
-    if ours.numel() == 0:
-        raise CannotCompare(f"{name} is empty: there is nothing to compare")
     return ours.numpy(), reference
-
-
-def _longest(arrays: Sequence[Any]) -> int:
-    """The longest dimension, where leading dimensions count together: few sums run over more."""
-    return max((max(*array.shape, size_of(array.shape[:-1])) for array in arrays if array.ndim), default=1)

@@ -30,7 +30,7 @@ class Kept:
 
     def changed(self) -> str:
         """What the first is called that is no longer what it was, or nothing."""
-        return next((what for what, array, before in self._kept if not _equal(array, before)), "")
+        return next((what for what, array, before in self._kept if not same_values(array, before)), "")
 
     def check(self, deed: str) -> None:
         """Raise CannotCompare for the first that is no longer what it was."""
@@ -38,7 +38,8 @@ class Kept:
             raise CannotCompare(f"{self.label}: {deed} {changed}")
 
 
-def _equal(array: Kind, before: Kind) -> bool:
+def same_values(array: Kind, before: Kind) -> bool:
+    """Whether both hold the same values, NaN in the same places."""
     if isinstance(array, torch.Tensor):
         return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
     return np.array_equal(array, before, equal_nan=True)

@@ -174,7 +174,7 @@ def test_a_function_that_misbehaves_is_named(wrong_backward: Function, wrong_for
 
 def test_an_output_outside_of_autograd_is_named() -> None:
     report = check_function(lambda x: (x**2).detach(), square, [values(3)])
-    assert "output 0 carries no gradient" in (report.problem or "")
+    assert "output carries no gradient" in (report.problem or "")
 
 
 def test_an_empty_output_is_named() -> None:
@@ -185,7 +185,7 @@ def test_an_empty_output_is_named() -> None:
     ("inputs", "error", "message"),
     [
         ([np.arange(3)], ValueError, "none of the inputs is a floating"),
-        ([values(3, dtype="float16")], TypeError, "not float16"),
+        ([torch.ones(3).to(torch.float8_e4m3fn)], TypeError, "x is float8_e4m3fn: floating inputs must be"),
     ],
 )
 def test_bad_inputs(inputs: list[Any], error: type[Exception], message: str) -> None:
@@ -200,7 +200,7 @@ def test_a_reference_without_gradients() -> None:
 
 def test_inputs_stay_and_a_seed_gives_the_same_numbers() -> None:
     x = torch.from_numpy(values(4, 3))
-    first, again = (check_function(Square, square, [x], seed=3) for _ in range(2))
+    first, again = (check_function(Square, square, [x], seed=3, skip=["cost"]) for _ in range(2))
     assert str(first) == str(again)
     assert not x.requires_grad
     assert np.array_equal(x.numpy(), values(4, 3))

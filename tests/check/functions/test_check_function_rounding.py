@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
 from nn_manual.arrays import Array
@@ -26,6 +27,7 @@ def normalize(factor: float = 1.0, only: torch.dtype | None = None) -> type[torc
             return normalized
 
         @staticmethod
+        @once_differentiable
         def backward(context: Any, grad: torch.Tensor) -> torch.Tensor:
             normalized, deviation = context.saved_tensors
             along = normalized * (grad * normalized).mean(-1, keepdim=True)
@@ -50,9 +52,13 @@ def test_a_gradient_of_which_cancellation_leaves_few_digits_is_rounding(dtype: t
         assert report.failures[0].name.startswith("grad_x")
 
 
-def test_what_takes_float32_alone_is_not_excused() -> None:
+def test_what_takes_float32_alone_is_judged_by_its_distance_to_float64() -> None:
+    """The reference's gradient of two features is 60% off in float32: three times that is all that can be asked."""
     x = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
-    assert not check_function(normalize(only=torch.float32), definition_of_normalize, [x]).passed
+    assert check_function(normalize(only=torch.float32), definition_of_normalize, [x]).passed
+    wide = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    assert check_function(normalize(only=torch.float32), definition_of_normalize, [wide]).passed
+    assert not check_function(normalize(1.0001, only=torch.float32), definition_of_normalize, [wide]).passed
 
 
 def test_rounding_is_said_to_be_rounding() -> None:

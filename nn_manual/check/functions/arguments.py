@@ -1,0 +1,172 @@
+"""What a function is called with, and what it returns: tensors in lists, dicts and modules, each with a name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import functional_call
+
+from nn_manual.check.comparison import CannotCompare
+
+#: Numbers that a function returns as they are: a loss without its tensor.
+NUMBERS = np.ndarray | np.generic | int | float | complex
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of a call as a flat list of `leaves`, each with a name, among them what a list, tuple or dict
+    holds, and the parameters of a module. `positional` and `keywords` are the arguments with the number of a leaf in
+    the place of each; `parameters` has that number for each parameter.
+    """
+
+    names: tuple[str, ...]
+    leaves: tuple[Any, ...]
+    positional: tuple[Any, ...]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def call(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+        """What the function returns for other leaves in the same places. A module's buffers stay as they are."""
+        positional = tuple(_filled(each, leaves) for each in self.positional)
+        keywords = {name: _filled(each, leaves) for name, each in self.keywords.items()}
+        if isinstance(function, torch.nn.Module):
+            state = {name: leaves[number] for name, number in self.parameters.items()}
+            state |= {name: buffer.clone() for name, buffer in function.named_buffers()}
+            return functional_call(function, state, positional, keywords)
+        return function(*positional, **keywords)
+
+
+def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> Arguments:
+    """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is
+    passed by position, a mapping by keyword. The parameters of a module are arguments, too.
+
+    Raises TypeError for inputs that are neither, and ValueError for a module whose reference is none with the same
+    parameters.
+    """
+    if not isinstance(inputs, list | tuple | Mapping):
+        raise TypeError(f"inputs must be a list of the arguments, or a dict of them, not {type(inputs).__name__}")
+    names: list[str] = []
+    leaves: list[Any] = []
+    keywords = inputs if isinstance(inputs, Mapping) else {}
+    positional = () if isinstance(inputs, Mapping) else tuple(inputs)
+    called = _names_of_inputs(reference, len(positional)) or _names_of_inputs(function, len(positional))
+    called += [f"input_{i}" for i in range(len(called), len(positional))]
+    of_positional = [_numbered(each, name, names, leaves) for each, name in zip(positional, called, strict=True)]
+    of_keywords = {name: _numbered(each, name, names, leaves) for name, each in keywords.items()}
+    parameters: dict[str, int] = {}
+    if isinstance(function, torch.nn.Module):
+        for name, parameter in _shared_parameters(function, reference).items():
+            parameters[name] = len(leaves)
+            names.append(name)
+            leaves.append(parameter.detach())
+    return Arguments(tuple(names), tuple(leaves), tuple(of_positional), of_keywords, parameters)
+
+
+def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, torch.nn.Parameter]:
+    own = dict(module.named_parameters())
+    if not isinstance(reference, torch.nn.Module):
+        raise ValueError(f"{type(module).__name__} is a module: its reference must be one, with the same parameters")
+    theirs = dict(reference.named_parameters())
+    for name in sorted(own.keys() ^ theirs.keys()):
+        lacking = type(reference).__name__ if name in own else type(module).__name__
+        raise ValueError(f"{lacking} has no parameter {name}: the module and its reference need the same ones")
+    for name, parameter in own.items():
+        if parameter.shape != theirs[name].shape:
+            shapes = f"{tuple(parameter.shape)}, the reference's {tuple(theirs[name].shape)}"
+            raise ValueError(f"parameter {name} of {type(module).__name__} has shape {shapes}")
+    return own
+
+
+def _names_of_inputs(function: Any, count: int) -> list[str]:
+    """What the function, the forward of a pair, or an autograd.Function's without its context, calls its first inputs;
+    a built-in function doesn't say.
+    """
+    called = function[0] if isinstance(function, tuple) else getattr(function, "__self__", function)
+    is_class = isinstance(called, type) and issubclass(called, torch.autograd.Function)
+    called = called.forward if is_class or isinstance(called, torch.nn.Module) else function
+    try:
+        parameters = inspect.signature(called[0] if isinstance(called, tuple) else called).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    return names[is_class:][:count]
+
+
+@dataclass(frozen=True)
+class Number:
+    """The place of a leaf."""
+
+    number: int
+
+
+def _numbered(thing: Any, name: str, names: list[str], leaves: list[Any]) -> Any:
+    """The thing with the number of a leaf in the place of each, which are added to `names` and `leaves`."""
+    if _holds_arrays(thing):
+        if isinstance(thing, Mapping):
+            return {key: _numbered(each, f"{name}[{key!r}]", names, leaves) for key, each in thing.items()}
+        inner = [_numbered(each, f"{name}[{i}]", names, leaves) for i, each in enumerate(thing)]
+        return type(thing)(*inner) if hasattr(thing, "_fields") else type(thing)(inner)
+    names.append(name)
+    leaves.append(thing)
+    return Number(len(leaves) - 1)
+
+
+def _holds_arrays(thing: Any) -> bool:
+    if isinstance(thing, Mapping):
+        thing = tuple(thing.values())
+    if not isinstance(thing, list | tuple):
+        return False
+    return any(isinstance(each, np.ndarray | torch.Tensor) or _holds_arrays(each) for each in thing)
+
+
+def _filled(thing: Any, leaves: Sequence[Any]) -> Any:
+    if isinstance(thing, Number):
+        return leaves[thing.number]
+    if isinstance(thing, dict):
+        return {key: _filled(each, leaves) for key, each in thing.items()}
+    inner = [_filled(each, leaves) for each in thing]
+    return type(thing)(*inner) if hasattr(thing, "_fields") else type(thing)(inner)
+
+
+def named_outputs(returned: Any) -> dict[str, Any]:
+    """Everything that a function returned, by name: `output` where it is one, `output 0` and so on of several, and
+    `output['key']` in a dict. Arrays and numbers become tensors, everything else stays as it is.
+    """
+    if isinstance(returned, list | tuple):
+        several = [(f"output {i}" if len(returned) > 1 else "output", each) for i, each in enumerate(returned)]
+        return dict(flat for name, each in several for flat in _flat(each, name))
+    return dict(_flat(returned, "output"))
+
+
+def _flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, Mapping):
+        for key, each in thing.items():
+            yield from _flat(each, f"{name}[{key!r}]")
+    elif isinstance(thing, list | tuple):
+        for i, each in enumerate(thing):
+            yield from _flat(each, f"{name}[{i}]")
+    else:
+        yield name, as_tensor(thing) if isinstance(thing, NUMBERS) else thing
+
+
+def as_tensor(array: Any) -> torch.Tensor:
+    """The array or number as a tensor; memory that torch can use is shared."""
+    if isinstance(array, torch.Tensor):
+        return array
+    array = np.asarray(array, order="C")
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def check_structure(label: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raise CannotCompare where the function returned another structure than its reference."""
+    if list(ours) == list(theirs):
+        return
+    if len(ours) != len(theirs):
+        raise CannotCompare(f"{label}: {len(ours)} outputs, the reference has {len(theirs)}")
+    name, other = next(both for both in zip(ours, theirs, strict=True) if both[0] != both[1])
+    raise CannotCompare(f"{label}: returned {name} where the reference has {other}")

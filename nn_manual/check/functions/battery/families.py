@@ -1,0 +1,92 @@
+"""Every family of rows, in the order in which they run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+from tqdm import tqdm
+
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.battery.cost import cost
+from nn_manual.check.functions.battery.dtypes import dtype, full_size
+from nn_manual.check.functions.battery.inputs import kinds, layouts, sizes
+from nn_manual.check.functions.battery.requires import requires_grad
+from nn_manual.check.functions.battery.runs import determinism, no_grad, retain_graph, two_forwards
+from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wrong
+from nn_manual.check.functions.battery.twice import twice
+from nn_manual.check.functions.battery.upstream import grad_output
+from nn_manual.check.functions.low_precision import TooCoarse
+from nn_manual.check.functions.report import Row
+from nn_manual.messages import nearest
+
+#: Seconds after which a bar shows how far the rows are.
+BAR_AFTER = 2
+
+
+def cuda(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """The same rows on CUDA tensors, where there is a device."""
+    if trial.is_pair or trial.device is not None or not torch.cuda.is_available():
+        yield "", lambda: _no_cuda(trial)
+        return
+    on_device = replace(trial, device="cuda")
+    for name, family in FAMILIES.items():
+        if family is not cuda:
+            yield from ((f"{name} {variant}".rstrip(), run) for variant, run in family(on_device))
+
+
+def _no_cuda(trial: Trial) -> None:
+    if trial.device is not None or torch.cuda.is_available():
+        raise Skip("a pair runs on its inputs' device")
+    raise Skip("there is no CUDA device here")
+
+
+FAMILIES: dict[str, Family] = {
+    "grad_output": grad_output,
+    "requires_grad": requires_grad,
+    "two forwards": two_forwards,
+    "retain_graph": retain_graph,
+    "no_grad": no_grad,
+    "determinism": determinism,
+    "inputs": layouts,
+    "kinds": kinds,
+    "sizes": sizes,
+    "dtype": dtype,
+    "twice": twice,
+    "full size": full_size,
+    "cuda": cuda,
+    "cost": cost,
+}
+
+
+def run_rows(trial: Trial, skip: Sequence[str], problem: str | None) -> tuple[Row, ...]:
+    """Every row but the skipped ones, each by its verdict. `problem` is what kept the values from being compared: a row
+    that meets the same says nothing more. Raises ValueError for a name in `skip` that no row has."""
+    planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
+    known = {name for name, variant, _ in planned for name in (name, f"{name} {variant}".rstrip())} | FAMILIES.keys()
+    for name in skip:
+        if name not in known:
+            meant = nearest(name, known)
+            raise ValueError(f"there is no row {name!r} to skip" + (f": did you mean {meant!r}?" if meant else ""))
+    bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
+    return tuple(_row(name, variant, run, skip, problem) for name, variant, run in bar)
+
+
+def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str | None) -> Row:
+    if {family, f"{family} {variant}".rstrip()} & set(skip):
+        return Row(family, variant, "skipped", "as asked for")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
+            return Row(family, variant, "right", run() or "")
+    except (Skip, TooCoarse) as reason:
+        return Row(family, variant, "skipped", str(reason))
+    except (Wrong, CannotCompare) as wrong:
+        if str(wrong) == problem:
+            return Row(family, variant, "skipped", "what went wrong above went wrong here")
+        return Row(family, variant, "WRONG", str(wrong))
+    except Exception as error:  # a reference, too, may raise anything
+        by_whom = "the reference" if "raised by the reference" in getattr(error, "__notes__", []) else "the check"
+        return Row(family, variant, "skipped", f"{by_whom} raised {type(error).__name__}: {error}".partition("\n")[0])

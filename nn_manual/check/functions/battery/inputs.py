@@ -1,0 +1,120 @@
+"""The inputs: how they lie in memory, which values they have, and how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.arguments import as_tensor
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
+from nn_manual.check.functions.battery.upstream import LAYOUTS, expanded
+from nn_manual.check.functions.callables import floats, is_array
+from nn_manual.check.functions.case import Case
+from nn_manual.check.kinds import KINDS, draw
+
+#: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
+#: and numbers of which exp overflows.
+FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large")
+LARGE = 1000
+
+#: What torch says when something is written into a tensor that was expanded.
+SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
+
+#: Sizes that kernels get wrong: none, one, odd and prime ones, and those on both sides of a block.
+#: What a dimension that comes first in an input, a batch, can be.
+SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129)
+
+
+def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
+    for name, layout in LAYOUTS.items():
+        if layout is expanded:
+            yield name, lambda: _expanded_inputs(trial.case)
+        else:
+            yield name, lambda layout=layout: agree(replace(trial.case, layout=layout))  # type: ignore[misc] # a default
+
+
+def _expanded_inputs(case: Case) -> None:
+    """Each floating input is its first row, expanded."""
+
+    def first_row(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor[:1].expand(tensor.shape) if tensor.ndim else tensor
+
+    def where_equal(tensor: torch.Tensor) -> torch.Tensor:
+        return first_row(tensor) if torch.equal(first_row(tensor), tensor) else tensor
+
+    try:
+        agree(replace(with_leaves(case, lambda tensor: first_row(tensor).contiguous()), layout=where_equal))
+    except CannotCompare as problem:
+        if SEVERAL_IN_ONE_PLACE in str(problem):
+            raise Skip("it works in place, which torch refuses on expanded tensors") from problem
+        raise
+
+
+def kinds(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Ties, zeros, tiny and scattered values in the place of the floating inputs'. What has no number in the reference
+    is not compared.
+    """
+    for kind in FUNCTION_KINDS if trial.kinds is None else trial.kinds:
+        yield kind, lambda kind=kind: _kind(trial, kind)  # type: ignore[misc] # a default
+
+
+def _kind(trial: Trial, kind: str) -> None:
+    generator = np.random.default_rng(trial.seed)
+
+    def drawn(tensor: torch.Tensor) -> torch.Tensor:
+        if kind == "large":
+            return as_tensor(LARGE * draw("random", tuple(tensor.shape), "float64", generator)).to(tensor)
+        return as_tensor(draw(kind, tuple(tensor.shape), "float64", generator)).to(tensor)
+
+    try:
+        agree(with_leaves(trial.case, drawn))
+    except CannotCompare as problem:
+        if trial.kinds is None:  # nobody said that it takes such values
+            advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"
+            raise Skip(f"{problem}; {advice}") from problem
+        raise
+
+
+def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Each dimension empty, 1, odd, prime, and past a block, the others small."""
+    if not callable(trial.inputs):
+        yield "", _no_sizes
+        return
+    for name, given in trial.sizes.items():
+        for size in (SIZES if _leads(trial, name) else SIZES[1:]) if len(given) == 1 else given:
+            yield f"{name}={size}", lambda name=name, size=size: _size(trial, name, size)  # type: ignore[misc] # defaults
+
+
+def _leads(trial: Trial, name: str) -> bool:
+    """Whether the dimension comes first in the first input or in one of integers. Of such a batch, or of its indices,
+    there can be nothing; of features, or of a weight, there can't.
+    """
+    sizes = trial.small_sizes
+    try:
+        cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
+    except Exception:  # the user's own function of the sizes may raise anything
+        return False
+    one, other = (_lengths(case) for case in cases)
+    return one != other
+
+
+def _lengths(case: Case) -> list[int]:
+    arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim]
+    return [leaf.shape[0] for i, leaf in enumerate(arrays) if i == 0 or not floats(leaf)]
+
+
+def _no_sizes() -> None:
+    raise Skip("the inputs are given; a function of a generator and sizes that makes them is tried on others")
+
+
+def _size(trial: Trial, name: str, size: int) -> None:
+    try:
+        case = trial.at({**trial.small_sizes, name: size})
+    except Exception as error:  # anyone's function may raise anything
+        raise Skip(f"no such inputs: {type(error).__name__}: {error}") from error
+    agree(replace(case, drawn=True))

@@ -1,0 +1,96 @@
+"""The gradient of the output: how it lies in memory, and whether it is there at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
+from nn_manual.check.functions.callables import by_autograd, naming, run_function
+from nn_manual.check.functions.case import Case
+
+
+def transposed(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the last axis first in memory."""
+    order = [tensor.ndim - 1, *range(tensor.ndim - 1)]
+    back = [*range(1, tensor.ndim), 0]
+    return tensor.permute(order).contiguous().permute(back) if tensor.ndim > 1 else tensor
+
+
+def expanded(tensor: torch.Tensor) -> torch.Tensor:
+    """The first value everywhere, without memory of its own, as the backward of a sum gives it."""
+    return tensor[(slice(0, 1),) * tensor.ndim].clone().expand(tensor.shape) if tensor.numel() else tensor
+
+
+def strided(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, with a gap behind each."""
+    if tensor.ndim == 0:
+        return tensor
+    wide = tensor.new_full((*tensor.shape, 2), -7 if tensor.dtype != torch.bool else 0)
+    wide[..., 0] = tensor
+    return wide[..., 0]
+
+
+def with_offset(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, behind three others in one memory."""
+    memory = tensor.new_full((tensor.numel() + 3,), -7 if tensor.dtype != torch.bool else 0)
+    memory[3:] = tensor.reshape(-1)
+    return memory[3:].view(tensor.shape)
+
+
+LAYOUTS = {"transposed": transposed, "expanded": expanded, "strided": strided, "with an offset": with_offset}
+
+
+def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Gradients of the outputs as autograd hands them over: seldom contiguous, sometimes zero, sometimes none."""
+    for name, layout in LAYOUTS.items():
+        yield name, lambda layout=layout: agree(replace(trial.case, upstream=layout))  # type: ignore[misc] # a default
+    yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
+    yield "absent", lambda: _absent(trial)
+
+
+def _absent(trial: Trial) -> None:
+    """Each output unused while the others are used, and all of them without a gradient."""
+    if trial.is_pair:
+        raise Skip("a pair's backward gets a gradient for each output")
+    case = trial.case
+    theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
+    differentiable = [name for name, output in theirs.outputs.items() if output.requires_grad]
+    for name in differentiable if len(differentiable) > 1 else []:
+        try:
+            agree(replace(case, absent=frozenset({name})))
+        except Wrong as wrong:
+            raise Wrong(f"where {name} is not used: {wrong}") from wrong
+    _all_absent(case, differentiable)
+
+
+def _all_absent(case: Case, differentiable: list[str]) -> None:
+    """A function behind this one returns None for its gradient: ours is None or zero."""
+    with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
+        ours = run_function(case.function, case.arguments, case.leaves(), case.wants())
+        ours.outputs.update(
+            zip(
+                differentiable,
+                _Forgets.apply(*(ours.outputs[name] for name in differentiable)),  # type: ignore[no-untyped-call] # torch has none
+                strict=True,
+            )
+        )
+        grads = ours.backward({name: torch.ones_like(ours.outputs[name]) for name in differentiable})
+    for name, grad in zip(case.floating, grads, strict=True):
+        if grad is not None and bool(grad.to_dense().any()):
+            raise Wrong(f"grad_{name} is not zero where no output has a gradient")
+
+
+class _Forgets(torch.autograd.Function):
+    """Passes its inputs on, and no gradient back."""
+
+    @staticmethod
+    def forward(_: Any, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(tensor.clone() for tensor in tensors)
+
+    @staticmethod
+    def backward(_: Any, *grads: torch.Tensor) -> tuple[None, ...]:
+        return (None,) * len(grads)

@@ -1,0 +1,115 @@
+"""check_function from the command line: functions, shapes and sizes as text. What is wrong with it is a ConfigError."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nn_manual.check.functions.battery.trial import Dtype
+from nn_manual.check.functions.callables import place_of
+from nn_manual.check.functions.check_function import check_function
+from nn_manual.check.functions.report import FunctionReport
+from nn_manual.errors import ConfigError
+from nn_manual.messages import nearest, quoted
+
+#: The shape of a tensor with one number.
+SCALAR = "scalar"
+
+
+def check_named_function(
+    function: str, reference: str, shapes: str, sizes: str, dtypes: Sequence[str], skip: Sequence[str]
+) -> FunctionReport:
+    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=128"."""
+    names = [_names(shape) for shape in shapes.split(",")]
+    of_sizes = _sizes(sizes)
+    _check_fit(names, of_sizes)
+    own, definition = (_imported(path) for path in (function, reference))
+    try:
+        return check_function(
+            own, definition, _inputs(names), dtypes=[_dtype(text) for text in dtypes] or None, sizes=of_sizes, skip=skip
+        )
+    except Exception as error:  # a reference may raise anything
+        if "raised by the reference" in getattr(error, "__notes__", []):
+            raised = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise ConfigError(f"the reference {reference} raised {raised}{place_of(error)}") from error
+        if isinstance(error, ValueError | TypeError):
+            raise ConfigError(f"{function}: {error}") from error
+        raise
+
+
+def _names(shape: str) -> tuple[str, ...]:
+    """The names and numbers of a shape's dimensions."""
+    if shape.strip() == SCALAR:
+        return ()
+    dimensions = tuple(shape.strip().split("x"))
+    for dimension in dimensions:
+        if not re.fullmatch(r"\d+|[A-Za-wyz_][A-Za-wyz_0-9]*", dimension):
+            raise ConfigError(f"--shapes: {quoted(shape)} is no shape: write NxD, 3xD, D or {SCALAR}")
+    return dimensions
+
+
+def _sizes(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in filter(None, text.split(",")):
+        name, _, size = part.strip().partition("=")
+        if not (name.isidentifier() and size.isdecimal() and name not in found):
+            raise ConfigError(f"--sizes: {quoted(part)} is no size, or the second of one name: write N=8,D=128")
+        found[name] = int(size)
+    return found
+
+
+def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, int]) -> None:
+    named = {name for shape in shapes for name in shape if not name.isdecimal()}
+    for name in sorted(named - sizes.keys()):
+        raise ConfigError(f"--sizes: there is no size for {name}, which --shapes has")
+    for name in sorted(sizes.keys() - named):
+        raise ConfigError(f"--sizes: {name} is in none of the shapes")
+    if not sizes:
+        raise ConfigError("--shapes: name a dimension at least, as in NxD, so that it can be tried in several sizes")
+
+
+def _dtype(text: str) -> Dtype:
+    """One for all inputs, or one for each."""
+    return tuple(text.split(",")) if "," in text else text
+
+
+def _inputs(shapes: Sequence[tuple[str, ...]]) -> Callable[..., list[torch.Tensor]]:
+    """Makes normal numbers in these shapes."""
+
+    def inputs(generator: torch.Generator, **sizes: int) -> list[torch.Tensor]:
+        numbers = [[int(name) if name.isdecimal() else sizes[name] for name in shape] for shape in shapes]
+        return [torch.randn(shape, generator=generator) for shape in numbers]
+
+    return inputs
+
+
+def _imported(path: str) -> Any:
+    """What `module:name` names, in a module of the current folder or an installed one."""
+    module_name, _, name = path.partition(":")
+    parts = [*module_name.split("."), *name.split(".")]
+    if not all(part.isidentifier() for part in parts):
+        raise ConfigError(f"{quoted(path)} is no import path: write module:name, as in my_kernels:layer_norm")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        thing: Any = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # a module's code may raise anything
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigError(f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed") from None
+        raised = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise ConfigError(f"module {quoted(module_name)} raised {raised}{place_of(error)}") from error
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            meant = nearest(part, [known for known in vars(thing) if not known.startswith("_")])
+            hint = f": did you mean {meant}?" if meant else ""
+            raise ConfigError(f"{quoted(module_name)} has no {quoted(name)}{hint}")
+        thing = getattr(thing, part)
+    if not callable(thing):
+        raise ConfigError(f"{path} is {type(thing).__name__}, not a function")
+    return thing

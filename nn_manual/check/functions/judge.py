@@ -1,0 +1,49 @@
+"""The verdict about one case: every pair in full, with what rounding excuses and what a difference looks like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from nn_manual.check.comparison import Comparison, Pair, compare
+from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.pairs import pairs
+from nn_manual.check.functions.rounding import beyond_by_rounding
+from nn_manual.check.verdict.diagnosis import describe_difference
+from nn_manual.check.verdict.report import GradientReport
+
+
+def judge(case: Case, before_backward: Callable[[], object] | None = None) -> GradientReport:
+    """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
+    compared = list(pairs(case, before_backward))
+    report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(compared)))
+    if report.agrees:
+        return report
+    by_name = {pair.quantity.name: pair for pair in compared}
+    failed = [by_name[failure.name] for failure in report.failures]
+    report = replace(report, rounding=beyond_by_rounding(case, failed))
+    if report.agrees:
+        return report
+    first = by_name[report.failures[0].name]
+    diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
+    return replace(report, diagnosis=diagnosis)
+
+
+def _in_full(case: Case, pair: Pair) -> Comparison:
+    """With the ULPs of the 16 bits that it was computed in, where it was."""
+    found = compare(*pair)
+    eps = case.eps_of_low_precision
+    if eps is None or not 0 < found.scale < math.inf:
+        return found
+    return replace(found, ulps=found.absolute / (eps * 2 ** math.floor(math.log2(found.scale))))
+
+
+def _vacuous(compared: list[Pair]) -> Iterator[str]:
+    """A sentence for each output, and each gradient under every upstream gradient, that is zero."""
+    by_name: dict[str, list[Pair]] = {}
+    for pair in compared:
+        by_name.setdefault(pair.quantity.name.split(",")[0], []).append(pair)
+    for name, cases in by_name.items():
+        if not any(case.reference.any() for case in cases):
+            yield f"{cases[0].quantity.layer}: {name} is zero everywhere"

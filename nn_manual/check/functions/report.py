@@ -1,0 +1,84 @@
+"""What check_function found: the values of the first comparison, and a row for everything else it went through."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from nn_manual.check.verdict.report import WIDTH, GradientReport
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the battery: its family and its name in it, whether it was "right", "WRONG" or "skipped", and why."""
+
+    family: str
+    variant: str
+    verdict: str
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that skips this row alone: the family's, which skips all of its rows, and the variant's."""
+        return f"{self.family} {self.variant}".rstrip()
+
+
+@dataclass(frozen=True)
+class FunctionReport(GradientReport):
+    """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
+
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def wrong(self) -> tuple[Row, ...]:
+        """The rows that the function failed."""
+        return tuple(row for row in self.rows if row.verdict == "WRONG")
+
+    @property
+    def skipped(self) -> tuple[Row, ...]:
+        """The rows that say nothing about the function, each with the reason."""
+        return tuple(row for row in self.rows if row.verdict == "skipped")
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything agrees, would not have done so with a wrong formula, and no row is wrong."""
+        return super().passed and not self.wrong
+
+    def _headline(self) -> str:
+        if self.wrong and super().passed:
+            return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
+        return super()._headline()
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()
+
+    def _lines(self) -> list[str]:
+        """The rows that are right by family, then what is skipped, then what is wrong."""
+        families = dict.fromkeys(row.family for row in self.rows)
+        width = max(map(len, families))
+        num_right = len(self.rows) - len(self.wrong) - len(self.skipped)
+        others = ((len(self.wrong), "wrong"), (len(self.skipped), "skipped"))
+        counted = [f"{count} {word}" for count, word in others if count]
+        known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
+        without = f"; without {', '.join(known)}, wrong above" if known else ""
+        lines = ["", *_indented("", f"{', '.join([f'{num_right} rows right', *counted])}{without}")]
+        for family in families:
+            right = [row for row in self.rows if row.family == family and row.verdict == "right"]
+            if right:
+                words = ", ".join(row.variant or "right" for row in right)
+                notes = [row.note for row in right if row.note]
+                said = notes or [words] if words == "right" else [words, *notes]
+                lines += _indented(f"{family:{width}}  ", "; ".join(said))
+        for verdict in ("skipped", "WRONG"):
+            by_note: dict[tuple[str, str], list[str]] = {}
+            for row in self.rows:
+                if row.verdict == verdict:
+                    by_note.setdefault((row.family, row.note), []).append(row.variant)
+            for (family, note), variants in by_note.items():
+                lines += _indented(f"{family:{width}}  ", f"{', '.join(variants)} {verdict}: {note}".lstrip())
+        return lines
+
+
+def _indented(start: str, text: str) -> list[str]:
+    wrapper = textwrap.TextWrapper(WIDTH, start, " " * len(start), break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(text)

@@ -1,0 +1,1 @@
+"""Wrong and right backward passes of functions, and who catches which."""

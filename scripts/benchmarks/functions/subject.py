@@ -1,0 +1,34 @@
+"""One function to be judged: a kernel with its backward pass, its definition, its inputs, and what is wrong with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`fault` says what is wrong; empty, nothing is. `named` are words of which the report must hold one."""
+
+    function: Any
+    reference: Any
+    inputs: Callable[..., Any]
+    sizes: dict[str, int]
+    fault: str = ""
+    named: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a list."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def draw(self, seed: int = 0) -> Any:
+        """The inputs at the sizes that an engineer would write down."""
+        return self.inputs(torch.Generator().manual_seed(seed), **self.sizes)
+
+
+def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    """Standard normal numbers in float64."""
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)

@@ -1,0 +1,42 @@
+"""scripts/benchmark.py functions: 60 wrong and 60 right functions, and a sample of the verdicts."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from benchmarks.functions.score import REPORTED, UNSEEN, by_assert_close, by_check_function, by_gradcheck
+from benchmarks.functions.subject import Subject
+
+WRONG = [subject for module in (*UNSEEN, *REPORTED) for subject in module.WRONG]
+RIGHT = [subject for module in (*UNSEEN, *REPORTED) for subject in module.RIGHT]
+
+
+def test_there_are_60_of_both_and_half_were_written_unseen() -> None:
+    assert (len(WRONG), len(RIGHT)) == (60, 60)
+    assert sum(len(module.WRONG) for module in UNSEEN) == 34
+    assert len({subject.name for subject in WRONG}) == 60
+    assert all(subject.named for subject in WRONG)
+
+
+@pytest.mark.parametrize("subject", WRONG[::6], ids=lambda subject: subject.name)
+def test_a_wrong_one_is_caught_and_named(subject: Subject) -> None:
+    verdict = by_check_function(subject)
+    assert not verdict.passed
+    assert any(word in verdict.words for word in subject.named), verdict.words
+
+
+@pytest.mark.parametrize("subject", RIGHT[::6], ids=lambda subject: subject.name)
+def test_a_right_one_is_not_blamed(subject: Subject) -> None:
+    verdict = by_check_function(subject)
+    assert verdict.passed, verdict.words
+
+
+def test_peers_judge_what_they_can_see() -> None:
+    by_name = {subject.name: subject for subject in WRONG}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = by_name["LinearMeanBias"]
+        assert "grad_bias" in by_gradcheck(plain).words
+        assert by_assert_close(plain).words.startswith("grad_bias")
+        assert by_assert_close(by_name["LinearReadsMemory"]).passed

@@ -1,0 +1,123 @@
+"""check_function in 16 bits: three times the reference's own distance to float64, and no further."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from nn_manual import check_function
+
+
+def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+    return [torch.randn(N, D, generator=generator), torch.randn(D, generator=generator)]
+
+
+def definition(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return (x.float() * weight.float()).to(x.dtype)
+
+
+def scaled(error: float, only: torch.dtype | None = None) -> type[Function]:
+    """x * weight, whose gradient of x is off by `error` of its value."""
+
+    class Scaled(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, weight: Any) -> Any:
+            if only is not None and x.dtype != only:
+                raise TypeError(f"{only} alone")
+            context.save_for_backward(x, weight)
+            return definition(x, weight)
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            x, weight = context.saved_tensors
+            grad_x = (1 + error) * grad_output.float() * weight.float()
+            grad_weight = (grad_output.float() * x.float()).sum(0)
+            return grad_x.to(x.dtype), grad_weight.to(weight.dtype)
+
+    return Scaled
+
+
+#: Half an eps is one rounding. The reference makes one; three times as much is allowed, the kernel's own with it.
+@pytest.mark.parametrize(("dtype", "eps"), [("bfloat16", 2**-7), ("float16", 2**-10)])
+def test_three_roundings_are_allowed(dtype: str, eps: float) -> None:
+    sizes = {"N": 64, "D": 32}
+    assert check_function(scaled(0), definition, inputs, sizes=sizes, dtypes=[dtype]).passed
+    assert check_function(scaled(0.4 * eps), definition, inputs, sizes=sizes, dtypes=[dtype]).passed
+    report = check_function(scaled(4 * eps), definition, inputs, sizes=sizes, dtypes=[dtype])
+    assert {failure.name.partition(",")[0] for failure in report.failures} == {"grad_x"}
+    assert report.failures[0].ulps < 16  # of 16 bits
+
+
+def test_the_other_dtypes_are_rows() -> None:
+    function = scaled(1e-3)  # beyond float32's tolerance, within bfloat16's
+    report = check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=["bfloat16", "float32"])
+    assert report.agrees
+    assert [row.name for row in report.wrong] == ["dtype float32"]
+
+
+def test_a_kernel_of_one_dtype_alone() -> None:
+    function = scaled(0, only=torch.bfloat16)
+    assert check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=["bfloat16"]).passed
+    report = check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=["bfloat16", "float16"])
+    (row,) = report.wrong
+    assert row.name == "dtype float16"
+    assert "raised TypeError: torch.bfloat16 alone at " in row.note
+
+
+def test_mixed_dtypes_are_judged_each_in_its_own() -> None:
+    """The weight's gradient has 24 bits: an error of a rounding of 16 is wrong there."""
+
+    class Rounds(scaled(0)):  # type: ignore[misc] # a base that is made
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            x, weight = context.saved_tensors
+            grad_weight = (grad_output.float() * x.float()).sum(0).bfloat16().float()
+            return (grad_output.float() * weight.float()).to(x.dtype), grad_weight
+
+    mixed = [("bfloat16", "float32")]
+    assert check_function(scaled(0), definition, inputs, sizes={"N": 4, "D": 5}, dtypes=mixed).passed
+    report = check_function(Rounds, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=mixed)
+    assert {failure.name.partition(",")[0] for failure in report.failures} == {"grad_weight"}
+    x, weight = inputs(torch.Generator().manual_seed(0), 4, 5)
+    assert check_function(scaled(0), definition, [x.bfloat16(), weight]).passed
+
+
+def test_a_tolerance_of_ones_own() -> None:
+    function = scaled(1e-3)
+    assert not check_function(function, definition, inputs, sizes={"N": 4, "D": 5}).passed
+    assert check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, tolerance=2e-3).passed
+    assert not check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, tolerance=5e-4).passed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dtypes": ["int8"]}, "dtype 'int8' can't be judged"),
+        ({"dtypes": "float32"}, "dtypes must be a list"),
+        ({"dtypes": [("float32",)]}, "1 dtypes for 2 floating inputs: x, weight"),
+        ({"sizes": None}, "sizes must name its dimensions"),
+        ({"sizes": {"N": -1, "D": 3}}, "size N must be a whole number"),
+        ({"kinds": ["huge"]}, "there is no kind 'huge'"),
+        ({"tolerance": 0.7}, "tolerance must be above 0 and below 0.5"),
+        ({"skip": ["grad_outptu"]}, "there is no row 'grad_outptu' to skip: did you mean 'grad_output'?"),
+    ],
+)
+def test_arguments_that_do_not_fit(options: dict[str, Any], words: str) -> None:
+    arguments = {"sizes": {"N": 4, "D": 5}, **options}
+    with pytest.raises(ValueError, match=re.escape(words)):
+        check_function(scaled(0), definition, inputs, **arguments)
+
+
+def test_inputs_that_cannot_be_made_are_named() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'D'") as caught:
+        check_function(scaled(0), definition, inputs, sizes={"N": 4})
+    assert caught.value.__notes__[0].startswith("raised by the function that makes the inputs")
+    with pytest.raises(TypeError, match="inputs must be a list of the arguments"):
+        check_function(scaled(0), definition, torch.ones(3))  # type: ignore[arg-type] # that is the mistake

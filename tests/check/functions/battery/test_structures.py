@@ -1,0 +1,144 @@
+"""check_function on lists, dicts, keyword arguments, modules and functions that work in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import Function
+
+from nn_manual import check_function
+
+
+def values(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_gradients_in_lists_and_dicts_have_names() -> None:
+    def right(several: list[torch.Tensor], table: dict[str, torch.Tensor]) -> torch.Tensor:
+        return several[0] * several[1] + table["a"]
+
+    def wrong(several: list[torch.Tensor], table: dict[str, torch.Tensor]) -> torch.Tensor:
+        return several[0] * several[1].detach() + table["a"]
+
+    given = [[values(3, 2), values(3, 2, seed=1)], {"a": values(2, seed=2)}]
+    report = check_function(right, right, given)
+    assert report.passed, report
+    names = [c.name.partition(",")[0] for c in report.comparisons]
+    assert names[:4] == ["output", "grad_several[0]", "grad_several[1]", "grad_table['a']"]
+    failures = check_function(wrong, right, given).failures
+    assert {failure.name.partition(",")[0] for failure in failures} == {"grad_several[1]"}
+
+
+def test_outputs_in_dicts_have_names_and_a_structure() -> None:
+    def right(x: torch.Tensor) -> dict[str, Any]:
+        return {"sine": x.sin(), "both": [x.cos(), (x > 0)]}
+
+    report = check_function(right, right, [values(3)])
+    assert report.passed, report
+    assert [c.name for c in report.comparisons][:3] == ["output['sine']", "output['both'][0]", "output['both'][1]"]
+    other = check_function(lambda x: {"cosine": x.sin(), "both": [x.cos(), (x > 0)]}, right, [values(3)])
+    assert other.problem == "<lambda>: returned output['cosine'] where the reference has output['sine']"
+
+
+def test_keyword_arguments() -> None:
+    def right(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
+        return scale * x
+
+    def wrong(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
+        return x * (1 + 0 * scale)
+
+    given = {"x": values(3), "scale": 3.0}
+    assert check_function(right, right, given).passed
+    assert check_function(wrong, right, given).failures[0].name == "output"
+
+
+class Affine(torch.nn.Module):
+    def __init__(self, size: int = 2) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(2, size, dtype=torch.float64)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)  # type: ignore[no-any-return] # torch's modules return Any
+
+
+class Untrained(Affine):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, self.inner.weight.detach(), self.inner.bias)
+
+
+def test_a_module_gives_the_gradient_of_each_parameter_by_its_name() -> None:
+    module = Affine()
+    before = {name: parameter.clone() for name, parameter in module.named_parameters()}
+    report = check_function(module, Affine(), [values(3, 2)])
+    assert report.passed, report
+    assert {c.name.partition(",")[0] for c in report.comparisons} == {
+        "output",
+        "grad_x",
+        "grad_inner.weight",
+        "grad_inner.bias",
+    }
+    assert all(torch.equal(parameter, before[name]) for name, parameter in module.named_parameters())
+    failures = check_function(Untrained(), Affine(), [values(3, 2)]).failures
+    assert {failure.name.partition(",")[0] for failure in failures} == {"grad_inner.weight"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        (torch.tanh, "Affine is a module: its reference must be one"),
+        (torch.nn.Tanh(), "Tanh has no parameter inner.bias"),
+        (Affine(3), "parameter inner.weight of Affine has shape (2, 2), the reference's (3, 2)"),
+    ],
+)
+def test_a_module_needs_a_reference_with_its_parameters(reference: Any, words: str) -> None:
+    with pytest.raises(ValueError, match="parameter") as caught:
+        check_function(Affine(), reference, [values(3, 2)])
+    assert str(caught.value).startswith(words)
+
+
+class Doubled(Function):
+    @staticmethod
+    def forward(context: Any, x: Any) -> Any:
+        context.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(_: Any, grad_output: Any) -> Any:
+        return 2 * grad_output
+
+
+class Undeclared(Doubled):
+    @staticmethod
+    def forward(_: Any, x: Any) -> Any:
+        return x.mul_(2)
+
+
+def test_a_function_that_works_in_place_says_so() -> None:
+    x = values(4, 3)
+    report = check_function(Doubled, lambda x: 2 * x, [x])
+    assert report.passed, report
+    assert torch.equal(x, values(4, 3))
+    assert "Undeclared: forward wrote into x; an autograd.Function that works in place returns its input" in (
+        check_function(Undeclared, lambda x: 2 * x, [x]).problem or ""
+    )
+
+
+def test_inputs_that_a_reference_declares_constant() -> None:
+    """A stop-gradient: the reference detaches."""
+
+    class Scaled(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, scale: Any) -> Any:
+            context.save_for_backward(scale)
+            return x * scale
+
+        @staticmethod
+        def backward(context: Any, grad_output: Any) -> Any:
+            (scale,) = context.saved_tensors
+            return grad_output * scale, None
+
+    assert check_function(Scaled, lambda x, scale: x * scale.detach(), [values(3), values(3, seed=1)]).passed
+    failure = check_function(Scaled, lambda x, scale: x * scale, [values(3), values(3, seed=1)]).failures[0]
+    assert failure.name.startswith("grad_scale")
