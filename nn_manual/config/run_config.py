@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,6 +89,9 @@ class RunConfig:
     memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
     `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
 
+    `slices` cuts each batch, None into as many as there are processes; `bitwise` adds up their gradients one by one,
+    and `shard_optimizer` divides the optimizer's vectors among the processes.
+
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
 
     A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
@@ -108,6 +112,9 @@ class RunConfig:
     lr_scheduler: Scheduler | None = None
     lr_step: Literal["epoch", "step"] = "epoch"
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    slices: Annotated[int, Field(ge=1)] | None = None
+    bitwise: bool = False
+    shard_optimizer: bool = False
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
@@ -120,6 +127,12 @@ class RunConfig:
         layers = copy.deepcopy(self.model)
         tied = [(first, other) for first, other in self.tied]
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
+
+    def with_slices(self, num_processes: int) -> RunConfig:
+        """The config with the number of slices that a run of so many processes has."""
+        config = dataclasses.replace(self, slices=self.slices or num_processes)
+        config.places.update(self.places)
+        return config
 
     def new_scheduler(self) -> Scheduler | None:
         """The schedule at its start: one that watches the validation loss remembers it."""

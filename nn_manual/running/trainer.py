@@ -8,14 +8,16 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.data import Examples, batches
+from nn_manual.distributed.sliced_step import ONE_SLICE, SlicedStep, Slicing
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.losses import Loss
+from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
 from nn_manual.running.evaluation import Evaluation, check_targets, evaluation_of, mean_loss
@@ -23,6 +25,8 @@ from nn_manual.running.finite import not_finite_in_step, not_finite_output
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
+    from nn_manual.check.sliced import SlicedChecker
+    from nn_manual.check.together.prover import Prover
     from nn_manual.check.verdict.report import StepCheck
 
 #: Inputs and their targets.
@@ -72,6 +76,9 @@ class Trainer:
     bytes. `flush()` proves them now. `prover.most` says how many are proven at once, and `prover.reason` why each is
     proven by itself, where it is.
 
+    `slicing` cuts each batch into slices, which one process computes one after the other, or several side by side. A
+    checked step is then proven at once.
+
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
     settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
@@ -93,6 +100,7 @@ class Trainer:
     check_every: int = 1
     lr_step: Literal["epoch", "step"] = "epoch"
     check_memory: int = 64_000_000
+    slicing: Slicing = ONE_SLICE
 
     def __post_init__(self) -> None:
         if self.optimizer.model is not self.model:
@@ -109,8 +117,17 @@ class Trainer:
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
         self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
-        self.checker, self.prover = None, None
-        if self.check_every:
+        self.checker: GradientChecker | None = None
+        self.prover: Prover | None = None
+        self.sliced: SlicedStep | None = None
+        self._proof: SlicedChecker | None = None
+        if not self.slicing.is_plain:
+            self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
+        if self.check_every and self.sliced is not None:
+            from nn_manual.check.sliced import SlicedChecker
+
+            self.checker = self._proof = SlicedChecker(self.sliced, self.lr_scheduler)
+        elif self.check_every:
             from nn_manual.check.checker import GradientChecker
             from nn_manual.check.together.prover import Prover
 
@@ -131,15 +148,13 @@ class Trainer:
         """
         if unchecked is not None:
             self.model.check_values(unchecked[0])
+        if self.sliced is not None:
+            return self._sliced_step(self.sliced, input, target, unchecked)
         prediction, saved = self.model.forward(input)
         if unchecked is not None:
             check_targets(self.loss, *unchecked, input, prediction)
         loss, loss_saved = self.loss.forward(prediction, target)
-        try:
-            value = float(loss)
-        except TypeError:
-            found = f"an array of shape {np.shape(loss)}" if isinstance(loss, np.ndarray) else type(loss).__name__
-            raise TypeError(f"{type(self.loss).__name__}.forward must return one number, not {found}") from None
+        value = as_number(self.loss, loss)
         if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
             self._check_loss(value, input, target)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
@@ -147,6 +162,18 @@ class Trainer:
         if self.clip_grad_norm is not None:
             clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
         self.optimizer.step()
+        return value
+
+    def _sliced_step(self, sliced: SlicedStep, input: Array, target: Array, unchecked: Batch | None) -> float:
+        """`step`, slice by slice."""
+        look = None if unchecked is None else partial(check_targets, self.loss, *unchecked)
+        proof = self._proof if self._is_recording else None
+        value = sliced.gradients(input, target, look, proof)
+        if not math.isfinite(value) and proof is None:
+            self._check_loss(value, input, target)
+        if proof is None:
+            sliced.update_buffers()
+        sliced.update()
         return value
 
     def train_step(self, input: Array, target: Array) -> Step:

@@ -13,6 +13,8 @@ import numpy as np
 from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig
 from nn_manual.data import Split, num_batches
+from nn_manual.distributed.group import ALONE, Group
+from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.model import Sequential
 from nn_manual.running.early_stop import EarlyStop
 from nn_manual.running.progress import GradientTally
@@ -38,8 +40,9 @@ class TrainingRun:
     on from there, bit for bit. Some batch of the epoch must be left, or the epoch have ended.
     """
 
-    def __init__(self, config: RunConfig, split: Split, model: Sequential) -> None:
-        self.config, self.split = config, split
+    def __init__(self, config: RunConfig, split: Split, model: Sequential, group: Group = ALONE) -> None:
+        self.config, self.split, self.group = config, split, group
+        slicing = Slicing(config.slices or group.size, group, config.bitwise, config.shard_optimizer)
         self.trainer = Trainer(
             model,
             config.loss,
@@ -49,6 +52,7 @@ class TrainingRun:
             lr_step=config.lr_step,
             check_every=config.gradient_check.every,
             check_memory=config.gradient_check.num_bytes,
+            slicing=slicing,
         )
         self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()
         #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
