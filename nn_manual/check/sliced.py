@@ -83,7 +83,7 @@ class SlicedChecker(GradientChecker):
         self._last: Part | None = None
 
     @contextmanager
-    def slice(self, part: Part, target: Array) -> Iterator[None]:
+    def slice(self, part: Part) -> Iterator[None]:
         """The context in which forward, loss, backward and the buffers of a slice run; compared when it ends. Raises
         what `compare` does, where this process is alone.
         """

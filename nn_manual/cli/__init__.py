@@ -45,7 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(error: BaseException, message: str, status: int) -> int:
-    """Say what ended the command, with the notes that were added on the way; returns `status`."""
+    """Say what ended the command, with the notes that were added on the way, unless another process does; returns
+    `status`.
+    """
+    if getattr(error, "is_told", False):
+        return status
     lines = [f"nn-manual: {message}", *map(one_line, getattr(error, "__notes__", []))]
     with going_on_without_a_reader():
         print("\n".join(lines), file=sys.stderr)

@@ -52,6 +52,16 @@ class Group:
         np.copyto(received, sent)
         return DONE
 
+    def connect(self) -> None:
+        """From here on, arrays can be sent."""
+
+    def remember_run(self, directory: str) -> None:
+        """Keep the run's directory, for processes that are started again in the place of these."""
+
+    def remembered_run(self) -> str | None:
+        """The directory of the run that these processes are to go on with; None where it is a new one."""
+        return None
+
     def claim_last_word(self) -> bool:
         """Whether this process is to say what ended the run: the first that asks is."""
         return True

@@ -49,12 +49,16 @@ class ShardedOptimizer:
         return whole
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
-        """The context in which the optimizer has its whole vectors, to be read: every process must enter it."""
+    def whole(self, *, changed: bool = False) -> Iterator[None]:
+        """The context in which the optimizer has its whole vectors: every process must enter it. With `changed`, the
+        own pieces are then what they are at its end.
+        """
         own = self.optimizer.vectors
         self.optimizer.vectors = self.gathered()
         try:
             yield
+            if changed:
+                self.take(self.optimizer.vectors)
         finally:
             self.optimizer.vectors = own
 

@@ -62,7 +62,7 @@ class StepProof(Protocol):
     def begin(self, parts: list[Part], target: Array) -> None:
         """The batch is cut into these."""
 
-    def slice(self, part: Part, target: Array) -> AbstractContextManager[Any]:
+    def slice(self, part: Part) -> AbstractContextManager[Any]:
         """The context in which forward, loss, backward and the buffers of a slice run; proven when it ends."""
 
     def settle(self, make_again: Callable[[Part], object]) -> None:
@@ -83,6 +83,7 @@ class SlicedStep:
         self.sharded: ShardedOptimizer | None = None
         self._sum = self._new_sum()
         self._kept: list[Any] = []
+        self._suspects = self._suspected = False
 
     def _new_sum(self) -> GradientSum:
         slicing, model = self.slicing, self.model
@@ -97,9 +98,11 @@ class SlicedStep:
             self.sharded = ShardedOptimizer(self.optimizer, self.group, exchanged.pieces)
         return exchanged
 
-    def whole_vectors(self) -> AbstractContextManager[None]:
-        """The context in which the optimizer has its whole vectors, to be read. Every process must enter it."""
-        return nullcontext() if self.sharded is None else self.sharded.whole()
+    def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
+        """The context in which the optimizer has its whole vectors. Every process must enter it. With `changed`, each
+        keeps its part of what they are at its end.
+        """
+        return nullcontext() if self.sharded is None else self.sharded.whole(changed=changed)
 
     def gradients(self, input: Array, target: Array, look: Look | None, proof: StepProof | None) -> float:
         """Leave the gradient of the batch's loss in the model, and return the loss. `look` is called with the first
@@ -107,9 +110,10 @@ class SlicedStep:
         """
         parts = parts_of(self.loss, target, self.slicing.num_slices)
         own = [part for part in parts if part.number in self.slicing.own]
-        #: The losses of the slices, and what signal has asked each process to stop.
-        shared = np.zeros(self.slicing.num_slices + self.group.size)
+        #: The losses of the slices, what signal has asked each process to stop, and who suspects a number.
+        shared = np.zeros(self.slicing.num_slices + self.group.size + 1)
         shared[self.slicing.num_slices + self.group.rank] = self.group.signum
+        shared[-1] = self._suspects
         self._kept = []
         self._sum.begin(own, len(parts), whole=proof is not None)
         try:
@@ -122,7 +126,8 @@ class SlicedStep:
         finally:
             self.model.first_row = 0
         self._sum.finish(shared)
-        self.group.agreed_signum = int(shared[self.slicing.num_slices :].max())
+        self.group.agreed_signum = int(shared[self.slicing.num_slices : -1].max())
+        self._suspected = bool(shared[-1])
         value = loss_of(self.loss, parts, shared[: len(parts)].tolist())
         if proof is not None:
             proof.compare_sum(value)
@@ -187,10 +192,17 @@ class SlicedStep:
         self, part: Part, input: Array, target: Array, look: Look | None, proof: StepProof
     ) -> float:
         value = math.nan  # of a slice that is wrong, which `settle` raises
-        with proof.slice(part, target):
+        with proof.slice(part):
             value = self._slice(part, input, target, look, None)
             self.model.update_buffers(self._kept.pop())
         return value
+
+    def share_suspicion(self, suspects: bool) -> bool:
+        """Whether any process suspects that a number isn't finite: of several, they all know it a step later."""
+        if self.group.size == 1:
+            return suspects
+        self._suspects = suspects
+        return self._suspected
 
     def update_buffers(self) -> None:
         """Move the buffers, by one slice after the other."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -29,16 +30,27 @@ SECONDS = 60.0
 #: within moments of each other.
 GRACE = 3.0
 
+#: Where the store has the directory of the run.
+RUN = "nn_manual run of " + os.environ.get("TORCHELASTIC_RUN_ID", "")
+
 Result = TypeVar("Result")
 
 
-def joined() -> Group:
-    """The group that this process is in, by torchrun's environment; ALONE where there is none. Raises ProcessLostError
-    where the others don't come.
+@contextmanager
+def processes() -> Iterator[Group]:
+    """The context in which this process is one of those that torchrun has started, by its environment; ALONE without.
+    An error that another process reports gets `is_told`. Raises ProcessLostError where the others don't come.
     """
     if int(os.environ.get(WORLD_SIZE, "1")) == 1 or RANK not in os.environ:
-        return ALONE
-    return TorchGroup()
+        yield ALONE
+        return
+    group = TorchGroup()
+    try:
+        yield group
+        group.leave()
+    except BaseException as error:
+        error.is_told = not group.claim_last_word()  # type: ignore[attr-defined]  # any error can carry it
+        raise
 
 
 class TorchGroup(Group):
@@ -66,6 +78,7 @@ class TorchGroup(Group):
         except Exception as error:
             raise ProcessLostError(f"process {self.rank} can't reach the others: {error}") from None
         store.set_timeout(limit)
+        self._lasting = _lasting_store(limit)
         self._store = PrefixStore("nn_manual", store)
 
     def connect(self) -> None:
@@ -78,8 +91,16 @@ class TorchGroup(Group):
         )
         self._is_connected = True
 
-    def remembered(self, key: str, value: str | None = None) -> str | None:
-        """What a process has noted under a key; with a `value`, note it. torchrun's restarts don't forget it."""
+    def remember_run(self, directory: str) -> None:
+        """As of every Group."""
+        if self._lasting is not None:
+            self._lasting.set(RUN, directory)
+
+    def remembered_run(self) -> str | None:
+        """As of every Group."""
+        if self._lasting is None or not self.num_restarts or not self._lasting.check([RUN]):
+            return None
+        return str(self._lasting.get(RUN).decode())
 
     def gather(self, value: Any) -> list[Any]:
         """As of every Group."""
@@ -94,7 +115,7 @@ class TorchGroup(Group):
     def _got(self, key: str, rank: int) -> bytes:
         """What the process `rank` has set. Raises ProcessLostError where it doesn't in time."""
         end = time.monotonic() + self.limit
-        while time.monotonic() < end:
+        while time.monotonic() < end and not self._store.check(["last word"]):
             if self._store.check([key]):
                 value: bytes = self._store.get(key)
                 return value
@@ -197,6 +218,17 @@ class _Started:
             self._work.wait()
         except RuntimeError as error:
             raise self._group.lost(error) from None
+
+
+def _lasting_store(limit: timedelta) -> Any:
+    """torchrun's store itself: of what `rendezvous` gives, each start of the processes has a part of its own. None
+    where it is not torchrun that has started them.
+    """
+    from torch._C._distributed_c10d import TCPStore  # torch.distributed.TCPStore, which it doesn't declare
+
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=limit)
 
 
 def _first_line(error: Exception) -> str:

@@ -6,7 +6,7 @@ import math
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -218,6 +218,8 @@ class Trainer:
                 self.model.num_steps = self.num_steps
             raise
         # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+        if self.sliced is not None:
+            self._suspects = self.sliced.share_suspicion(self._suspects)
         if self._suspects or (has_value and not math.isfinite(value)):
             self.flush()
         if has_value:
@@ -309,7 +311,8 @@ class Trainer:
         """
         self.flush()
         compare = self.checker.compare_evaluation if self.checker is not None else None
-        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare)
+        group = self.slicing.group
+        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
         self._check_finite("the validation loss", evaluation.loss)
         return evaluation
 
@@ -327,7 +330,7 @@ class Trainer:
         step before has made, if that isn't finite.
         """
         if self.loss.has_value(self.loss.denominator(target)):
-            before = not_finite_in_step(self.model, self.optimizer)
+            before = self._not_finite()
             found = f"{before} since step {self.num_steps - 1}, found" if before else None
             raise NotFiniteError(found or not_finite_output(self.model, input) or f"the loss is {value}")
 
@@ -349,9 +352,19 @@ class Trainer:
         """Raise NotFiniteError where what the last step has left behind isn't finite: gradients, what the optimizer
         keeps, parameters, buffers.
         """
-        wrong = not_finite_in_step(self.model, self.optimizer)
+        wrong = self._not_finite()
         if wrong is not None:
             raise NotFiniteError(f"{wrong} at step {self.num_steps}")
+
+    def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
+        """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
+        With `changed`, each keeps its part of what they are at its end.
+        """
+        return nullcontext() if self.sliced is None else self.sliced.whole_vectors(changed=changed)
+
+    def _not_finite(self) -> str | None:
+        with self.whole_vectors():
+            return not_finite_in_step(self.model, self.optimizer)
 
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):

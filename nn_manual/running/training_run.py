@@ -128,6 +128,8 @@ class TrainingRun:
     def _note_together(self) -> None:
         if self.trainer.prover is not None and self.trainer.prover.most:  # else what a checkpoint says stays
             self.tally.num_together = self.trainer.prover.most
+        elif self.trainer.sliced is not None and self.tally.num_steps:
+            self.tally.num_together = 1
 
     def _keep_best(self, record: Mapping[str, Any]) -> None:
         if record["validation_loss"] < self.best.get("validation_loss", math.inf):
@@ -141,9 +143,10 @@ class TrainingRun:
         """
         model, optimizer = self.trainer.model, self.trainer.optimizer
         state = model.state_dict(aliases=False)
-        for kind, vector in optimizer.vectors.items():
-            views = vars(carve(vector, model.parameter_shapes()))
-            state |= {f"{kind} {name}": view for name, view in views.items()}
+        with self.trainer.whole_vectors():
+            for kind, vector in optimizer.vectors.items():
+                views = vars(carve(vector, model.parameter_shapes()))
+                state |= {f"{kind} {name}": view for name, view in views.items()}
         return {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
 
     def manifest(self) -> dict[str, Any]:
@@ -174,7 +177,8 @@ class TrainingRun:
             own = [state.pop(f"{kind} {name}") for name in trainer.model.parameter_shapes()]
             vectors[kind] = np.concatenate([array.ravel() for array in own])
         trainer.model.load_state_dict(state)
-        trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
+        with trainer.whole_vectors(changed=True):
+            trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
         trainer.num_steps = trainer.model.num_steps = step
         if trainer.lr_scheduler is not None:
             trainer.lr_scheduler.load_state(manifest["schedule"])
