@@ -16,6 +16,7 @@ from pydantic import Field
 from nn_manual.config.tree import Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset
+from nn_manual.errors import ConfigError
 from nn_manual.initializers import Initializer
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -129,7 +130,11 @@ class RunConfig:
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
 
     def with_slices(self, num_processes: int) -> RunConfig:
-        """The config with the number of slices that a run of so many processes has."""
+        """The config with the number of slices that a run of so many processes has. Raises ConfigError where each process
+        doesn't get as many.
+        """
+        if (self.slices or num_processes) % num_processes:
+            raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
         config = dataclasses.replace(self, slices=self.slices or num_processes)
         config.places.update(self.places)
         return config

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -26,12 +27,14 @@ RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
 TIME_LIMIT = "NN_MANUAL_TIME_LIMIT"
 SECONDS = 60.0
 
-#: After a collective has failed, so long each process waits for the others to say that they are there: they notice it
-#: within moments of each other.
+#: So many seconds a process has to say that it is there, where one misses another.
 GRACE = 3.0
 
-#: Where the store has the directory of the run.
-RUN = "nn_manual run of " + os.environ.get("TORCHELASTIC_RUN_ID", "")
+#: What the store has: the directory of the run, whether a process misses another, who says what ended the run.
+RUN, MISSED, LAST_WORD = "run", "missed", "last word"
+
+#: So many seconds the first process may take to say what ended the run.
+PRECEDENCE = 1.0
 
 Result = TypeVar("Result")
 
@@ -63,23 +66,39 @@ class TorchGroup(Group):
     def __init__(self) -> None:
         import torch
         import torch.distributed
-        from torch.distributed.distributed_c10d import PrefixStore
-        from torch.distributed.rendezvous import rendezvous as rendezvous_of
 
         self._torch, self._distributed = torch, torch.distributed
         self.rank, self.size = int(os.environ[RANK]), int(os.environ[WORLD_SIZE])
         self.limit = float(os.environ.get(TIME_LIMIT, SECONDS))
         self.num_restarts = int(os.environ.get(RESTARTS, "0"))
-        self._num_gathered, self._is_connected, self._is_lost = 0, False, False
-        limit = timedelta(seconds=self.limit)
+        self._num_gathered, self._num_collectives, self._is_connected, self._is_lost = 0, 0, False, False
         try:
-            rendezvous = rendezvous_of("env://", self.rank, self.size, timeout=limit)
-            store, _, _ = next(rendezvous)
-        except Exception as error:
-            raise ProcessLostError(f"process {self.rank} can't reach the others: {error}") from None
-        store.set_timeout(limit)
-        self._lasting = _lasting_store(limit)
-        self._store = PrefixStore("nn_manual", store)
+            self._lasting = self._new_store("", is_master=self.rank == 0 and not _is_by_torchrun())
+            self._store = self._new_store(f"start {self.num_restarts}")
+            others_see = self._new_store(f"start {self.num_restarts}")
+        except RuntimeError as error:
+            raise ProcessLostError(f"process {self.rank} can't reach the others: {_first_line(error)}") from None
+        threading.Thread(target=self._answer, args=(others_see,), daemon=True).start()
+
+    def _new_store(self, prefix: str, *, is_master: bool = False) -> Any:
+        """A connection of its own to the store that the environment names: torchrun's, or the first process's, where it
+        is not torchrun that has started them. Each start of the processes has a part of its own.
+        """
+        from torch._C._distributed_c10d import PrefixStore, TCPStore  # as in torch.distributed, which declares neither
+
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        limit = timedelta(seconds=self.limit)
+        store = TCPStore(address, port, is_master=is_master, timeout=limit, wait_for_workers=False)
+        return PrefixStore(f"nn_manual {os.environ.get('TORCHELASTIC_RUN_ID', '')} {prefix}", store)
+
+    def _answer(self, store: Any) -> None:
+        """In a thread: once a process misses another, say that this one is there, and how many collectives it has
+        begun. One that has died or was stopped doesn't.
+        """
+        with suppress(RuntimeError):  # the store goes when the run ends
+            while not store.check([MISSED]):
+                time.sleep(0.1)
+            store.set(f"there/{self.rank}", str(self._num_collectives))
 
     def connect(self) -> None:
         """Go on with gloo: the processes have found that they agree."""
@@ -93,12 +112,11 @@ class TorchGroup(Group):
 
     def remember_run(self, directory: str) -> None:
         """As of every Group."""
-        if self._lasting is not None:
-            self._lasting.set(RUN, directory)
+        self._lasting.set(RUN, directory)
 
     def remembered_run(self) -> str | None:
         """As of every Group."""
-        if self._lasting is None or not self.num_restarts or not self._lasting.check([RUN]):
+        if not self.num_restarts or not self._lasting.check([RUN]):
             return None
         return str(self._lasting.get(RUN).decode())
 
@@ -109,13 +127,16 @@ class TorchGroup(Group):
             return [json.loads(array.tobytes()) for array in self.gather_arrays(own)]
         self._num_gathered += 1
         key = f"gather/{self._num_gathered}"
-        self._store.set(f"{key}/{self.rank}", json.dumps(value))
-        return [json.loads(self._got(f"{key}/{rank}", rank)) for rank in range(self.size)]
+        try:
+            self._store.set(f"{key}/{self.rank}", json.dumps(value))
+            return [json.loads(self._got(f"{key}/{rank}", rank)) for rank in range(self.size)]
+        except RuntimeError as error:
+            raise ProcessLostError(f"process {self.rank} has lost the others: {_first_line(error)}") from None
 
     def _got(self, key: str, rank: int) -> bytes:
         """What the process `rank` has set. Raises ProcessLostError where it doesn't in time."""
         end = time.monotonic() + self.limit
-        while time.monotonic() < end and not self._store.check(["last word"]):
+        while time.monotonic() < end and not self._store.check([LAST_WORD]):
             if self._store.check([key]):
                 value: bytes = self._store.get(key)
                 return value
@@ -167,38 +188,45 @@ class TorchGroup(Group):
 
     def _collective(self, run: Callable[[], Result]) -> Result:
         """What `run` returns. Raises ProcessLostError where it fails."""
+        self._num_collectives += 1
         try:
             return run()
         except RuntimeError as error:
             raise self.lost(error) from None
 
     def lost(self, error: RuntimeError) -> ProcessLostError:
-        """A collective has failed: find out who is to blame. Those who can still answer say so in the store, which is
-        torchrun's own process's.
-        """
+        """A collective has failed: find out who is to blame."""
         self._is_lost = True
-        others = set(range(self.size)) - {self.rank}
+        there: dict[int, int] = {}
         try:
-            self._store.set(f"there/{self.rank}", "1")
+            self._store.set(MISSED, "1")
             end = time.monotonic() + GRACE
-            while others and time.monotonic() < end and not self._store.check(["last word"]):
-                others -= {rank for rank in others if self._store.check([f"there/{rank}"])}
+            while len(there) < self.size and time.monotonic() < end and not self._store.check([LAST_WORD]):
+                for rank in set(range(self.size)) - there.keys():
+                    if self._store.check([f"there/{rank}"]):
+                        there[rank] = int(self._store.get(f"there/{rank}"))
                 time.sleep(0.02)
-        except RuntimeError:  # the store has gone, too: with torchrun, or with the process that had it
+        except RuntimeError:  # the store has gone, too
             return ProcessLostError(f"process {self.rank} has lost the others: {_first_line(error)}")
-        if not others:
+        missing = sorted(set(range(self.size)) - there.keys())
+        if not missing and min(there.values()) == max(there.values()):
             return ProcessLostError(f"the processes can't reach each other: {_first_line(error)}")
-        names = " and ".join(map(str, sorted(others)))
-        how = f"answered within {self.limit:g} s" if "imed out" in str(error) else "lives any more"
-        who = f"process {names} no longer" if len(others) == 1 else f"processes {names} no longer"
-        return ProcessLostError(f"{who} {how.replace('answered', 'answer') if len(others) > 1 else how}")
+        if not missing:  # they are there, and some have not come
+            missing = [rank for rank, count in sorted(there.items()) if count < max(there.values())]
+        names = f"process{'es' if len(missing) > 1 else ''} {' and '.join(map(str, missing))}"
+        if "imed out" in str(error):
+            return ProcessLostError(f"{names} didn't come within {self.limit:g} s")
+        return ProcessLostError(f"{names} died")
 
     def claim_last_word(self) -> bool:
-        """As of every Group."""
+        """As of every Group. The others leave it to the first for a moment: what it says has more to it."""
         try:
-            return bool(self._store.compare_set("last word", "", str(self.rank)) == str(self.rank).encode())
-        except RuntimeError:
-            return True
+            end = time.monotonic() + (PRECEDENCE if self.rank else 0)
+            while time.monotonic() < end and not self._store.check([LAST_WORD]):
+                time.sleep(0.02)
+            return bool(self._store.compare_set(LAST_WORD, "", str(self.rank)) == str(self.rank).encode())
+        except RuntimeError:  # the store was in the first process, which has said what there was to say
+            return self.rank == 0
 
     def leave(self) -> None:
         """As of every Group."""
@@ -220,15 +248,8 @@ class _Started:
             raise self._group.lost(error) from None
 
 
-def _lasting_store(limit: timedelta) -> Any:
-    """torchrun's store itself: of what `rendezvous` gives, each start of the processes has a part of its own. None
-    where it is not torchrun that has started them.
-    """
-    from torch._C._distributed_c10d import TCPStore  # torch.distributed.TCPStore, which it doesn't declare
-
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return None
-    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=limit)
+def _is_by_torchrun() -> bool:
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def _first_line(error: Exception) -> str:

@@ -45,6 +45,7 @@ def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **ot
 
 def check_all_see(directory: Path, group: Group) -> None:
     """Raise DataError where a process doesn't see the run directory that process 0 has made."""
+    group.gather(None)  # it is made
     for rank, sees in enumerate(group.gather(directory.is_dir())):
         if not sees:
             raise DataError(f"{directory}: process {rank} doesn't see the run directory, which process 0 has made")
