@@ -79,7 +79,7 @@ class SlicedChecker(GradientChecker):
         self._found: Found | None = None
         self._of_batch: list[Comparison] = []
         self._unclipped_grad: Array | None = None
-        self._failed: int | None = None
+        self._failed: tuple[int, str] | None = None
         self._last: Part | None = None
 
     @contextmanager
@@ -96,7 +96,7 @@ class SlicedChecker(GradientChecker):
             self._keep_batch(error)
             if self.group.size == 1 or self._again:
                 raise
-            self._failed = part.number if self._failed is None else self._failed
+            self._failed = self._failed or (part.number, _headline(error))
 
     def _compare_slice(self, part: Part) -> None:
         recorded = self.recorded
@@ -130,16 +130,16 @@ class SlicedChecker(GradientChecker):
 
     def settle(self, make_again: Callable[[Part], object]) -> None:
         """Raise, on every process, what one has found in its slices: each makes the slice again and finds it, too."""
-        failed = [index for index in self.group.gather(self._failed) if index is not None]
+        failed = [(*each, rank) for rank, each in enumerate(self.group.gather(self._failed)) if each is not None]
         if not failed:
             return
-        index = min(failed)
+        number, problem, rank = min(failed)
         self._again = True
         try:
-            make_again(self._parts[index])
+            make_again(self._parts[number])
         finally:
             self._again = False
-        problem = f"slice {index} is wrong on another process, and right on process {self.group.rank}"
+        problem = f"process {rank}: {problem}. Process {self.group.rank} finds nothing wrong in the same slice, {number}"
         raise GradientMismatch(GradientReport((), problem=problem))
 
     def compare_sum(self, value: float) -> None:
@@ -225,7 +225,7 @@ class SlicedChecker(GradientChecker):
         except (GradientMismatch, NotFiniteError) as error:
             self._keep_batch(error)
             own = error
-        for rank, problem in enumerate(self.group.gather(own and str(own).partition("\n")[0])):
+        for rank, problem in enumerate(self.group.gather(own and _headline(own))):
             if problem is not None:
                 raise own or GradientMismatch(GradientReport((), problem=f"process {rank}: {problem}"))
 
@@ -274,6 +274,12 @@ class SlicedChecker(GradientChecker):
                 if digest != digests[0][name]:
                     problem = f"updated {name} of process {rank} is not that of process 0"
                     raise GradientMismatch(GradientReport((), problem=problem))
+
+
+def _headline(error: Exception) -> str:
+    """What an error says first: the lines up to an empty one."""
+    lines = str(error).partition("\n\n")[0].splitlines()
+    return " ".join(lines).removeprefix("gradient check failed: ")
 
 
 def _worst(found: list[Found]) -> Found:

@@ -130,8 +130,8 @@ class RunConfig:
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
 
     def with_slices(self, num_processes: int) -> RunConfig:
-        """The config with the number of slices that a run of so many processes has. Raises ConfigError where each process
-        doesn't get as many.
+        """The config with the number of slices that a run of so many processes has. Raises ConfigError where these
+        don't all get as many.
         """
         if (self.slices or num_processes) % num_processes:
             raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")

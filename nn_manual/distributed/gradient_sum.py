@@ -33,6 +33,11 @@ class GradientSum(Protocol):
     def part(self, position: int) -> Filled:
         """What the backward of the `position`-th own slice must call; calling it with -1 is enough."""
 
+    def start_rest(self) -> None:
+        """All own slices are there. A process that has fewer than others takes part in the rest all the same: before it
+        does anything else together with them.
+        """
+
     def finish(self, other: Array) -> None:
         """Return when the sum is there."""
 
@@ -69,6 +74,9 @@ class InOrder:
         else:
             np.multiply(grad, weight, out=total)
 
+    def start_rest(self) -> None:
+        """As of every GradientSum."""
+
     def finish(self, other: Array) -> None:
         """As of every GradientSum."""
 
@@ -99,10 +107,14 @@ class Reduced:
 
         return filled
 
-    def finish(self, other: Array) -> None:
+    def start_rest(self) -> None:
         """As of every GradientSum."""
         for bucket in self._buckets[len(self._works) :]:
             self._works.append(self._group.start_sum(self._grad[bucket.where]))
+
+    def finish(self, other: Array) -> None:
+        """As of every GradientSum."""
+        self.start_rest()
         self._works.append(self._group.start_sum(other))
         for work in self._works:
             work.wait()
@@ -162,10 +174,14 @@ class Exchanged:
         work = self._group.start_exchange(sent, sizes, received.reshape(-1), [count] * self._group.size)
         self._works.append(work)
 
-    def finish(self, other: Array) -> None:
+    def start_rest(self) -> None:
         """As of every GradientSum."""
         while len(self._works) < self._num_own * len(self._buckets):
             self._start()
+
+    def finish(self, other: Array) -> None:
+        """As of every GradientSum."""
+        self.start_rest()
         others = [self._group.start_sum(other)]
         for index, pieces in enumerate(self.pieces):
             for work in self._works[index :: len(self._buckets)]:

@@ -153,6 +153,7 @@ class SlicedStep:
             shared[part.number] = self._proven(part, input, target, look, proof)
             self._sum.part(position)(-1)
             look = None
+        self._sum.start_rest()
         proof.settle(lambda part: self._proven(part, input, target, None, proof))
         if before:
             restore_buffers(model, after)
@@ -182,7 +183,9 @@ class SlicedStep:
         prediction, saved = model.forward(input[part.rows])
         if look is not None:
             look(input[part.rows], prediction)
-        value, loss_saved = loss.forward(prediction, target[part.rows])
+        has_value = loss.has_value(part.denominator)  # else it is a mean over nothing, and its gradient is 0
+        with nullcontext() if has_value else np.errstate(invalid="ignore"):
+            value, loss_saved = loss.forward(prediction, target[part.rows])
         number = as_number(loss, value)
         model.backward_parameters(saved, loss.backward(loss_saved), filled)
         self._kept.append(model.kept_for_buffers(saved))
