@@ -139,7 +139,7 @@ class SlicedChecker(GradientChecker):
             make_again(self._parts[number])
         finally:
             self._again = False
-        problem = f"process {rank}: {problem}. Process {self.group.rank} finds nothing wrong in the same slice, {number}"
+        problem = f"process {rank}: {problem}. Process {self.group.rank} finds slice {number} right"
         raise GradientMismatch(GradientReport((), problem=problem))
 
     def compare_sum(self, value: float) -> None:

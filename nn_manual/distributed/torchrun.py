@@ -136,10 +136,12 @@ class TorchGroup(Group):
     def _got(self, key: str, rank: int) -> bytes:
         """What the process `rank` has set. Raises ProcessLostError where it doesn't in time."""
         end = time.monotonic() + self.limit
-        while time.monotonic() < end and not self._store.check([LAST_WORD]):
+        while time.monotonic() < end:
             if self._store.check([key]):
                 value: bytes = self._store.get(key)
                 return value
+            if self._store.check([LAST_WORD]):
+                break
             time.sleep(0.01)
         raise ProcessLostError(f"process {rank} didn't come within {self.limit:g} s")
 

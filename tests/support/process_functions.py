@@ -26,6 +26,7 @@ torch.set_num_threads(1)
 
 def warm_up(config: Path, directory: Path) -> None:
     """Load what a run loads. Nothing may be checked: torch's autograd doesn't survive a fork."""
+    torch.optim.SGD([torch.zeros(1)])  # the first optimizer takes two seconds to load what torch compiles with
     main(["train", str(config), "epochs=1", "gradient_check.every=0", "--run-dir", str(directory)])
 
 
@@ -88,7 +89,7 @@ def train_with_other_parameters(directory: Path, rank: int, *arguments: str) -> 
     step = SGD.step
 
     def wrong(optimizer: Optimizer) -> None:
-        step(optimizer)  # type: ignore[arg-type]  # it is an SGD
+        step(optimizer)
         if rank == 1:
             last = optimizer.model.param_arena
             last[-1:] = np.nextafter(last[-1:], np.float32(np.inf))
