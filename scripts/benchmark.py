@@ -1,5 +1,5 @@
 """The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]
-| reliability [PART ...]`.
+| reliability [PART ...] | distributed [PART ...]`.
 
 CONTRIBUTING.md says when.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from benchmarks.distributed import PARTS as DISTRIBUTED_PARTS
 from benchmarks.reliability import PARTS
 
 # Each benchmark is imported alone: what another one imports, and in which order, sets up the threads that it times.
@@ -17,11 +18,12 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is missed.
-    Wrong usage is 2.
+    `step`, `models`, `against` and `mask` only measure: 0. `check`, `reliability` and `distributed` are 1 where a
+    figure is missed. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability")
+    names = "step | models | against | mask | check | reliability | distributed"
+    commands = parser.add_subparsers(required=True, metavar=names)
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
@@ -39,6 +41,9 @@ def main() -> int:
     reliability = commands.add_parser("reliability", help="what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     reliability.set_defaults(run=_reliability)
+    distributed = commands.add_parser("distributed", help="many processes: their speed, their bytes, what they survive")
+    distributed.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(DISTRIBUTED_PARTS)}; or all")
+    distributed.set_defaults(run=_distributed)
     options = parser.parse_args()
     return int(options.run(options))
 
@@ -78,6 +83,12 @@ def _reliability(options: argparse.Namespace) -> int:
     from benchmarks import reliability
 
     return reliability.main(options.parts)
+
+
+def _distributed(options: argparse.Namespace) -> int:
+    from benchmarks import distributed
+
+    return distributed.main(options.parts)
 
 
 if __name__ == "__main__":
