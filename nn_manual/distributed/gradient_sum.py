@@ -134,7 +134,8 @@ class Exchanged:
         self._spread = spread
         #: Of each bucket, the piece of each process.
         self.pieces = [pieces_of(bucket.where, group.size) for bucket in self._buckets]
-        self._sent = np.zeros((self._num_own, self._grad.size), self._grad.dtype)
+        # The last own gradient is sent from where it lies.
+        self._sent = np.zeros((self._num_own - 1, self._grad.size), self._grad.dtype)
         sizes = [_size(pieces[group.rank]) for pieces in self.pieces]
         self._received = [np.zeros((self._num_own, group.size, size), self._grad.dtype) for size in sizes]
 
@@ -143,8 +144,8 @@ class Exchanged:
         self._own, self._num_parts, self._whole = own, num_parts, whole or self._spread
         self._own_sum.begin(own, num_parts, whole=whole)
         self._works = list[Work]()
-        if not own:
-            self._sent.fill(0)
+        if not own:  # it has nothing to add, and takes part all the same
+            self._grad.fill(0)
 
     def part(self, position: int) -> Filled:
         """As of every GradientSum."""
@@ -156,19 +157,23 @@ class Exchanged:
             done = len(self._works) - row * len(self._buckets)
             for bucket in _ready(self._buckets, done, layer):
                 if self._by_slice:
-                    np.multiply(self._grad[bucket.where], self._own[position].weight, out=self._sent[row][bucket.where])
+                    sent = self._sent_of(row)[bucket.where]
+                    np.multiply(self._grad[bucket.where], self._own[position].weight, out=sent)
                 else:
                     self._own_sum.add(position, bucket.where)
-                    self._sent[row][bucket.where] = self._grad[bucket.where]
                 self._start()
 
         return filled
+
+    def _sent_of(self, row: int) -> Array:
+        """What is sent of an own slice."""
+        return self._sent[row] if row < self._num_own - 1 else self._grad
 
     def _start(self) -> None:
         """The next exchange: all of the first own slice come before those of the second, on every process."""
         row, index = divmod(len(self._works), len(self._buckets))
         pieces, received = self.pieces[index], self._received[index][row]
-        sent = self._sent[row][self._buckets[index].where]
+        sent = self._sent_of(row)[self._buckets[index].where]
         sizes = [_size(received_piece) for received_piece in pieces]
         count = sizes[self._group.rank]
         work = self._group.start_exchange(sent, sizes, received.reshape(-1), [count] * self._group.size)

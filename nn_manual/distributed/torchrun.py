@@ -23,9 +23,10 @@ from nn_manual.errors import ProcessLostError
 #: What torchrun sets in the environment of each process.
 RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
 
-#: The name in the environment of the seconds that a process waits for the others, in a collective alone.
+#: The name in the environment of the seconds that a process waits for the others, in a collective alone. By default the
+#: run has ended within a minute: to find out who is to blame takes a few more.
 TIME_LIMIT = "NN_MANUAL_TIME_LIMIT"
-SECONDS = 60.0
+SECONDS = 55.0
 
 #: So many seconds a process has to say that it is there, where one misses another.
 GRACE = 3.0

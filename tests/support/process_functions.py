@@ -118,6 +118,7 @@ def beside_ddp(directory: Path, rank: int) -> int:
             prediction = parallel(torch.from_numpy(inputs[own]))
             torch.nn.functional.cross_entropy(prediction, torch.from_numpy(targets[own])).backward()  # type: ignore[no-untyped-call]  # torch's own lack of annotations
             torch_optimizer.step()
+        del parallel  # with the group gone, its end would wait for ever
         theirs = np.concatenate([parameter.detach().numpy().ravel() for parameter in torchs.parameters()])
         np.save(f"{directory}.{rank}.npy", np.stack([model.param_arena, theirs]))
     return 0
