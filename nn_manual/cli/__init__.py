@@ -18,8 +18,9 @@ BROKEN_PIPE = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch or a tensor that was
-    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 129, 130
-    and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
+    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 7 one of
+    several processes that was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the reader of a pipe has
+    gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
