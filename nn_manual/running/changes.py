@@ -11,12 +11,15 @@ import yaml
 #: The keys of a config that may change when a run goes on.
 MAY_CHANGE = ("epochs", "checkpoint", "gradient_check")
 
+#: What a run had that was written before these keys were there.
+BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False}
+
 
 def changes(was: str, now: str) -> list[str]:
     """A line for each value that differs in two configs, which `dump_config` has written, and may not."""
     return [
         f"{key} was {shown(before)}, is {shown(after)}"
-        for key, before, after in differences(yaml.safe_load(was), yaml.safe_load(now))
+        for key, before, after in differences(BEFORE | yaml.safe_load(was), yaml.safe_load(now))
         if key.partition(".")[0] not in MAY_CHANGE
     ]
 
