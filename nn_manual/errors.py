@@ -38,7 +38,8 @@ class LayerError(ConfigError, TypeError):
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
     """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where.
 
-    `batch` is the input and the target of the training step that it was found in.
+    `batch` is the input and the target of the training step that it was found in, or of one of its slices, which begins
+    at `first_row` of the batch.
     """
 
     exit_status = 3
@@ -47,6 +48,7 @@ class GradientMismatch(NNManualError):  # noqa: N818 - the public name that user
         super().__init__(*str(report).split("\n"))
         self.report = report
         self.batch: tuple[Any, Any] | None = None
+        self.first_row = 0
 
 
 class NotFiniteError(NNManualError):
@@ -82,6 +84,12 @@ class NotReproducedError(NNManualError):
     """A replay of a step that differed from torch's is another step, or the same one without the difference."""
 
     exit_status = 6
+
+
+class ProcessLostError(NNManualError):
+    """A process of a run of several has died, or doesn't answer in time."""
+
+    exit_status = 7
 
 
 def last_line(error: BaseException, folder: Path) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +54,8 @@ class Sequential(Layer):
         self._take_layers(layers)
         #: What the layers' random numbers depend on: a Trainer counts the steps.
         self.seed, self.num_steps = seed, 0
+        #: The row in the batch at which the next input of forward begins: a slice draws what the whole batch draws.
+        self.first_row = 0
         self.ties = Ties(super().parameter_shapes(), tied)
         self.dtype = _dtype(dtype)
         self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
@@ -110,11 +112,13 @@ class Sequential(Layer):
         """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype, and
         ValueError for an index that the first layer doesn't have.
 
-        Random layers draw by the model's `seed` and `num_steps`: they do the same again until one of these changes.
+        Random layers draw by the model's `seed`, `num_steps` and `first_row`: they do the same again until one of these
+        changes.
         """
         self._check_input(input)
         if self._noise is not None:
-            self._noise.bind(self, input.shape, self.dtype, seed=self.seed, step=self.num_steps)
+            seed, step, first_row = self.seed, self.num_steps, self.first_row
+            self._noise.bind(self, input.shape, self.dtype, seed=seed, step=step, first_row=first_row)
         output, saved = input, []
         for layer in self.layers:
             output, layer_saved = layer.forward(output)
@@ -128,16 +132,24 @@ class Sequential(Layer):
         self.ties.add(vars(self.grad))
         return grad_output
 
-    def backward_parameters(self, saved: list[Any], grad_output: Array) -> None:
+    def backward_parameters(
+        self, saved: list[Any], grad_output: Array, filled: Callable[[int], None] | None = None
+    ) -> None:
         """Overwrite every gradient, and compute no more than that needs: the gradient travels back to the first
-        layer that has parameters, and not through it.
+        layer that has parameters, and not through it. `filled` is called with the number of each layer whose gradients
+        are there, and with -1 when all are: those of shared parameters, which are sums, too.
         """
         first = self._first
-        for layer, layer_saved in zip(self.layers[:first:-1], saved[:first:-1], strict=True):
+        numbers = range(len(self.layers) - 1, first, -1)
+        for number, layer, layer_saved in zip(numbers, self.layers[:first:-1], saved[:first:-1], strict=True):
             grad_output = layer.backward(layer_saved, grad_output)
+            if filled is not None:
+                filled(number)
         for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
             layer.backward_parameters(layer_saved, grad_output)
         self.ties.add(vars(self.grad))
+        if filled is not None:
+            filled(-1)
 
     def __call__(self, input: Array) -> Array:
         """Inference: the output alone, each layer as it is in evaluation."""
@@ -149,6 +161,10 @@ class Sequential(Layer):
         for layer in self.layers:
             input = checked_output(layer, layer.infer(input))
         return input
+
+    def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
+        """What `update_buffers` needs of `saved`, in its form; the rest can be freed."""
+        return [layer_saved if i in self._with_buffers else None for i, layer_saved in enumerate(saved)]
 
     def update_buffers(self, saved: list[Any]) -> None:
         """Move the buffers of the layers that have some, in a training step, after backward."""

@@ -23,11 +23,13 @@ class Noise:
         self._inputs: dict[Shape, list[tuple[Layer, Shape]]] = {}
         self._bound: tuple[Any, ...] = ()
 
-    def bind(self, model: Layer, input_shape: Shape, dtype: np.dtype[Any], *, seed: int, step: int) -> None:
-        """Give each layer new arrays for a forward on this shape of the model's input: what an earlier forward saved
-        stays as it is. The numbers depend on nothing but the arguments.
+    def bind(
+        self, model: Layer, input_shape: Shape, dtype: np.dtype[Any], *, seed: int, step: int, first_row: int = 0
+    ) -> None:
+        """Give each layer new arrays for a forward on this shape of the model's input, which begins at `first_row` of
+        the batch: what an earlier forward saved stays as it is. The numbers depend on nothing but the arguments.
         """
-        wanted = (input_shape, dtype, seed, step)
+        wanted = (input_shape, dtype, seed, step, first_row)
         if not self._is_needed or wanted == self._bound:
             return
         if input_shape not in self._inputs:
@@ -35,7 +37,8 @@ class Noise:
         for number, (layer, shape) in enumerate(self._inputs[input_shape]):
             shapes = checked_shapes(layer, "noise_shapes", layer.noise_shapes(shape))
             layer.noise = SimpleNamespace(**{name: np.zeros(size, dtype) for name, size in shapes.items()})
-            layer.draw_noise(RowGenerator(seed, number, step))
+            num_before = first_row * shape[0] // input_shape[0] if first_row else 0  # a layer may have more rows
+            layer.draw_noise(RowGenerator(seed, number, step, first_row=num_before))
         self._bound = wanted
 
 

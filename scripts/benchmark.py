@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from benchmarks.distributed import PARTS as DISTRIBUTED_PARTS
 from benchmarks.reliability import PARTS
 
 # Each benchmark is imported alone: what another one imports, and in which order, sets up the threads that it times.
@@ -45,6 +46,8 @@ def main() -> int:
     add("functions", _functions, "which wrong functions check_function catches, and its peers")
     reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
+    distributed = add("distributed", _distributed, "many processes: their speed, their bytes, what they survive")
+    distributed.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(DISTRIBUTED_PARTS)}; or all")
     add("trace", _trace, "random programs of operations, traced and replayed")
     options = parser.parse_args()
     return int(options.run(options))
@@ -103,6 +106,12 @@ def _reliability(options: Options) -> int:
     from benchmarks import reliability
 
     return reliability.main(options.parts)
+
+
+def _distributed(options: Options) -> int:
+    from benchmarks import distributed
+
+    return distributed.main(options.parts)
 
 
 def _trace(_: Options) -> int:

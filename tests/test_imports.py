@@ -23,7 +23,8 @@ COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
-RUNNING |= {"check.together", "check.step", "run_directory", "plotting", "trace", "compile"}
+RUNNING |= {"check.together", "check.step", "run_directory", "plotting", "trace", "compile", "distributed"}
+RUNNING |= {"check.sliced"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
@@ -41,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": FUNCTIONS | {"contract", "noise", "ownership", "ties", "state_dict"},
     "dry_run": FUNCTIONS | {"model"},
     "optim": FUNCTIONS | {"model"},
+    "distributed": FUNCTIONS | {"model", "optim"},
     "trace": FUNCTIONS | {"model", "optim"},
     "data": ARRAYS | {"streams"},
     "compile": FUNCTIONS | {"model", "optim", "trace"},
@@ -56,20 +58,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.evidence": JUDGING,
     "check.checker": JUDGING | {"check.update", "check.evidence"},
     "check.together": JUDGING | {"check.update", "check.checker"},
+    "check.sliced": CHECKING | {"distributed"},
     "check.catalogue": CHECKING | {"registry"},
     "check.functions": CHECKING,
-    "config": TRAINING | {"data", "registry", "ties"},
+    "config": TRAINING | {"data", "registry", "ties", "distributed"},
     "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,
     "unroll": TRAINING | {"trace", "streams", "data", "config", "run_directory", "running"},
-    "cli": {"messages", "errors", "config", "running", "plotting", "unroll", "check.catalogue", "check.functions"},
+    "cli": {"messages", "errors", "config", "distributed", "running", "plotting", "unroll", "check.catalogue"}
+    | {"check.functions"},
     "__main__": {"cli"},
 }
 
 #: The rooms that may import each heavy library.
 HEAVY = {
-    "torch": {room for room in MAY_IMPORT if room.startswith("check.")},
+    "torch": {room for room in MAY_IMPORT if room.startswith("check.")} | {"distributed"},
     "sklearn": {"data"},
     "numba": {"compile"},
     "llvmlite": {"compile"},

@@ -18,8 +18,9 @@ BROKEN_PIPE = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch or a tensor that was
-    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 129, 130
-    and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the reader of a pipe has gone.
+    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 7 one of
+    several processes that was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the reader of a pipe has
+    gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
@@ -45,7 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(error: BaseException, message: str, status: int) -> int:
-    """Say what ended the command, with the notes that were added on the way; returns `status`."""
+    """Say what ended the command, with the notes that were added on the way, unless another process does; returns
+    `status`.
+    """
+    if getattr(error, "is_told", False):
+        return status
     lines = [f"nn-manual: {message}", *map(one_line, getattr(error, "__notes__", []))]
     with going_on_without_a_reader():
         print("\n".join(lines), file=sys.stderr)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
 from nn_manual.messages import one_line
+
+if TYPE_CHECKING:
+    from nn_manual.distributed.group import Group
 
 
 def train(options: argparse.Namespace) -> int:
@@ -23,13 +26,12 @@ def train(options: argparse.Namespace) -> int:
     from nn_manual.running.progress import describe
 
     with going_on_without_a_reader():
-        summary: dict[str, Any] | None
-        if options.resume is None:
-            directory, summary = _train(options)
-        else:
-            from nn_manual.running.resume import resume
+        from nn_manual.distributed.torchrun import processes
 
-            directory, summary = resume(options.resume, options.overrides)
+        with processes() as group:
+            directory, summary = _train(options, group)
+        if group.rank:
+            return 0
         if summary is None:
             more = "unless early stopping ended it, more epochs go on from its end: add epochs=N"
             print(f"{one_line(str(directory))}: this run has finished; {more}")
@@ -38,15 +40,23 @@ def train(options: argparse.Namespace) -> int:
     return GradientMismatch.exit_status if summary["gradient_check"]["unproven"] else 0
 
 
-def _train(options: argparse.Namespace) -> tuple[Path, dict[str, Any]]:
+def _train(options: argparse.Namespace, group: Group) -> tuple[Path, dict[str, Any] | None]:
+    """The run directory, and the summary; None in its place for a run that had finished."""
+    started = group.remembered_run()
+    if options.resume is not None or started is not None:
+        from nn_manual.running.resume import resume
+
+        if started is not None:  # torchrun has started these processes again
+            return resume(Path(started), group=group)
+        return resume(options.resume, options.overrides, group)
     from nn_manual.config import load_config, reported
     from nn_manual.running.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
-    directory = options.run_dir or default_run_directory(options.config)
+    directory = options.run_dir or Path(group.gather(str(default_run_directory(options.config)))[0])
     every_step = config.gradient_check.every == 1
     with reported(config.named_layers().values(), config.layer_folder, checked=every_step):
-        return directory, run(config, directory)
+        return directory, run(config, directory, group)
 
 
 def check(options: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ exit status:
   4    a value that is not finite
   5    data, a run or a checkpoint that is missing, unreadable or corrupt
   6    a replay that doesn't reproduce the recorded step
+  7    of several processes, one was lost
   129  hung up: the terminal was closed (SIGHUP)
   130  interrupted, by Ctrl-C (SIGINT)
   141  the reader of a pipe has gone

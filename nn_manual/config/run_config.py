@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pydantic import Field
 from nn_manual.config.tree import Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset
+from nn_manual.errors import ConfigError
 from nn_manual.initializers import Initializer
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -91,6 +93,9 @@ class RunConfig:
     `compiled` lets numba compile the training step: the same formulas, several times as fast; each step that is checked
     runs as it is written.
 
+    `slices` cuts each batch, None into as many as there are processes; `bitwise` adds up their gradients one by one,
+    and `shard_optimizer` divides the optimizer's vectors among the processes.
+
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
 
     A layer of the user's own is `module:Class`, from an installed package or from `layer_folder`, which is the config's
@@ -111,6 +116,9 @@ class RunConfig:
     lr_scheduler: Scheduler | None = None
     lr_step: Literal["epoch", "step"] = "epoch"
     clip_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    slices: Annotated[int, Field(ge=1)] | None = None
+    bitwise: bool = False
+    shard_optimizer: bool = False
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
@@ -124,6 +132,18 @@ class RunConfig:
         layers = copy.deepcopy(self.model)
         tied = [(first, other) for first, other in self.tied]
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
+
+    def with_slices(self, num_processes: int) -> RunConfig:
+        """The config with the number of slices that a run of so many processes has. Raises ConfigError where these
+        don't all get as many, and where a compiled step would be cut.
+        """
+        if (self.slices or num_processes) % num_processes:
+            raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
+        if self.compiled and (self.slices or num_processes) > 1:
+            raise ConfigError("compiled must be false where batches are cut into slices or shared by processes")
+        config = dataclasses.replace(self, slices=self.slices or num_processes)
+        config.places.update(self.places)
+        return config
 
     def new_scheduler(self) -> Scheduler | None:
         """The schedule at its start: one that watches the validation loss remembers it."""

@@ -14,6 +14,7 @@ from nn_manual.config.stand_ins import Unfinished
 from nn_manual.config.tree import Errors, Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
+from nn_manual.distributed.slices import cut
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -33,11 +34,23 @@ def check_sizes(config: RunConfig, split: Split) -> None:
             fits = fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes)
             if not (fits and fit.counts(config.loss, examples.target, part)):
                 break
-    last_batch = len(split.train.input) % config.batch_size
-    if last_batch and not errors.found:  # a layer may need more than one example
-        last = _Fit(config.places, errors, last_batch, ", in the last batch of an epoch")
-        last.model(config.model, "model", (last_batch, *split.train.input.shape[1:]))
+    for size, when in _smaller_sizes(config, len(split.train.input)).items():
+        if not errors.found:  # a layer may need more than one example
+            smaller = _Fit(config.places, errors, size, when)
+            smaller.model(config.model, "model", (size, *split.train.input.shape[1:]))
     errors.raise_if_any()
+
+
+def _smaller_sizes(config: RunConfig, num_examples: int) -> dict[int, str]:
+    """What else than a whole batch goes through the model at once: how many examples, and in words what they are."""
+    slices, of = config.slices or 1, " a slice of" if config.slices not in (None, 1) else ""
+    batches = {min(config.batch_size, num_examples): "a batch", num_examples % config.batch_size: "the last batch"}
+    sizes: dict[int, str] = {}
+    for num_rows, batch in batches.items():
+        for rows in cut(num_rows, slices):
+            if rows.start < rows.stop:
+                sizes.setdefault(rows.stop - rows.start, f", in{of} {batch} of an epoch")
+    return sizes
 
 
 def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:

@@ -66,6 +66,15 @@ class Loss(ABC):
         return [cls()]
 
 
+def as_number(loss: Loss, value: Any) -> float:
+    """What `forward` of the loss has returned, as a number. Raises TypeError where it is none."""
+    try:
+        return float(value)
+    except TypeError:
+        found = f"an array of shape {np.shape(value)}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise TypeError(f"{type(loss).__name__}.forward must return one number, not {found}") from None
+
+
 def check_reduction(reduction: str) -> None:
     """Raise ValueError unless `reduction` is mean or sum."""
     if reduction not in ("mean", "sum"):

@@ -45,6 +45,7 @@ class Bundle:
     """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong;
     `layer` and `tensor` are where it was wrong first, empty for a step that could not be compared. `tolerances` are
     fractions of the norm, by dtype; `sources` has the SHA-256 of each module that the formulas stood in, by its name.
+    What is kept may be a slice of a batch, which begins at `first_row`.
     """
 
     step: int
@@ -56,6 +57,7 @@ class Bundle:
     versions: dict[str, str]
     sources: dict[str, str]
     sha256: str
+    first_row: int = 0
 
 
 def check_bundle_exists(directory: Path) -> None:
@@ -135,6 +137,7 @@ def _write(
         versions=versions(),
         sources=sources,
         sha256=write_weights(directory / TENSORS_FILE, _tensors(checker, mismatch)),
+        first_row=mismatch.first_row,
     )
     write_atomically(directory / CONFIG_FILE, dump_config(config).encode())
     write_atomically(directory / BUNDLE_FILE, dump_yaml(asdict(bundle)).encode())

@@ -11,28 +11,32 @@ import yaml
 #: The keys of a config that may change when a run goes on.
 MAY_CHANGE = ("epochs", "checkpoint", "gradient_check")
 
+#: What a run had that was written before these keys were there.
+BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False}
+
 
 def changes(was: str, now: str) -> list[str]:
     """A line for each value that differs in two configs, which `dump_config` has written, and may not."""
     return [
-        f"{key} was {_shown(before)}, is {_shown(after)}"
-        for key, before, after in _differences(yaml.safe_load(was), yaml.safe_load(now))
+        f"{key} was {shown(before)}, is {shown(after)}"
+        for key, before, after in differences(BEFORE | yaml.safe_load(was), yaml.safe_load(now))
         if key.partition(".")[0] not in MAY_CHANGE
     ]
 
 
-def _differences(was: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(was: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """The values that differ, by their dotted paths."""
     if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
         for key in was:
-            yield from _differences(was[key], now[key], f"{path}.{key}".removeprefix("."))
+            yield from differences(was[key], now[key], f"{path}.{key}".removeprefix("."))
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for index, (before, after) in enumerate(zip(was, now, strict=True)):
-            yield from _differences(before, after, f"{path}.{index}")
+            yield from differences(before, after, f"{path}.{index}")
     elif was != now:
         yield path, was, now
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value of a config, in one line."""
     text = yaml.safe_dump(value, default_flow_style=True, width=sys.maxsize).removesuffix("...\n").strip()
     return text if len(text) <= 60 else f"{text[:57]}..."

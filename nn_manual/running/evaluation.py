@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, placeholder
 from nn_manual.data import Examples
+from nn_manual.distributed.group import ALONE, Group
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.running.slices import slice_size
@@ -31,22 +32,24 @@ def evaluation_of(
     confusion: Array | None = None,
     *,
     after_first: Callable[[], object] | None = None,
+    group: Group = ALONE,
 ) -> Evaluation:
-    """Evaluate the model, slice by slice. `after_first` is called after the first prediction. For targets of class
-    indices, `confusion`, int64 (classes, classes), gains the count of targets by class and predicted class. The loss is
-    NaN or infinite where it isn't finite.
+    """Evaluate the model, slice by slice, which the processes of the group share. `after_first` is called after the
+    first prediction. For targets of class indices, `confusion`, int64 (classes, classes), gains the count of targets by
+    class and predicted class. The loss is NaN or infinite where it isn't finite.
 
     Raises ValueError where the model doesn't make as many predictions of each example, or where no target counts.
     """
     loss.check_data(examples.target)
-    losses, num_right, num_counted = [], 0, 0
     classification = examples.target.dtype.kind == "i"
     model.check_values(examples.input)
     size = slice_size(model, examples.input.shape[1:])
-    for start in range(0, len(examples.input), size):
+    starts = range(0, len(examples.input), size)
+    figures = np.zeros((len(starts), 4))  # of each slice the loss, its denominator, how many are right, and counted
+    for i, start in list(enumerate(starts))[group.rank :: group.size]:
         input, target = (array[start : start + size] for array in examples)
         prediction = model(input)
-        if start == 0 and after_first is not None:
+        if i == group.rank and after_first is not None:
             after_first()
         if not prediction.ndim or not len(prediction) or len(prediction) % len(input):
             raise ValueError(f"in evaluation, the model makes {prediction.shape} of {len(input)} examples")
@@ -54,14 +57,16 @@ def evaluation_of(
             check_targets(loss, *examples, input, prediction)
         denominator = loss.denominator(target)
         if denominator:  # a mean over nothing is not a number
-            losses.append((float(loss.forward(prediction, target)[0]), denominator))
+            figures[i, :2] = float(loss.forward(prediction, target)[0]), denominator
         if classification:
             counted = loss.counted(target).ravel()
             actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
-            num_right += int((predicted == actual).sum())
-            num_counted += len(actual)
+            figures[i, 2:] = (predicted == actual).sum(), len(actual)
             if confusion is not None:
                 np.add.at(confusion, (actual, predicted), 1)
+    group.start_sum(figures).wait()
+    losses = [(value, denominator) for value, denominator, *_ in figures.tolist() if denominator]
+    num_right, num_counted = figures[:, 2:].sum(axis=0).tolist()
     return Evaluation(mean_loss(loss, losses), num_right / num_counted if num_counted else None)
 
 

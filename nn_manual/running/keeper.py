@@ -9,6 +9,7 @@ from typing import Any
 from nn_manual.run_directory.checkpoints import write_checkpoint
 from nn_manual.run_directory.files import JsonLines
 from nn_manual.run_directory.ledger import LedgerLines
+from nn_manual.running.onlookers import NoLines
 from nn_manual.running.training_run import TrainingRun
 
 #: Between checkpoints that epochs ask for: a quick run spends its time on training.
@@ -18,7 +19,7 @@ SECONDS_BETWEEN = 10.0
 class CheckpointKeeper:
     """Writes the checkpoints of a run into its directory. `origin` is what all of them say of the run: its config, data
     and versions. `epochs` and `gradients` are the files that grow with the run: a checkpoint has their sizes, and what
-    waits for the latter.
+    waits for the latter. Of several processes, the first alone writes.
     """
 
     def __init__(
@@ -26,8 +27,8 @@ class CheckpointKeeper:
         training: TrainingRun,
         directory: Path,
         origin: dict[str, Any],
-        epochs: JsonLines,
-        gradients: LedgerLines,
+        epochs: JsonLines | NoLines,
+        gradients: LedgerLines | NoLines,
     ) -> None:
         self.training, self.directory, self.origin = training, directory, origin
         self.epochs, self.gradients = epochs, gradients
@@ -51,6 +52,7 @@ class CheckpointKeeper:
             is_due = training.trainer.num_steps % count == 0
         else:
             is_due = training.epoch % count == 0 and time.monotonic() - self._last >= SECONDS_BETWEEN
+            is_due = training.group.gather(is_due)[0]
         if is_due or training.ended:
             self.write()
 
@@ -62,7 +64,9 @@ class CheckpointKeeper:
         self.training.trainer.flush()  # nothing rests on a step that isn't proven
         self.add_proven()
         self.training.trainer.check_finite()  # nothing to go on from
-        sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
-        manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
-        write_checkpoint(self.directory, step, self.training.tensors(), manifest, keep=self.settings.keep)
+        tensors = self.training.tensors()
+        if not isinstance(self.epochs, NoLines) and not isinstance(self.gradients, NoLines):
+            sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
+            manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
+            write_checkpoint(self.directory, step, tensors, manifest, keep=self.settings.keep)
         self._last, self._last_step = time.monotonic(), step

@@ -27,6 +27,8 @@ def load(config: RunConfig) -> tuple[Split, Sequential]:
     """The data and the model of a config, once they are known to fit each other. Raises ConfigError and DataError."""
     _check_memory(config)
     split = config.data.load(config.seed, DTYPES[config.dtype])
+    if (config.slices or 1) > (num_rows := min(config.batch_size, len(split.train.input))):
+        raise ConfigError(f"slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
     check_sizes(config, split)
     if config.early_stopping is not None and not len(split.validation.input):
         raise ConfigError("early_stopping watches the validation loss, but there is no validation set")

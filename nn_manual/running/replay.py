@@ -110,6 +110,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
     trainer = _trainer(config, directory, bundle.step, tensors)
     trainer.num_steps = bundle.step - 1
+    trainer.model.first_row = bundle.first_row
     _set_lrs(trainer, bundle, directory)
     report = None
     try:

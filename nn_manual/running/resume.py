@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.data import Split
+from nn_manual.distributed.group import ALONE, Group
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import one_line
 from nn_manual.run_directory import files, ledger, metrics
@@ -24,16 +26,17 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
 )
 from nn_manual.run_directory.records import read_object
+from nn_manual.running.agreement import agree
 from nn_manual.running.changes import MAY_CHANGE, changes
 from nn_manual.running.environment import blas, set_blas_threads
 from nn_manual.running.loading import load, quiet
 from nn_manual.running.manifest import check_manifest, check_step
-from nn_manual.running.run import FIGURE_FILE, origin_of, train
+from nn_manual.running.run import FIGURE_FILE, note_processes, origin_of, train
 from nn_manual.running.training_run import BEST_FILE, TrainingRun
 
 
 @quiet
-def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, Any] | None]:
+def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> tuple[Path, dict[str, Any] | None]:
     """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`: the later ones are
     removed then. Without a checkpoint the run starts anew. Returns the run directory and the summary; None in its place
     for a run that had finished.
@@ -41,14 +44,17 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
     On the same machine, with the same versions, the weights, the optimizer's state, the metrics but for their seconds
     and the ledger end as those of a run that never stopped. Where something of this has changed, a note on standard
     error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError for a
-    directory that is no run, a checkpoint that can't be read and other data, and what `run` raises.
+    directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes of a
+    `group` call this; they may be more or fewer than those that wrote the checkpoint.
     """
-    with files.lock(_place(path)[0]):
+    is_first = group.rank == 0
+    with files.lock(_place(path)[0]) if is_first else nullcontext():
         directory, checkpoint = _place(path)  # under the lock, what another process wrote last is there
-        files.remove_temporary(directory)
-        files.remove_temporary(directory / CHECKPOINTS_DIRECTORY)
+        if is_first:
+            files.remove_temporary(directory)
+            files.remove_temporary(directory / CHECKPOINTS_DIRECTORY)
         manifest, tensors = _read(checkpoint)
-        config = load_config(directory / metrics.CONFIG_FILE, overrides)
+        config = load_config(directory / metrics.CONFIG_FILE, overrides).with_slices(group.size)
         _check_config(config, directory, manifest)
         if checkpoint is None and _is_finished(directory):
             if overrides:
@@ -58,18 +64,23 @@ def resume(path: Path, overrides: Sequence[str] = ()) -> tuple[Path, dict[str, A
             _take_threads(manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
-            training, origin = TrainingRun(config, split, model), origin_of(config, split)
+            agree(config, split, model, group, checkpoint=str(checkpoint and checkpoint.name))
+            group.connect()
+            training, origin = TrainingRun(config, split, model, group), origin_of(config, split)
             if checkpoint is not None:
                 _load(training, manifest, tensors, checkpoint)
-                _compare(origin, manifest, checkpoint)
+                _compare(origin, manifest, checkpoint, is_first=is_first)
                 _check_sizes(directory, {metrics.METRICS_FILE: 0, ledger.GRADIENTS_FILE: 0} | manifest["sizes"])
             if training.ended and _is_finished(directory) and (directory / FIGURE_FILE).exists():
                 if training.early_stop.has_stopped and overrides:
                     raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
                 return directory, None
-            _cut_back(directory, config, split, checkpoint)
-            where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
-            print(f"going on {where} of {config.epochs * training.num_batches:,}", flush=True)
+            if is_first:
+                _cut_back(directory, config, split, checkpoint)
+                group.remember_run(str(directory))
+                where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
+                print(f"going on {where} of {config.epochs * training.num_batches:,}", flush=True)
+                note_processes(config, group)
             return directory, train(training, directory, manifest, origin)
 
 
@@ -167,10 +178,12 @@ def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
             raise DataError(f"{path}: no line ends at byte {size}, where the checkpoint was written")
 
 
-def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path) -> None:
+def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path, *, is_first: bool) -> None:
     """Raise DataError for other data. Note on standard error what else has changed."""
     if origin["data"] != manifest["data"]:
         raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
+    if not is_first:
+        return
     for kind in ("versions", "blas"):
         for name, was in manifest[kind].items():
             if (now := origin[kind].get(name)) != was:

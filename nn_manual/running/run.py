@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split, num_batches
+from nn_manual.distributed.group import ALONE, Group
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
+from nn_manual.running.agreement import agree, check_all_see
 from nn_manual.running.bundle import keep
 from nn_manual.running.environment import blas, sha256_of, versions
 from nn_manual.running.keeper import CheckpointKeeper
 from nn_manual.running.loading import load, quiet
+from nn_manual.running.onlookers import NoBar, NoLines
 from nn_manual.running.progress import RunBar, epoch_line
 from nn_manual.running.sources import sources_of
 from nn_manual.running.stop_request import StopRequest, stop_request
@@ -33,22 +36,40 @@ def default_run_directory(config_path: Path) -> Path:
 
 
 @quiet
-def run(config: RunConfig, directory: Path) -> dict[str, Any]:
+def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, Any]:
     """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
 
     `directory` must not exist or be empty. Raises the errors of nn_manual.errors, and Interrupted once a signal has
     asked to stop. What ends a run early gets notes that say where it stopped and how to go on; the files in `directory`
-    are whole.
+    are whole. Of the processes of a `group`, all of which call this, the first alone writes and prints; the summary of
+    the others is empty.
     """
-    files.check_run_directory(directory)
+    is_first, config = group.rank == 0, config.with_slices(group.size)
+    if is_first:
+        files.check_run_directory(directory)
     split, model = load(config)
-    _note_schedule(config, split)
-    training = TrainingRun(config, split, model)
-    files.create_run_directory(directory)
-    with files.lock(directory):
-        files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
-        files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
+    if is_first:
+        _note_schedule(config, split)
+    agree(config, split, model, group)
+    if is_first:
+        files.create_run_directory(directory)
+        group.remember_run(str(directory))
+    check_all_see(directory, group)
+    group.connect()
+    training = TrainingRun(config, split, model, group)
+    with files.lock(directory) if is_first else nullcontext():
+        if is_first:
+            files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
+            files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
+            note_processes(config, group)
         return train(training, directory, {}, origin_of(config, split))
+
+
+def note_processes(config: RunConfig, group: Group) -> None:
+    """Say how the processes share the work, where there are several."""
+    if group.size > 1:
+        how = "one by one: the same bits on any number of processes" if config.bitwise else "as is fastest"
+        print(f"{group.size} processes, {config.slices} slices a batch; gradients are added up {how}", flush=True)
 
 
 def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
@@ -66,16 +87,20 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
     """Train to the end in a directory that is there, and return the summary. `manifest` is that of the checkpoint to go
     on from, empty where the files of lines are to be made. Raises what `run` does.
     """
-    config, sizes = training.config, manifest.get("sizes", {})
+    config, sizes, is_first = training.config, manifest.get("sizes", {}), training.group.rank == 0
     num_checks = config.epochs * training.num_batches // max(config.gradient_check.every, 1)
     window, size = ledger.window_size(num_checks), sizes.get(ledger.GRADIENTS_FILE)
     try:
         with (
             stop_request() as stop,
             training.trainer.watching(),
-            files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE)) as epochs,
-            ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) as gradients,
-            RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps) as bar,
+            files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE))
+            if is_first
+            else NoLines() as epochs,
+            ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) if is_first else NoLines() as gradients,
+            RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
+            if is_first
+            else NoBar() as bar,
         ):
             if "ledger" in manifest:
                 gradients.load_state(manifest["ledger"])
@@ -90,19 +115,23 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
                 if isinstance(end, GradientMismatch):
                     gradients.append_mismatch(training.trainer.num_steps, end.report)
                 raise
-        return _finish(directory, training, origin)
+        return _finish(directory, training, origin) if is_first else {}
     except BaseException as end:
+        training.group.claim_last_word()
         if training.trainer.prover is not None:  # who goes on makes the last steps again
             training.trainer.prover.drop()
-        _say_how_it_ended(training, directory, origin, end)
+        if is_first:
+            _say_how_it_ended(training, directory, origin, end)
         raise
 
 
-def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequest, bar: RunBar) -> None:
+def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequest, bar: RunBar | NoBar) -> None:
     """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
     checkpoint, where a signal has asked to stop.
     """
+    is_first = training.group.rank == 0
     for step in bar.over(training.steps(), training.epoch):
+        training.group.signum = stop.signum or 0  # the others learn of it in the next step
         if step.number < training.trainer.num_steps:  # of a call of many, which end at all that is to be done
             continue
         keeper.add_proven()
@@ -115,15 +144,16 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     keeper.epochs.append(record)
     keeper.epochs.flush()
     keeper.gradients.flush()
-    print(epoch_line(record, training.config.epochs), flush=True)
+    if is_first:
+        print(epoch_line(record, training.config.epochs), flush=True)
     _stop_if_asked(stop, keeper)
     keeper.after_epoch()
-    if training.early_stop.has_stopped:
+    if training.early_stop.has_stopped and is_first:
         num_epochs = training.early_stop.num_epochs_since
         print(f"stopped early: the validation loss has not fallen for {num_epochs} epochs", flush=True)
 
 
-def _note_one_by_one(training: TrainingRun, bar: RunBar) -> None:
+def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:
     """Say it on standard error, once, where a layer is why each step is proven by itself."""
     prover = training.trainer.prover
     if prover is not None and prover.is_of_layer and not training.is_noted:
@@ -132,9 +162,11 @@ def _note_one_by_one(training: TrainingRun, bar: RunBar) -> None:
 
 
 def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:
-    if stop.signum is not None:
+    group = keeper.training.group
+    signum = stop.signum if group.size == 1 else group.agreed_signum or None
+    if signum is not None:
         keeper.write()
-        raise Interrupted(stop.signum)
+        raise Interrupted(signum)
 
 
 def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> dict[str, Any]:

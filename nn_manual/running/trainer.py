@@ -6,16 +6,18 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from nn_manual.arrays import Array, keep_freed_memory
 from nn_manual.data import Examples, batches
+from nn_manual.distributed.sliced_step import ONE_SLICE, SlicedStep, Slicing
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.losses import Loss
+from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
 from nn_manual.running.compiled import CompiledSteps, Step
@@ -24,6 +26,8 @@ from nn_manual.running.finite import not_finite_in_step, not_finite_output
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
+    from nn_manual.check.sliced import SlicedChecker
+    from nn_manual.check.together.prover import Prover
 
 #: Inputs and their targets.
 Batch: TypeAlias = tuple[Array, Array]
@@ -67,6 +71,9 @@ class Trainer:
     of these is yielded, all are done, and `num_steps` is the last one's number. The formulas are the same, rounding
     isn't. A smaller last batch, and what can't be traced, runs as it is written. Raises NoNumba without numba.
 
+    `slicing` cuts each batch into slices, which one process computes one after the other, or several side by side. A
+    checked step is then proven at once.
+
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
     settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
@@ -89,6 +96,7 @@ class Trainer:
     lr_step: Literal["epoch", "step"] = "epoch"
     check_memory: int = 64_000_000
     compiled: bool = False
+    slicing: Slicing = ONE_SLICE
 
     def __post_init__(self) -> None:
         if self.optimizer.model is not self.model:
@@ -99,18 +107,29 @@ class Trainer:
             raise ValueError(f"check_memory must be at least 0, not {self.check_memory}")
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
+        if self.compiled and not self.slicing.is_plain:
+            raise ValueError("a compiled step isn't cut into slices: one of compiled and slicing must go")
         if self.lr_step not in ("epoch", "step"):
             raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
         if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
         self.num_steps, self._is_recording, self._suspects = 0, False, False
         self._initial_lrs = [member.lr for member in self.optimizer.members]
-        self.checker, self.prover = None, None
         keep_freed_memory()
         #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
         self.stop_every = 0
         self._compiled = CompiledSteps(self) if self.compiled else None
-        if self.check_every:
+        self.checker: GradientChecker | None = None
+        self.prover: Prover | None = None
+        self.sliced: SlicedStep | None = None
+        self._proof: SlicedChecker | None = None
+        if not self.slicing.is_plain:
+            self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
+        if self.check_every and self.sliced is not None:
+            from nn_manual.check.sliced import SlicedChecker
+
+            self.checker = self._proof = SlicedChecker(self.sliced, self.lr_scheduler)
+        elif self.check_every:
             from nn_manual.check.checker import GradientChecker
             from nn_manual.check.together.prover import Prover
 
@@ -131,15 +150,13 @@ class Trainer:
         """
         if unchecked is not None:
             self.model.check_values(unchecked[0])
+        if self.sliced is not None:
+            return self._sliced_step(self.sliced, input, target, unchecked)
         prediction, saved = self.model.forward(input)
         if unchecked is not None:
             check_targets(self.loss, *unchecked, input, prediction)
         loss, loss_saved = self.loss.forward(prediction, target)
-        try:
-            value = float(loss)
-        except TypeError:
-            found = f"an array of shape {np.shape(loss)}" if isinstance(loss, np.ndarray) else type(loss).__name__
-            raise TypeError(f"{type(self.loss).__name__}.forward must return one number, not {found}") from None
+        value = as_number(self.loss, loss)
         if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
             self._check_loss(value, input, target)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
@@ -147,6 +164,18 @@ class Trainer:
         if self.clip_grad_norm is not None:
             clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
         self.optimizer.step()
+        return value
+
+    def _sliced_step(self, sliced: SlicedStep, input: Array, target: Array, unchecked: Batch | None) -> float:
+        """`step`, slice by slice."""
+        look = None if unchecked is None else partial(check_targets, self.loss, *unchecked)
+        proof = self._proof if self._is_recording else None
+        value = sliced.gradients(input, target, look, proof)
+        if not math.isfinite(value) and proof is None:
+            self._check_loss(value, input, target)
+        if proof is None:
+            sliced.update_buffers()
+        sliced.update()
         return value
 
     def train_step(self, input: Array, target: Array) -> Step:
@@ -193,6 +222,8 @@ class Trainer:
                 self.model.num_steps = self.num_steps
             raise
         # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+        if self.sliced is not None:
+            self._suspects = self.sliced.share_suspicion(self._suspects)
         if self._suspects or (has_value and not math.isfinite(value)):
             self.flush()
         if has_value:
@@ -292,7 +323,8 @@ class Trainer:
         """
         self.flush()
         compare = self.checker.compare_evaluation if self.checker is not None else None
-        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare)
+        group = self.slicing.group
+        evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
         self._check_finite("the validation loss", evaluation.loss)
         return evaluation
 
@@ -310,7 +342,7 @@ class Trainer:
         step before has made, if that isn't finite.
         """
         if self.loss.has_value(self.loss.denominator(target)):
-            before = not_finite_in_step(self.model, self.optimizer)
+            before = self._not_finite()
             found = f"{before} since step {self.num_steps - 1}, found" if before else None
             raise NotFiniteError(found or not_finite_output(self.model, input) or f"the loss is {value}")
 
@@ -332,9 +364,19 @@ class Trainer:
         """Raise NotFiniteError where what the last step has left behind isn't finite: gradients, what the optimizer
         keeps, parameters, buffers.
         """
-        wrong = not_finite_in_step(self.model, self.optimizer)
+        wrong = self._not_finite()
         if wrong is not None:
             raise NotFiniteError(f"{wrong} at step {self.num_steps}")
+
+    def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
+        """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
+        With `changed`, each keeps its part of what they are at its end.
+        """
+        return nullcontext() if self.sliced is None else self.sliced.whole_vectors(changed=changed)
+
+    def _not_finite(self) -> str | None:
+        with self.whole_vectors():
+            return not_finite_in_step(self.model, self.optimizer)
 
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):

@@ -13,6 +13,8 @@ import numpy as np
 from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig
 from nn_manual.data import Split, num_batches
+from nn_manual.distributed.group import ALONE, Group
+from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.model import Sequential
 from nn_manual.running.compiled import Step
 from nn_manual.running.early_stop import EarlyStop
@@ -39,8 +41,9 @@ class TrainingRun:
     on from there, bit for bit. Some batch of the epoch must be left, or the epoch have ended.
     """
 
-    def __init__(self, config: RunConfig, split: Split, model: Sequential) -> None:
-        self.config, self.split = config, split
+    def __init__(self, config: RunConfig, split: Split, model: Sequential, group: Group = ALONE) -> None:
+        self.config, self.split, self.group = config, split, group
+        slicing = Slicing(config.slices or group.size, group, config.bitwise, config.shard_optimizer)
         self.trainer = Trainer(
             model,
             config.loss,
@@ -51,6 +54,7 @@ class TrainingRun:
             check_every=config.gradient_check.every,
             check_memory=config.gradient_check.num_bytes,
             compiled=config.compiled,
+            slicing=slicing,
         )
         if config.checkpoint.of_steps:
             self.trainer.stop_every = config.checkpoint.count
@@ -128,6 +132,8 @@ class TrainingRun:
     def _note_together(self) -> None:
         if self.trainer.prover is not None and self.trainer.prover.most:  # else what a checkpoint says stays
             self.tally.num_together = self.trainer.prover.most
+        elif self.trainer.sliced is not None and self.tally.num_steps:
+            self.tally.num_together = 1
 
     def _keep_best(self, record: Mapping[str, Any]) -> None:
         if record["validation_loss"] < self.best.get("validation_loss", math.inf):
@@ -141,9 +147,10 @@ class TrainingRun:
         """
         model, optimizer = self.trainer.model, self.trainer.optimizer
         state = model.state_dict(aliases=False)
-        for kind, vector in optimizer.vectors.items():
-            views = vars(carve(vector, model.parameter_shapes()))
-            state |= {f"{kind} {name}": view for name, view in views.items()}
+        with self.trainer.whole_vectors():
+            for kind, vector in optimizer.vectors.items():
+                views = vars(carve(vector, model.parameter_shapes()))
+                state |= {f"{kind} {name}": view for name, view in views.items()}
         return {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
 
     def manifest(self) -> dict[str, Any]:
@@ -174,7 +181,8 @@ class TrainingRun:
             own = [state.pop(f"{kind} {name}") for name in trainer.model.parameter_shapes()]
             vectors[kind] = np.concatenate([array.ravel() for array in own])
         trainer.model.load_state_dict(state)
-        trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
+        with trainer.whole_vectors(changed=True):
+            trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
         trainer.num_steps = trainer.model.num_steps = step
         if trainer.lr_scheduler is not None:
             trainer.lr_scheduler.load_state(manifest["schedule"])

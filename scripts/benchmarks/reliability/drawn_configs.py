@@ -38,6 +38,9 @@ optimizer: {SGD: {lr: 0.1, momentum: 0.9}}
 lr_scheduler: {StepLR: {step_size: 3}}
 lr_step: epoch
 clip_grad_norm: 1
+slices: 2
+bitwise: true
+shard_optimizer: false
 early_stopping: {patience: 4, min_delta: 1e-3}
 gradient_check: {every: 1}
 checkpoint: {every: 2 epochs, keep: 1}

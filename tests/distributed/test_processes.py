@@ -1,0 +1,170 @@
+"""Runs of several processes, as torchrun starts them: the same bytes, proven, and ended together."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import Case, log_of, run_cases, statuses_of
+
+from nn_manual.run_directory.files import read_weights
+
+#: With what depends on the slices: dropout, clipping, a batch that doesn't divide, and one with empty slices, of 3.
+CONFIG = """
+seed: 1
+data: {Spirals: {num_examples: 71, validation_fraction: 0}}
+batch_size: 17
+epochs: 4
+model:
+  - Linear: {in_features: 2, out_features: 8}
+  - Dropout: {p: 0.2}
+  - ReLU
+  - Linear: {in_features: 8, out_features: 2}
+loss: CrossEntropyLoss
+optimizer: {SGD: {lr: 0.1, momentum: 0.9}}
+clip_grad_norm: 0.5
+slices: 4
+gradient_check: {every: 3}
+"""
+#: Batches of 24 in slices of 4, and a validation part.
+NORM = (
+    CONFIG.replace("71, validation_fraction: 0", "90, validation_fraction: 0.2")
+    .replace("Dropout: {p: 0.2}", "BatchNorm1d: {num_features: 8}")
+    .replace("out_features: 8}", "out_features: 8, bias: false}")
+    .replace("batch_size: 17", "batch_size: 24")
+    .replace("slices: 4", "slices: 6")
+)
+LONG = ["epochs=100000", "gradient_check.every=0"]
+EPOCH = "epoch      1/100000"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the cases have run, each in the folder of its name."""
+    folder = tmp_path_factory.mktemp("processes")
+    for name, text in {"own": CONFIG, "norm": NORM}.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+    def case(name: str, size: int, *arguments: str, function: str = "train", config: str = "own", **more: Any) -> Any:
+        given = [str(folder / f"{config}.yaml"), *arguments] if function.startswith("train") else list(arguments)
+        directory, logs = str(folder / more.pop("of", name)), str(folder / f"{name}.logs")
+        own = Case(directory=directory, logs=logs, size=size, function=function, arguments=given)
+        return {**own, **more}
+
+    limit = {"NN_MANUAL_TIME_LIMIT": "1.5"}
+    cases = [
+        case("alone", 1),
+        case("two", 2, "bitwise=true"),
+        case("four", 4, "bitwise=true", "shard_optimizer=true"),
+        case("fast", 2),
+        case("norm_alone", 1, config="norm"),
+        case("norm_three", 3, "bitwise=true", config="norm"),
+        case("four_before", 4, "bitwise=true", "epochs=2", "checkpoint.every=3 steps"),
+        case("two_after", 2, "epochs=4", function="resume", of="four_before"),
+        case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
+        case("hung", 2, *LONG, victim=1, signum=signal.SIGSTOP, after=EPOCH, environment=limit),
+        case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
+        case("divided", 3),
+        case("many", 1, "slices=18"),
+        case("override", 2, "1: optimizer.SGD.lr=0.2"),
+        case("wrong_layer", 2, "gradient_check.every=1", "slices=2", function="train_with_a_wrong_layer"),
+        case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
+        case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
+        case("wrong_parameters", 2, "gradient_check.every=1", function="train_with_other_parameters"),
+        case("ddp", 2, function="beside_ddp"),
+        case("collectives", 3, function="collectives"),
+        case("memory", 2, function="memory_of_vectors"),
+    ]
+    run_cases(cases, folder)
+    return folder
+
+
+def results_of(directory: Path) -> dict[str, Any]:
+    """The bytes of the weights and of the optimizer's state at the end, the metrics, and the ledger."""
+    lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    return {
+        "weights": (directory / "model.safetensors").read_bytes(),
+        "state": max(directory.glob("checkpoints/step-*/state.safetensors")).read_bytes(),
+        "metrics": [{key: value for key, value in line.items() if key != "seconds"} for line in lines],
+        "ledger": (directory / "gradients.jsonl").read_text(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("two", "alone"), ("four", "alone"), ("norm_three", "norm_alone"), ("four_before", "alone")],
+)
+def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: Path, name: str, other: str) -> None:
+    """Sharded and not; in a run that 4 processes begin and 2 end, too."""
+    ours, theirs = results_of(folder / name), results_of(folder / other)
+    assert len(ours["metrics"]) == 4
+    assert [key for key in ours if ours[key] != theirs[key]] == []
+
+
+def test_without_bitwise_they_are_equal_within_rounding(folder: Path) -> None:
+    fast, alone = (read_weights(folder / name / "model.safetensors") for name in ("fast", "alone"))
+    for name, weight in alone.items():
+        np.testing.assert_allclose(fast[name], weight, rtol=0, atol=1e-5)
+
+
+def test_the_first_alone_prints(folder: Path) -> None:
+    assert statuses_of(folder / "fast.logs") == [0, 0]
+    first = log_of(folder / "fast.logs", 0)
+    assert first.startswith("2 processes, 4 slices a batch; gradients are added up as is fastest\nepoch 1/4  train ")
+    assert "compared with torch's, 0 mismatches" in first
+    assert log_of(folder / "fast.logs", 1) == ""
+    assert "added up one by one: the same bits on any number of processes" in log_of(folder / "two.logs", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses", "message"),
+    [
+        ("killed", [7, -9, 7], "nn-manual: process 1 died\nstopped in epoch "),
+        ("hung", [7, -9], "nn-manual: process 1 didn't come within 1.5 s\nstopped in epoch "),
+        ("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
+        ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
+        ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
+        ("wrong_layer", [3, 3], "nn-manual: gradient check failed: wrong first in 3 (Linear): 3.grad_weight\n"),
+        ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
+        ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
+        ("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
+    ],
+)
+def test_one_message_says_what_ended_all(folder: Path, name: str, statuses: list[int], message: str) -> None:
+    logs = folder / f"{name}.logs"
+    assert statuses_of(logs) == statuses
+    both = "".join(log_of(logs, rank) for rank in range(len(statuses)))
+    assert message in both
+    assert both.count("nn-manual: ") == 1
+    assert "Traceback" not in both
+
+
+def test_all_stop_at_the_same_step_and_can_go_on(folder: Path) -> None:
+    log = log_of(folder / "asked.logs", 0)
+    assert "to go on from step " in log
+    assert list((folder / "asked" / "checkpoints").glob("step-*"))
+
+
+def test_what_torch_distributed_data_parallel_computes(folder: Path) -> None:
+    """On the same slices, in float64."""
+    assert statuses_of(folder / "ddp.logs") == [0, 0]
+    for rank in range(2):
+        ours, theirs = np.load(folder / f"ddp.{rank}.npy")
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13)
+    assert np.array_equal(*(np.load(folder / f"ddp.{rank}.npy")[0] for rank in range(2)))
+
+
+def test_the_calls_of_a_group(folder: Path) -> None:
+    """They end when the third process leaves without a word."""
+    assert statuses_of(folder / "collectives.logs") == [0, 0, 9], log_of(folder / "collectives.logs", 0)
+
+
+def test_a_sharded_optimizer_keeps_its_part(folder: Path) -> None:
+    sizes = [np.load(folder / f"memory.{rank}.npy").tolist() for rank in range(2)]
+    whole = 600 * 601 * 4
+    assert sizes == [[whole, whole // 2]] * 2

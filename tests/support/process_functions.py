@@ -1,0 +1,165 @@
+"""What the processes of a case run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed
+
+from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential, Trainer
+from nn_manual.arrays import Array
+from nn_manual.cli import main
+from nn_manual.distributed.group import Work
+from nn_manual.distributed.sliced_step import Slicing
+from nn_manual.distributed.torchrun import TorchGroup, processes
+from nn_manual.errors import ProcessLostError
+from nn_manual.optim import Optimizer
+
+torch.set_num_threads(1)
+
+
+def warm_up(config: Path, directory: Path) -> None:
+    """Load what a run loads. Nothing may be checked: torch's autograd doesn't survive a fork."""
+    torch.optim.SGD([torch.zeros(1)])  # the first optimizer takes two seconds to load what torch compiles with
+    main(["train", str(config), "epochs=1", "gradient_check.every=0", "--run-dir", str(directory)])
+
+
+def train(directory: Path, rank: int, *arguments: str) -> int:
+    """`nn-manual train ARGUMENTS --run-dir DIRECTORY`. An argument `2: ...` is that of process 2 alone."""
+    own = [argument.removeprefix(f"{rank}: ") for argument in arguments]
+    return main(["train", *[each for each in own if ": " not in each[:4]], "--run-dir", str(directory)])
+
+
+def resume(directory: Path, rank: int, *arguments: str) -> int:  # noqa: ARG001 - all do the same
+    """`nn-manual train --resume DIRECTORY`."""
+    return main(["train", "--resume", str(directory), *arguments])
+
+
+def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and a Linear's gradient is wrong for 8 examples: the second slice of 17 in 2."""
+    return _train_with_a_fault(directory, rank, lambda grad_output: len(grad_output) == 8, *arguments)
+
+
+def train_with_a_wrong_process(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and the same is wrong on process 1, whatever it gets."""
+    return _train_with_a_fault(directory, rank, lambda _: rank == 1, *arguments)
+
+
+def _train_with_a_fault(directory: Path, rank: int, is_wrong: Callable[[Array], bool], *arguments: str) -> int:
+    methods: dict[str, Callable[[Linear, Any, Array], Any]] = {
+        name: getattr(Linear, name) for name in ("backward", "backward_parameters")
+    }
+
+    def wrong(name: str, layer: Linear, saved: Any, grad_output: Array) -> Any:
+        result = methods[name](layer, saved, grad_output)
+        if layer.out_features == 2 and is_wrong(grad_output):
+            layer.grad.weight[...] = 1.5
+        return result
+
+    for name in methods:
+        setattr(Linear, name, functools.partialmethod(functools.partial(wrong, name)))
+    return train(directory, rank, *arguments)
+
+
+def train_with_a_wrong_sum(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and an all-reduce of gradients gives process 1 a wrong number."""
+    start_sum = TorchGroup.start_sum
+
+    class Spoilt:
+        def __init__(self, work: Work, array: Array) -> None:
+            self.work, self.array = work, array
+
+        def wait(self) -> None:
+            self.work.wait()
+            if rank == 1 and self.array.dtype == np.float32:
+                self.array[0] *= 1.01
+
+    TorchGroup.start_sum = lambda self, array: Spoilt(start_sum(self, array), array)  # type: ignore[method-assign]
+    return train(directory, rank, *arguments)
+
+
+def train_with_other_parameters(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and after each update a parameter of process 1 has another last bit."""
+    step = SGD.step
+
+    def wrong(optimizer: Optimizer) -> None:
+        step(optimizer)
+        if rank == 1:
+            last = optimizer.model.param_arena
+            last[-1:] = np.nextafter(last[-1:], np.float32(np.inf))
+
+    SGD.step = wrong  # type: ignore[assignment, method-assign]  # the first argument is called self there
+    return train(directory, rank, *arguments)
+
+
+def beside_ddp(directory: Path, rank: int) -> int:
+    """Ten steps of 2 processes in float64, and the same by torch's DistributedDataParallel."""
+    rng = np.random.default_rng(0)
+    input, target = rng.normal(size=(10, 24, 6)), rng.integers(0, 3, (10, 24))
+    model = Sequential(Linear(6, 8), ReLU(), Linear(8, 3), seed=1, dtype="float64")
+    torchs = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).double()
+    torchs.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in model.state_dict().items()})
+    with processes() as group:
+        group.connect()
+        parallel = torch.nn.parallel.DistributedDataParallel(torchs)
+        torch_optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1, momentum=0.9)
+        slicing = Slicing(group.size, group)
+        trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1, momentum=0.9), slicing=slicing)
+        own = slice(12 * rank, 12 * (rank + 1))
+        for inputs, targets in zip(input, target, strict=True):
+            trainer.train_step(inputs, targets)
+            torch_optimizer.zero_grad()
+            prediction = parallel(torch.from_numpy(inputs[own]))
+            torch.nn.functional.cross_entropy(prediction, torch.from_numpy(targets[own])).backward()  # type: ignore[no-untyped-call]  # torch's own lack of annotations
+            torch_optimizer.step()
+        del parallel  # with the group gone, its end would wait for ever
+        theirs = np.concatenate([parameter.detach().numpy().ravel() for parameter in torchs.parameters()])
+        np.save(f"{directory}.{rank}.npy", np.stack([model.param_arena, theirs]))
+    return 0
+
+
+def collectives(directory: Path, rank: int) -> int:  # noqa: ARG001 - as every function of a case
+    """What a TorchGroup's calls give, before and after it has connected."""
+    with processes() as group:
+        assert group.gather({"rank": rank}) == [{"rank": other} for other in range(group.size)]
+        group.connect()
+        assert group.gather({"rank": rank}) == [{"rank": other} for other in range(group.size)]
+        gathered = group.gather_arrays(np.full((rank, 2), rank, np.float32))  # of the first there is none
+        assert [array.tolist() for array in gathered] == [[[other, other]] * other for other in range(group.size)]
+        array = np.full(3, float(rank))
+        group.broadcast(array, 1)
+        assert array.tolist() == [1, 1, 1]
+        array = np.full(3, 2.0**rank)
+        group.start_sum(array).wait()
+        assert array.tolist() == [2**group.size - 1] * 3
+        sent, received = np.arange(5.0) + 10 * rank, np.zeros(group.size * [2, 2, 1][rank])
+        group.start_exchange(sent, [2, 2, 1], received, [[2, 2, 1][rank]] * group.size).wait()
+        own = [[0, 1], [2, 3], [4]][rank]
+        assert received.tolist() == [10 * other + number for other in range(group.size) for number in own]
+        if rank == 2:
+            return 9  # it leaves without a word
+        with pytest.raises(ProcessLostError, match=r"^process 2 died$"):
+            group.broadcast(array, 2)
+    return 0
+
+
+def memory_of_vectors(directory: Path, rank: int) -> int:
+    """The bytes that an optimizer keeps on each process, whole and sharded."""
+    sizes = []
+    with processes() as group:
+        group.connect()
+        for shard_optimizer in (False, True):
+            model = Sequential(Linear(600, 600), seed=0)
+            slicing = Slicing(group.size, group, shard_optimizer=shard_optimizer)
+            optimizer = SGD(model, lr=0.1, momentum=0.9)
+            trainer = Trainer(model, MSELoss(), optimizer, check_every=0, slicing=slicing)
+            vectors = trainer.sliced.sharded.vectors if trainer.sliced and trainer.sliced.sharded else optimizer.vectors
+            sizes.append(sum(vector.nbytes for vector in vectors.values()))
+        np.save(f"{directory}.{rank}.npy", sizes)
+    return 0
