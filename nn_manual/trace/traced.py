@@ -127,6 +127,7 @@ class Traced(np.ndarray[Any, Any]):
 
     def view(self, *arguments: Any, **keywords: Any) -> Any:
         """A view as np.ndarray stays one that is traced."""
+        keywords = {name: value for name, value in keywords.items() if value is not np.ndarray}
         view = super().view(*(part for part in arguments if part is not np.ndarray), **keywords)
         return _copied(view, untraced(view)[()]) if self.is_number else view
 
@@ -181,6 +182,11 @@ class Traced(np.ndarray[Any, Any]):
     def flat(self) -> Any:
         """Refused."""
         raise Recording.current().refuse("ndarray.flat: what is written there isn't traced: use reshape(-1)")
+
+    @property
+    def data(self) -> Any:
+        """Refused."""
+        raise Recording.current().refuse("ndarray.data: what is read and written there isn't traced")
 
 
 def power_of_numbers(base: Any, exponent: Any) -> Any:

@@ -276,6 +276,8 @@ REFUSED: dict[str, tuple[Formula, str]] = {
     "plain": (lambda _, x: written(x, lambda y: y.__setitem__(0, x[0])), RETURNED),
     "plain later": (lambda _, x: 3 * written(x, lambda y: np.multiply(x, 2, out=y)), RETURNED),
     "memory": (lambda _, x: 2 * changed(x, lambda y: memoryview(y).cast("B").__setitem__(3, 64)), UNTRACED),
+    "data": (lambda _, x: 2 * x if x.data[0, 0] < 1e9 else x, HERE + r"ndarray\.data: "),
+    "viewed": (lambda _, x: 2 * x if x.view(type=np.ndarray).max() < 1e9 else x, VALUE),
     "flat": (lambda _, x: changed(x, lambda y: y.flat.__setitem__(0, 1)), HERE + r"ndarray\.flat: .*: use reshape"),
     "iterator": (lambda _, x: x * sum(np.ravel(list(np.nditer(x)))), LOST_HERE),
     "by row": (lambda _, x: np.apply_along_axis(lambda row: row / row.sum(), 1, x), CALLED),

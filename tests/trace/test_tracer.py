@@ -1,0 +1,76 @@
+"""What a tracer hands out, and what it hears of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nn_manual import arrays
+from nn_manual.arrays import Array, one_operation, over_time
+from nn_manual.layers.embedding import one_hot_product
+from nn_manual.trace.operation import CannotTrace, Constant, View
+from nn_manual.trace.replay import replay
+from nn_manual.trace.traced import Traced
+from nn_manual.trace.tracer import Tracer
+
+
+@one_operation
+def doubled(values: Array) -> Array:
+    return np.add(values, values)
+
+
+def test_a_function_that_is_one_operation() -> None:
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.arange(3.0))
+        assert type(doubled(np.ones(2))) is np.ndarray  # none of the trace's
+        result = doubled(x)
+        assert isinstance(result, Traced)
+        trace = tracer.trace({"result": result})
+    (operation,) = trace.operations
+    assert (operation.name, operation.arguments) == ("doubled", (View(0, 0, (3,), (8,), np.dtype(float)),))  # type: ignore[union-attr]
+    assert replay(trace, {"x": np.full(3, 2.0)})["result"].tolist() == [4.0] * 3
+    assert doubled(np.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_the_sum_over_equal_indices_is_one_operation() -> None:
+    indices, values = np.array([2, 0, 2]), np.arange(6.0).reshape(3, 2)
+    with Tracer({}) as tracer:
+        product = one_hot_product(tracer.give("indices", indices), tracer.give("values", values), 4)
+        trace = tracer.trace({"product": product})
+    (operation,) = trace.operations
+    assert operation.name == "one_hot_product"  # type: ignore[union-attr]
+    assert operation.arguments[2] == Constant(4)  # type: ignore[union-attr]
+    found = replay(trace, {"indices": indices[::-1], "values": values})["product"]
+    np.testing.assert_array_equal(found, [[2, 3], [0, 0], [4, 6], [0, 0]])
+
+
+def test_a_loop_is_a_range_outside_of_a_trace() -> None:
+    assert over_time(3) == range(3)
+    assert list(over_time(3, backward=True)) == [2, 1, 0]
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.zeros((3, 2)))
+        for t in over_time(3, backward=True):
+            x[t] += t
+        assert tracer.loops == [[0, 1, 2, 3]]
+
+
+def test_what_a_view_is_of() -> None:
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.zeros((4, 3)))
+        for view, place in (
+            (x[1:], (24, (3, 3), (24, 8))),
+            (x[::-1], (72, (4, 3), (-24, 8))),
+            (x.T[1], (8, (4,), (24,))),
+            (x.reshape(-1)[3:], (24, (9,), (8,))),
+            (np.lib.stride_tricks.as_strided(x[1], (2, 2), (0, 8)), (24, (2, 2), (0, 8))),
+            (np.frombuffer(x.reshape(-1))[5:], (40, (7,), (8,))),
+        ):
+            assert tracer.memory.view(view)[:4] == (0, *place)
+
+
+def test_an_array_has_no_trace_after_its_end() -> None:
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.ones(3))
+    assert arrays.recorder is None
+    with pytest.raises(CannotTrace, match=r"^an array of a trace is used after its end$"):
+        x + 1
