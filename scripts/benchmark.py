@@ -44,7 +44,8 @@ def main() -> int:
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     reliability.set_defaults(run=_reliability)
     trace = commands.add_parser("trace", help="random programs of operations, traced and replayed")
-    trace.add_argument("part", choices=["fuzz"], help="programs whose replay gives other bits")
+    parts = "fuzz: whose replay gives other bits; compiled: whose kernels give other numbers"
+    trace.add_argument("part", choices=["fuzz", "compiled"], help=parts)
     trace.set_defaults(run=_trace)
     options = parser.parse_args()
     return int(options.run(options))
@@ -93,10 +94,10 @@ def _reliability(options: argparse.Namespace) -> int:
     return reliability.main(options.parts)
 
 
-def _trace(_: argparse.Namespace) -> int:
-    from benchmarks.tracing import fuzz
+def _trace(options: argparse.Namespace) -> int:
+    from benchmarks.tracing import fuzz, interpreted
 
-    return fuzz.main()
+    return fuzz.main() if options.part == "fuzz" else interpreted.main()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from nn_manual.trace.others import others
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.tracer import Tracer
 
-
 #: See trace_step.
 Observe: TypeAlias = Callable[[Sequential, Loss], AbstractContextManager[Callable[[], Mapping[str, Array]]]]
 
