@@ -48,7 +48,9 @@ def main() -> int:
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     distributed = add("distributed", _distributed, "many processes: their speed, their bytes, what they survive")
     distributed.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(DISTRIBUTED_PARTS)}; or all")
-    add("trace", _trace, "random programs of operations, traced and replayed")
+    trace = add("trace", _trace, "random programs of operations, traced, and replayed or compiled")
+    parts = "fuzz: whose replay gives other bits; compiled: whose kernels give other numbers"
+    trace.add_argument("part", choices=["fuzz", "compiled"], help=parts)
     options = parser.parse_args()
     return int(options.run(options))
 
@@ -114,10 +116,10 @@ def _distributed(options: Options) -> int:
     return distributed.main(options.parts)
 
 
-def _trace(_: Options) -> int:
-    from benchmarks.tracing import fuzz
+def _trace(options: Options) -> int:
+    from benchmarks.tracing import fuzz, interpreted
 
-    return fuzz.main()
+    return fuzz.main() if options.part == "fuzz" else interpreted.main()
 
 
 if __name__ == "__main__":

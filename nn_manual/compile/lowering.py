@@ -107,12 +107,12 @@ class Lowering:
     def _elementwise(self, operation: Operation) -> Leaf:
         arguments, output = operation.arguments, operation.output
         views, literals = self._operands(arguments)
+        if operation.keywords.keys() - {"casting", "subok", "dtype", "order"}:
+            raise CannotLower(f"{operation.name} has {', '.join(operation.keywords)}")
         if operation.name == "multiply" and len(views) == 2 and not literals:
             masked = self._masked(operation, views)
             if masked is not None:
                 return masked
-        if operation.keywords.keys() - {"casting", "subok", "dtype", "order"}:
-            raise CannotLower(f"{operation.name} has {', '.join(operation.keywords)}")
         dtypes = _dtypes(operation, views, dict(literals))
         return self._map(operation, operation.name, views, literals, dtypes, output)
 
@@ -208,6 +208,9 @@ class Lowering:
     ) -> Leaf:
         """The reduction of a function of views of one shape."""
         output, shape = operation.output, views[0].shape
+        kept = [(1 if axis in axes else extent) for axis, extent in enumerate(shape) if keepdims or axis not in axes]
+        if list(output.shape) != kept:
+            raise CannotLower(f"{operation.name} into a larger array")
         own = iter(output.strides)
         strides = []
         for axis in range(len(shape)):
@@ -234,7 +237,7 @@ class Lowering:
         view, axis, *_ = (*operation.arguments, None)
         axis = _plain(operation.keywords.get("axis", axis))
         keepdims = bool(_plain(operation.keywords.get("keepdims", False)))
-        if not isinstance(view, View) or view.dtype.kind != "f" or axis is None:
+        if not isinstance(view, View) or view.dtype.kind != "f" or axis is None or not view.shape:
             raise CannotLower(f"{operation.name} has no compiled form")
         axis %= len(view.shape)
         if axis != len(view.shape) - 1:
@@ -345,6 +348,8 @@ class Lowering:
         if literals or operation.keywords.keys() - {"casting", "subok", "dtype", "order", "axis"}:
             raise CannotLower(f"{operation.name} of a number")
         a, b = views
+        if not a.shape or not b.shape:
+            raise CannotLower(f"{operation.name} of a number")
         if operation.output.dtype.kind != "f" or a.dtype != operation.output.dtype or b.dtype != a.dtype:
             raise CannotLower(f"{operation.name} of {a.dtype} and {b.dtype}")
         is_sum = operation.name == "vecdot" or (len(a.shape) == 1 and len(b.shape) == 1)
@@ -381,7 +386,7 @@ def _plain(value: Any) -> Any:
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    if axis is None:
+    if axis is None or not ndim:
         return tuple(range(ndim))
     return tuple(each % ndim for each in (axis if isinstance(axis, tuple) else (axis,)))
 
@@ -411,6 +416,8 @@ def _dtypes(operation: Operation, views: list[View], literals: dict[int, Any]) -
 def _broadcast(view: View, shape: Shape) -> tuple[int, ...]:
     """The strides of a view that is broadcast to a shape."""
     missing = len(shape) - len(view.shape)
+    if missing < 0:  # NumPy assigns (1, 2) to (2,)
+        view = view._replace(shape=view.shape[-missing:], strides=view.strides[-missing:])
     own = [0 if extent == 1 else stride for extent, stride in zip(view.shape, view.strides, strict=True)]
     return (*(0,) * missing, *own)
 

@@ -76,12 +76,13 @@ def is_of_step(name: str) -> bool:
 
 
 def program(trace: Trace) -> Program:
-    """The program of a traced step."""
+    """The program of a traced step; that of anything without a loss never ends early."""
     trace = without_dead(with_versions(trace))
     lowering = Lowering(trace)
     before, after = _around_fence(trace)
     leaves = [leaf for operation in before for leaf in lowering.leaves_of(operation)]
-    leaves.append(_fence(trace))
+    if "loss" in trace.results:
+        leaves.append(_fence(trace))
     leaves += [leaf for operation in after for leaf in lowering.leaves_of(operation)]
     items = [collapse(item) for item in fused(leaves)]
     return _Writer(trace, lowering, items).program()

@@ -7,7 +7,7 @@ from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.fuzz import differs, num_folded, same_bits
 from benchmarks.tracing.programs import Program
 
-#: A second's; `scripts/benchmark.py trace` takes 100,000.
+#: A second's; `scripts/benchmark.py trace fuzz` takes 100,000.
 SAMPLE = range(1_000_000, 1_000_060)
 
 
