@@ -1,5 +1,5 @@
 """The benchmarks: `python scripts/benchmark.py step | models | against COMMIT | mask | check [PART ...]
-| reliability [PART ...]`.
+| reliability [PART ...] | trace fuzz`.
 
 CONTRIBUTING.md says when.
 """
@@ -17,11 +17,12 @@ from benchmarks.reliability import PARTS
 def main() -> int:
     """Run one benchmark, and return its exit status.
 
-    `step`, `models`, `against` and `mask` only measure: 0. `check` and `reliability` are 1 where a figure is missed.
-    Wrong usage is 2.
+    `step`, `models`, `against` and `mask` only measure: 0. `check`, `reliability` and `trace` are 1 where a figure is
+    missed. Wrong usage is 2.
     """
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="step | models | against | mask | check | reliability")
+    names = "step | models | against | mask | check | reliability | trace"
+    commands = parser.add_subparsers(required=True, metavar=names)
     step = commands.add_parser("step", help="microseconds of a training step, beside torch's")
     step.set_defaults(run=_step)
     models = commands.add_parser("models", help="time and memory of the nets in config/, beside torch's")
@@ -39,6 +40,9 @@ def main() -> int:
     reliability = commands.add_parser("reliability", help="what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     reliability.set_defaults(run=_reliability)
+    trace = commands.add_parser("trace", help="random programs of operations, traced and replayed")
+    trace.add_argument("part", choices=["fuzz"], help="programs whose replay gives other bits")
+    trace.set_defaults(run=_trace)
     options = parser.parse_args()
     return int(options.run(options))
 
@@ -78,6 +82,12 @@ def _reliability(options: argparse.Namespace) -> int:
     from benchmarks import reliability
 
     return reliability.main(options.parts)
+
+
+def _trace(_: argparse.Namespace) -> int:
+    from benchmarks.tracing import fuzz
+
+    return fuzz.main()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
 CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
-RUNNING |= {"check.together", "run_directory", "plotting"}
+RUNNING |= {"check.together", "run_directory", "plotting", "trace"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},

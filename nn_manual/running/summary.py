@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nn_manual.arrays import DTYPES, Shape, size_of
+from nn_manual.arrays import DTYPES, Array, Shape, size_of
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.contract import checked_input_shapes, checked_length
 from nn_manual.data import batches
@@ -14,14 +14,26 @@ from nn_manual.errors import NNManualError
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.running.loading import load, quiet
+from nn_manual.running.trainer import Trainer
 from nn_manual.running.training_run import TrainingRun
 from nn_manual.ties import Ties
+from nn_manual.trace.cost import num_multiplications, peak_memory
+from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.step import trace_step
 
 #: Columns of a terminal, and those that a layer's name has at least.
 WIDTH, NAME_WIDTH = 80, 12
 #: Shapes are followed for two examples: of one alone, batch normalization takes no training step.
 NUM_EXAMPLES = 2
 HEADER = ("layer", "output", "parameters", "products", "checked against")
+
+
+class FirstStep(NamedTuple):
+    """A trainer that has made no step, and the batch of its first one."""
+
+    trainer: Trainer
+    input: Array
+    target: Array
 
 
 class Row(NamedTuple):
@@ -40,7 +52,7 @@ class Row(NamedTuple):
 
 @quiet
 def summary(config: RunConfig) -> str:
-    """The table, 80 columns wide, and how the steps of a run are checked.
+    """The table, 80 columns wide, what a step of a run takes, and how the steps are checked.
 
     Raises DataError where nothing but the data says what shape an example has, and they can't be read, and ConfigError
     where these don't fit the model.
@@ -68,30 +80,61 @@ def summary(config: RunConfig) -> str:
     if is_tied:
         lines.append("a parameter that several layers share counts once in the total")
     notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
-    check = textwrap.wrap(f"gradient check: {_how_checked(config)}", WIDTH, subsequent_indent="  ")
-    return "\n".join([*lines, *notes, *check])
+    step = _first_step(config)
+    texts = f"training step: {_cost(step)}", f"gradient check: {_how_checked(config, step)}"
+    said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
+    return "\n".join([*lines, *notes, *said])
 
 
-def _how_checked(config: RunConfig) -> str:
+def _first_step(config: RunConfig) -> FirstStep | NNManualError:
+    """What the run's first step is made with, or why there is none."""
+    try:
+        split, model = load(config)
+        trainer = TrainingRun(config, split, model).trainer
+        return FirstStep(trainer, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))
+    except NNManualError as error:
+        return error
+
+
+def _cost(step: FirstStep | NNManualError) -> str:
+    """What a step on such a batch keeps alive and multiplies, stated from its trace."""
+    if isinstance(step, NNManualError):
+        return f"what it takes isn't known: {_first_line(step)}"
+    model, loss, optimizer = step.trainer.model, step.trainer.loss, step.trainer.optimizer
+    try:
+        trace = trace_step(model, loss, optimizer, step.input, step.target, step.trainer.clip_grad_norm)
+    except CannotTrace as refusal:
+        return f"what it takes isn't known: {refusal}"
+    return (
+        f"a batch of {len(step.input):,} takes {num_multiplications(trace):,} multiplications in products, and "
+        f"{peak_memory(trace) / 1e6:.2g} MB beside model, optimizer and batch"
+    )
+
+
+def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:
     """Which steps of a run are checked, and how many of them together: found by one step on the first batch."""
     every = config.gradient_check.every
     if not every:
         return "none"
     steps = "every step" if every == 1 else f"1 step of {every:,}"
     try:
-        split, model = load(config)
-        trainer = TrainingRun(config, split, model).trainer
+        if isinstance(step, NNManualError):
+            raise step
         from nn_manual.check.together.capacity import capacity  # torch
 
-        assert trainer.checker is not None  # steps are checked
-        with trainer.checker.recording():
-            trainer.step(*next(batches(split.train, config.batch_size, config.seed, epoch=0)))
-        found = capacity(trainer.checker, config.gradient_check.num_bytes)
+        assert step.trainer.checker is not None  # steps are checked
+        with step.trainer.checker.recording():
+            step.trainer.step(step.input, step.target)
+        found = capacity(step.trainer.checker, config.gradient_check.num_bytes)
     except NNManualError as error:
-        return f"{steps}; how many are proven together isn't known: {str(error).partition(chr(10))[0]}"
+        return f"{steps}; how many are proven together isn't known: {_first_line(error)}"
     if found.reason:
         return f"{steps}, each proven by itself: {found.reason}"
     return f"{steps}, up to {found.num_steps} proven together in {found.num_bytes / 1e6:.2g} MB"
+
+
+def _first_line(error: NNManualError) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:

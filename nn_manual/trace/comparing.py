@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from nn_manual.trace.operation import CannotTrace, Constant, Loop, Operation, Trace, View, leaves, views
+from nn_manual.trace.operation import CannotTrace, Constant, Loop, Operation, Place, Trace, View, leaves, views
 
 #: Why a value that the step was given became a constant, and what keeps it.
 LOST = (
-    "an array that lost its trace, or a value as a number. It is kept by x.copy() in place of np.array(x), by "
-    "np.zeros_like(x, shape=...) in place of np.zeros, and by np.array(table, like=x)[x] in place of table[x]"
+    "an array that lost its trace, or a value as a number. Keep it: write x to np.zeros_like(x, shape=...), not to "
+    "np.zeros(...), look x up in np.array(table, like=x)[x], not in table[x], and draw random numbers as noise"
 )
 
 
-def check_same(trace: Trace, other: Trace) -> None:
+def check_same(trace: Trace, other: Trace, origins: Mapping[int, Place]) -> None:
     """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
-    given decides what it does, or was taken for a constant. Both are as they were recorded, without loops.
+    given decides what it does, or was taken for a constant. Both are as they were recorded, without loops. `origins`
+    has the methods that returned a plain array, each with the index of an operation that takes it.
     """
     for index, (storage, its_storage) in enumerate(zip(trace.storages, other.storages, strict=False)):
         if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None
@@ -25,14 +27,14 @@ def check_same(trace: Trace, other: Trace) -> None:
             reader = next(readers)
             raise CannotTrace(f"{reader.place}: {reader.name} takes {LOST}")
     own_operations, its_operations = list(trace.unrolled()), list(other.unrolled())
-    for own, its in zip(own_operations, its_operations, strict=False):
-        _check_same_operation(own, its)
+    for index, (own, its) in enumerate(zip(own_operations, its_operations, strict=False)):
+        _check_same_operation(own, its, origins.get(index))
     if len(own_operations) != len(its_operations):
         shorter, longer = sorted((own_operations, its_operations), key=len)
         raise CannotTrace(f"{longer[len(shorter)].place}: on other values, or in another step, it is left out")
 
 
-def _check_same_operation(own: Operation, its: Operation) -> None:
+def _check_same_operation(own: Operation, its: Operation, origin: Place | None) -> None:
     if (own.name, own.place) != (its.name, its.place):
         raise CannotTrace(f"{own.place}: on other values, or in another step, it does something else")
     own_leaves, its_leaves = (list(leaves((each.arguments, each.keywords, each.output))) for each in (own, its))
@@ -41,7 +43,7 @@ def _check_same_operation(own: Operation, its: Operation) -> None:
     for argument, its_argument in zip(own_leaves, its_leaves, strict=True):
         if isinstance(argument, Constant) and isinstance(its_argument, Constant):
             if not argument.is_same(its_argument):
-                raise CannotTrace(f"{own.place}: {own.name} takes {LOST}")
+                raise CannotTrace(f"{f'{origin}: it returns' if origin else f'{own.place}: {own.name} takes'} {LOST}")
         elif argument != its_argument:
             raise CannotTrace(f"{own.place}: on other values, or in another step, {own.name} takes other arrays")
 

@@ -18,7 +18,7 @@ Function = Callable[..., Any]
 COMPOSED: frozenset[Function] = frozenset(
     {
         *(np.sum, np.mean, np.var, np.std, np.prod, np.max, np.min, np.amax, np.amin, np.any, np.all, np.clip),
-        *(np.cumsum, np.cumprod, np.trace, np.tensordot, np.stack, np.vstack, np.hstack, np.diff),
+        *(np.stack, np.vstack, np.hstack, np.diff),
         *(np.reshape, np.ravel, np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.triu, np.tril),
     }
 )
@@ -28,12 +28,9 @@ IN_PLACE: frozenset[Function] = frozenset(
     {np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis}
 )
 
-#: Those that make an array of none: with `like=` an array of a trace.
-CREATING: frozenset[Any] = frozenset(
-    [
-        *[np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.zeros, np.ones, np.empty],
-        *[np.full, np.arange, np.eye, np.identity, np.tri],
-    ]
+#: The names of those that make an array of none: with `like=` an array of a trace.
+CREATING = frozenset(
+    ["array", "asarray", "asanyarray", "zeros", "ones", "empty", "full", "arange", "eye", "identity", "tri"]
 )
 
 #: Those whose result is of Python, and depends on shapes and dtypes, or is there to be read.
@@ -59,7 +56,9 @@ REFUSED: Mapping[Function, str] = {
 
 @functools.cache
 def _names(function: Function) -> list[str]:
-    return list(inspect.signature(function).parameters)
+    """The parameters that can be given by their place."""
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
 
 
 def by_name(

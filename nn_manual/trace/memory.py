@@ -10,6 +10,9 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.trace.operation import Storage, View
 
+#: The array itself, as one that isn't traced: NumPy's own conversion, whatever a trace puts in its place.
+untraced = np.asarray
+
 
 class Memory:
     """The storages that a step was seen to use. An array lies where its address says: in the storage of the array whose
@@ -48,7 +51,7 @@ class Memory:
             return self._storage_of[id(root)]
         address = _address(root)
         place = bisect.bisect_right(self._starts, (address, len(self.storages))) - 1
-        if place < 0 or not array.nbytes:
+        if place < 0 or not root.nbytes:
             return None
         start, storage = self._starts[place]
         return storage if address < start + self.storages[storage].num_bytes else None
@@ -69,7 +72,7 @@ class Memory:
         """An operation is about to write to this array, of which nobody may have heard."""
         if self.find(array) is None:
             root = _root(array)
-            values = np.asarray(root).ravel(order="K").view(np.uint8).copy()
+            values = untraced(root).ravel(order="K").view(np.uint8).copy()
             self._met[self.add(root)] = values, np.ones(root.nbytes, np.bool_)
 
     def read(self, view: View) -> None:

@@ -170,6 +170,8 @@ def views(part: Any) -> Iterator[View]:
 
 def array_of(view: View, memory: list[Array]) -> Array:
     """The array at a view, of storages as bytes."""
+    if 0 in view.shape:  # NumPy takes no strides for what lies nowhere
+        return np.ndarray(view.shape, view.dtype, memory[view.storage].data)
     return np.ndarray(view.shape, view.dtype, memory[view.storage].data, view.offset, view.strides)
 
 

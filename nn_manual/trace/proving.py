@@ -12,18 +12,18 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
-from nn_manual.trace.operation import CannotTrace, Trace, array_of, sum_of
-from nn_manual.trace.replay import prepared, replay, run
+from nn_manual.trace.operation import CannotTrace, Place, Trace, array_of, sum_of
+from nn_manual.trace.replay import prepared, replay, run_operation
 
 
 class Recorded(NamedTuple):
-    """A step as it ran: its operations one by one, where its loops are, what the arrays are after it, and, where they
-    are kept, a sum over the bytes that each operation wrote.
+    """A step as it ran: its operations one by one, where its loops are, the methods that returned a plain array, each
+    by the index of an operation that takes it, and, where they are kept, a sum over the bytes of each one's output.
     """
 
     trace: Trace
     loops: list[list[int]]
-    after: dict[str, Array]
+    origins: dict[int, Place]
     sums: list[int]
 
 
@@ -31,7 +31,7 @@ def check_replay(
     trace: Trace, given: Mapping[str, Array], after: Mapping[str, Array], record: Callable[[], Recorded]
 ) -> None:
     """Raise CannotTrace unless the trace, replayed on these values, gives what the step gave, bit for bit. `record`
-    makes that step again, and keeps sums: so the operation is found that read what no operation had written.
+    traces that step, and keeps sums: so the operation is found that read what no operation had written.
     """
     with np.errstate(all="ignore"):
         replayed = replay(trace, given)
@@ -41,11 +41,14 @@ def check_replay(
         recorded = record()
         memory, _ = prepared(recorded.trace, given)
         for operation, expected in zip(recorded.trace.unrolled(), recorded.sums, strict=True):
-            run(operation, memory)
+            run_operation(operation, lambda view: array_of(view, memory))
             if sum_of(array_of(operation.output, memory)) != expected:
                 what = "takes what was written in a way that isn't traced"
                 raise CannotTrace(f"{operation.place}: {operation.name} {what}")
-    raise CannotTrace(f"a replay on other values doesn't give the {wrong[0]} of the step")
+    raise CannotTrace(
+        f"on other values the step gives another {wrong[0]} than its replay: a formula does something else with arrays "
+        "that are traced. type(x) is np.ndarray is false there, and isinstance(x, np.ndarray) is true"
+    )
 
 
 def check_state(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
@@ -70,7 +73,7 @@ def fingerprint(value: Any) -> bytes:
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Arrays are compared in the traces, and layers each by itself."""
+        """Arrays of the step are compared in the traces, others by their bytes, and layers each by itself."""
         if isinstance(value, np.ndarray | Layer | types.FunctionType | types.MethodType | types.SimpleNamespace):
-            return type(value).__name__
+            return type(value).__name__, sum_of(value) if type(value) is np.ndarray else 0
         return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from nn_manual import arrays
 from nn_manual.arrays import Array
-from nn_manual.trace.memory import Memory
+from nn_manual.trace.memory import Memory, untraced
 from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, sum_of
 
 PACKAGE = Path(__file__).parent.parent
@@ -30,6 +30,11 @@ class Recording:
         #: A sum over the bytes that each operation wrote, where they are kept.
         self.sums: list[int] = []
         self._keeps_sums = keeps_sums
+        self._refusal: CannotTrace | None = None
+        #: Plain arrays that a method returned, by their identities, and which method that was.
+        self._returned: dict[int, tuple[Array, Place]] = {}
+        #: Of operations that take such an array, by their index, that method.
+        self.origins: dict[int, Place] = {}
         self.memory = Memory()
         self.operations: list[Operation] = []
         #: Of each loop, inner ones first: where its iterations begin among the operations, and where the last one ends.
@@ -61,16 +66,37 @@ class Recording:
         place = self._place(walk_stack(sys._getframe(1)))
         self.operations.append(Operation(name, function, noted, named, view, place, is_in_place))
         if self._keeps_sums:
-            self.sums.append(sum_of(np.asarray(output)))
+            self.sums.append(sum_of(untraced(output)))
+
+    def watched(self, owner: Any, name: str) -> Callable[..., Any]:
+        """A method of an owner; an array without a trace that it returns is known as its own."""
+        method, code = getattr(owner, name), getattr(type(owner), name).__code__
+        place = Place(self._owners[id(owner)], name, _short(code.co_filename), code.co_firstlineno)
+
+        @functools.wraps(method)
+        def call(*arguments: Any) -> Any:
+            result = method(*arguments)
+            for array in result[:1] if isinstance(result, tuple) else [result]:
+                if type(array) is np.ndarray and self.memory.find(array) is None:
+                    self._returned[id(array)] = array, place
+            return result
+
+        return call
 
     def refuse(self, what: str) -> CannotTrace:
         """An error that says where a formula does this."""
-        return CannotTrace(f"{self._place(walk_stack(sys._getframe(1)))}: {what}")
+        self._refusal = self._refusal or CannotTrace(f"{self._place(walk_stack(sys._getframe(1)))}: {what}")
+        return self._refusal
+
+    def check(self) -> None:
+        """Raise what was refused, whoever caught it."""
+        if self._refusal:
+            raise self._refusal
 
     def blamed(self, error: Exception) -> CannotTrace:
         """An error that says where a formula came to another one, which arrays that are traced alone bring about."""
-        if isinstance(error, CannotTrace):
-            return error
+        if self._refusal or isinstance(error, CannotTrace):
+            return self._refusal or CannotTrace(str(error))
         place = self._place(reversed(list(walk_tb(error.__traceback__))))
         return CannotTrace(f"{place}: {type(error).__name__}: {error}")
 
@@ -92,7 +118,9 @@ class Recording:
         """An operation's argument as it is recorded."""
         if isinstance(value, np.ndarray):
             if self.memory.find(value) is None:
-                return Constant(np.array(value))
+                if id(value) in self._returned:
+                    self.origins[len(self.operations)] = self._returned[id(value)][1]
+                return Constant(untraced(value).copy())
             view = self.memory.view(value)
             self.memory.read(view)
             return view
@@ -100,6 +128,8 @@ class Recording:
             return type(value)(map(self._argument, value))
         if isinstance(value, slice) or value is None or value is Ellipsis:
             return value
+        if callable(value) and not isinstance(value, type):
+            raise self.refuse("a function of Python's is called with values: write it as an operation on arrays")
         return Constant(value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
     """
     memory, after = prepared(trace, given)
     for operation in trace.unrolled():
-        run(operation, memory)
+        run_operation(operation, lambda view: array_of(view, memory))
     return after | {name: array_of(view, memory) for name, view in trace.results.items()}
 
 
@@ -38,11 +38,11 @@ def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dic
     return memory, arrays
 
 
-def run(operation: Operation, memory: list[Array]) -> None:
-    """Do one operation, on storages as bytes."""
-    arguments = [_value(argument, memory) for argument in operation.arguments]
-    keywords = {name: _value(argument, memory) for name, argument in operation.keywords.items()}
-    output = array_of(operation.output, memory)
+def run_operation(operation: Operation, array_at: Callable[[View], Array]) -> None:
+    """One operation, on the arrays at its views."""
+    arguments = [_value(argument, array_at) for argument in operation.arguments]
+    keywords = {name: _value(argument, array_at) for name, argument in operation.keywords.items()}
+    output = array_at(operation.output)
     if operation.is_in_place:
         operation.function(*arguments, **keywords)
     elif operation.function is np.copyto:
@@ -53,11 +53,11 @@ def run(operation: Operation, memory: list[Array]) -> None:
         output[...] = operation.function(*arguments, **keywords)
 
 
-def _value(argument: Any, memory: list[Array]) -> Any:
+def _value(argument: Any, array_at: Callable[[View], Array]) -> Any:
     if isinstance(argument, View):
-        return array_of(argument, memory)
+        return array_at(argument)
     if isinstance(argument, Constant):
         return argument.value
     if type(argument) in (tuple, list):
-        return type(argument)(_value(inner, memory) for inner in argument)
+        return type(argument)(_value(inner, array_at) for inner in argument)
     return argument

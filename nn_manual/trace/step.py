@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.loops import folded
-from nn_manual.trace.operation import Trace
+from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.others import others
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.tracer import Tracer
@@ -26,7 +27,8 @@ def trace_step(
     model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
 ) -> Trace:
     """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
-    gradient. Nothing moves: the step is made on copies, twice, on other values, and the trace is replayed on these.
+    gradient. Nothing moves: the step is made on copies, and again on other values. There it must do the same
+    operations, and the replay of the trace must give, bit for bit, what the step gives without a trace.
 
     What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
     "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
@@ -42,10 +44,10 @@ def trace_step(
     recorded = step.record(arrays)
     state = step.state()
     again = step.record(changed)
-    check_same(recorded.trace, again.trace)
+    check_same(recorded.trace, again.trace, recorded.origins)
     check_state(state, step.state())
     trace = folded(recorded.trace, recorded.loops)
-    check_replay(trace, changed, again.after, lambda: step.record(changed, keeps_sums=True))
+    check_replay(trace, changed, step.plain(changed), lambda: step.record(changed, keeps_sums=True))
     return trace
 
 
@@ -82,27 +84,55 @@ class TracedStep:
     tracer: Callable[..., Tracer] = Tracer
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
-        self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        try:
+            self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
+        except Exception as error:  # whatever a layer of the user's keeps
+            raise CannotTrace(f"the model can't be copied: {type(error).__name__}: {error}") from error
         self.max_norm = max_norm
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
         """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
-        model, loss, optimizer = self.model, self.loss, self.optimizer
-        with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer, np.errstate(all="ignore"):
+        with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
             try:
-                traced = {name: tracer.give(name, array) for name, array in arrays.items()}
-                self._bind(traced)
-                prediction, saved = model.forward(traced["input"])
-                value, loss_saved = loss.forward(prediction, traced["target"])
-                model.backward_parameters(saved, loss.backward(loss_saved))
-                model.update_buffers(saved)
-                if self.max_norm is not None:
-                    clip_grad_norm(model.grad_arena, self.max_norm)
-                optimizer.step()
+                with self._watched_by(tracer):
+                    loss = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
+                tracer.check()
             except Exception as error:
                 raise tracer.blamed(error) from error
-            after = {name: np.asarray(array) for name, array in (traced | {"loss": value}).items()}
-            return Recorded(tracer.trace({"loss": value}), tracer.loops, after, tracer.sums)
+            return Recorded(tracer.trace({"loss": loss}), tracer.loops, tracer.origins, tracer.sums)
+
+    @contextmanager
+    def _watched_by(self, tracer: Tracer) -> Iterator[None]:
+        """In this context the tracer sees what the layers' methods return."""
+        before = [(vars(layer), dict(vars(layer))) for _, layer in self.model.descendants()]
+        for _, layer in self.model.descendants():
+            vars(layer).update({name: tracer.watched(layer, name) for name in ("forward", "backward")})
+        try:
+            yield
+        finally:
+            for own, own_before in before:
+                for name in ("forward", "backward"):
+                    del own[name]
+                    own.update({name: own_before[name]} if name in own_before else {})
+
+    def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """What the arrays and the loss are after the step, as it is without a trace."""
+        copies = {name: array.copy() for name, array in arrays.items()}
+        return copies | {"loss": np.asarray(self._run(copies))}
+
+    def _run(self, arrays: Mapping[str, Array]) -> Any:
+        """Make the step on these arrays; returns the loss."""
+        model, loss = self.model, self.loss
+        with np.errstate(all="ignore"):  # of values that the step may never get
+            self._bind(arrays)
+            prediction, saved = model.forward(arrays["input"])
+            value, loss_saved = loss.forward(prediction, arrays["target"])
+            model.backward_parameters(saved, loss.backward(loss_saved))
+            model.update_buffers(saved)
+            if self.max_norm is not None:
+                clip_grad_norm(model.grad_arena, self.max_norm)
+            self.optimizer.step()
+            return value
 
     def state(self) -> dict[str, bytes]:
         """What the layers, the loss and the optimizers keep besides arrays, by name."""
@@ -120,19 +150,19 @@ class TracedStep:
         labels |= {id(member): "optimizer" for member in self.optimizer.members}
         return labels | {id(layer): f"{name} ({type(layer).__name__})" for name, layer in self.model.descendants()}
 
-    def _bind(self, traced: Mapping[str, Array]) -> None:
-        """Let the copies work on the traced arrays."""
+    def _bind(self, arrays: Mapping[str, Array]) -> None:
+        """Let the copies work on these arrays."""
         model, optimizer = self.model, self.optimizer
-        model.bind(traced["param"], traced["grad"])
-        model.bind_buffers(traced["buffer"], traced["counters"])
+        model.bind(arrays["param"], arrays["grad"])
+        model.bind_buffers(arrays["buffer"], arrays["counters"])
         model._noise = None  # it has been drawn
         for name, layer in ("", model), *model.descendants():
-            _bind_noise(layer, name, traced)
+            _bind_noise(layer, name, arrays)
             if isinstance(layer, Sequential):  # the input has been looked at
                 layer._check_input = _nothing  # type: ignore[method-assign]  # of a copy
-        optimizer.vectors = {name: traced[name] for name in optimizer.vectors}
+        optimizer.vectors = {name: arrays[name] for name in optimizer.vectors}
         for i, part in enumerate(optimizer.parts):
-            coefficients = {name: traced[f"{i}.{name}"] for name in part.member.coefficients(1)}
+            coefficients = {name: arrays[f"{i}.{name}"] for name in part.member.coefficients(1)}
             part.rounded_coefficients = functools.partial(_of_step, coefficients)  # type: ignore[method-assign]  # of a copy
             part.blocks = part.runs  # in one piece: the formulas are elementwise
 
@@ -145,10 +175,10 @@ def _of_step(coefficients: Mapping[str, Array], step: int) -> Mapping[str, Array
     return coefficients
 
 
-def _bind_noise(layer: Layer, name: str, traced: Mapping[str, Array]) -> None:
+def _bind_noise(layer: Layer, name: str, arrays: Mapping[str, Array]) -> None:
     if hasattr(layer, "noise"):
         for key in vars(layer.noise):
-            setattr(layer.noise, key, traced[f"{name}.noise.{key}"])
+            setattr(layer.noise, key, arrays[f"{name}.noise.{key}"])
 
 
 def _flat(arrays: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:

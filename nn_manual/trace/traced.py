@@ -7,7 +7,6 @@ NumPy's own answers. Where an array lies is read off its address: writes to over
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +14,9 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.trace.functions import COMPOSED, CREATING, IN_PLACE, OF_SHAPE, REFUSED, by_name
+from nn_manual.trace.memory import untraced
+from nn_manual.trace.methods import METHODS
 from nn_manual.trace.recording import Recording
-
-_OF_VALUE = "the value of an array decides what comes next"
-_OF_MEMORY = "what is written there isn't traced"
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -48,7 +46,7 @@ class Traced(np.ndarray[Any, Any]):
             function(*plain(inputs), **plain(keywords))
             recording.record(name, function, inputs, keywords, target, is_in_place=True)
             return target.view(Traced)
-        into = {} if target is None else {"out": plain(target)}
+        into = {} if target is None else {"out": untraced(target)}
         result = function(*plain(inputs), **plain(keywords), **into)
         return _recorded(name, function, inputs, keywords, result, target)
 
@@ -60,15 +58,17 @@ class Traced(np.ndarray[Any, Any]):
             return _written(function, arguments, keywords)
         if function in COMPOSED:
             return function._implementation(*arguments, **keywords)
-        if function in CREATING:
+        if name in CREATING:
             return function(*plain(arguments), **plain(keywords)).view(Traced)
         arguments, keywords = by_name(function, arguments, keywords)
         target = keywords.pop("out", None)
         result = function(*plain(arguments), **plain(keywords))
         if isinstance(result, np.ndarray | np.generic):
             if target is not None:
+                if target.shape != np.shape(result):
+                    raise recording.refuse(f"np.{name} is written to an array of another shape")
                 recording.memory.meet(target)
-                np.asarray(target)[...] = result
+                untraced(target)[...] = result
             elif _is_view(result, arguments):
                 return result.view(Traced)
             return _recorded(name, function, arguments, keywords, result, target)
@@ -76,39 +76,41 @@ class Traced(np.ndarray[Any, Any]):
             return type(result)(part.view(Traced) for part in result)
         if function in OF_SHAPE:
             return result
-        raise recording.refuse(f"np.{name} doesn't give one array")
+        raise recording.refuse(f"{function.__module__}.{name} doesn't give one array")
 
     def __getitem__(self, key: Any) -> Any:
         if any(isinstance(part, Traced) and part.dtype == np.bool_ for part in _as_tuple(key)):
             what = "an array picked by a mask has a shape that depends on values: use np.where"
             raise Recording.current().refuse(what)
-        found = np.asarray(self)[plain(key)]
+        found = plain(self)[_plain_key(key)]
         if not isinstance(found, np.ndarray):  # a number, which stays when the array changes
             if _has_arrays(key):
                 return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
-            return _copied(np.asarray(self)[(*_as_tuple(key), ...)], found)
+            return _copied(untraced(self)[(*_as_tuple(key), ...)], found)
         if Recording.current().memory.is_view_of(found, self):
             return found.view(Traced)
-        return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
+        picked = _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
+        if any(isinstance(part, Traced) and part.is_number for part in _as_tuple(key)):
+            picked.flags.writeable = False  # without a trace it is a view: of what, the value decides
+        return picked
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not _has_arrays(key):
             key = _as_tuple(key)
-            target = np.asarray(self)[key if Ellipsis in key else (*key, ...)]
+            target = untraced(self)[key if Ellipsis in key else (*key, ...)]
             memory = Recording.current().memory
             # After x[0] += 1, Python writes what was written already.
             if not (isinstance(value, Traced) and memory.view(value) == memory.view(target)):
                 np.copyto(target.view(Traced), value, casting="unsafe")
             return
         Recording.current().memory.meet(self)
-        np.asarray(self)[plain(key)] = plain(value)
+        untraced(self)[_plain_key(key)] = plain(value)
         function = np.ndarray.__setitem__
         Recording.current().record("setitem", function, (self, key, value), {}, self, is_in_place=True)
 
     def copy(self, order: Any = "C") -> Any:
         """Recorded."""
-        copied = np.array(self, order=order, copy=True, subok=False)
-        return _copied(self, copied[()] if self.is_number else copied)
+        return _copied(self, plain(self).copy(order))
 
     def __copy__(self) -> Any:
         return self.copy("K")
@@ -118,57 +120,79 @@ class Traced(np.ndarray[Any, Any]):
 
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:  # noqa: ARG002 - NumPy's
         """Recorded where it copies."""
-        result = np.asarray(self).astype(dtype, order=order, casting=casting, copy=copy)
-        if Recording.current().memory.is_view_of(result, self):
+        result = plain(self).astype(dtype, order=order, casting=casting, copy=copy)
+        if isinstance(result, np.ndarray) and Recording.current().memory.is_view_of(result, self):
             return self
-        return _copied(self, result[()] if self.is_number else result)
+        return _copied(self, result)
 
     def view(self, *arguments: Any, **keywords: Any) -> Any:
         """A view as np.ndarray stays one that is traced."""
-        return super().view(*(part for part in arguments if part is not np.ndarray), **keywords)
+        view = super().view(*(part for part in arguments if part is not np.ndarray), **keywords)
+        return _copied(view, untraced(view)[()]) if self.is_number else view
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's name
+        """A number is its own."""
+        return self if self.is_number else self.transpose()
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
         """Recorded where it copies."""
-        result = np.asarray(self).reshape(*shape, order=order, copy=copy)
+        result = untraced(self).reshape(*shape, order=order, copy=copy)
+        if self.is_number:
+            return _copied(result, result.copy())
         if Recording.current().memory.is_view_of(result, self):
             return result.view(Traced)
         return self.copy(order).reshape(*shape, order=order)
 
     def ravel(self, order: Any = "C") -> Any:
         """Recorded where it copies."""
-        return self.reshape(-1, order=order)
+        if Recording.current().memory.is_view_of(untraced(self).ravel(order), self):
+            return self.reshape(-1, order=order)
+        return self.flatten(order)
 
     def flatten(self, order: Any = "C") -> Any:
         """Recorded."""
         return self.copy(order).reshape(-1, order=order)
 
+    def __pow__(self, other: Any, modulo: None = None) -> Any:
+        """That of numbers isn't rounded as that of arrays is."""
+        if not self.is_number or np.ndim(other):
+            return super().__pow__(other, modulo)
+        return _recorded("power", power_of_numbers, (self, other), {}, power_of_numbers(*plain((self, other))))
+
     def fill(self, value: Any) -> None:
         """Recorded."""
-        self[...] = value
+        np.copyto(self, value, casting="unsafe")
 
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         """Recorded."""
-        self[...] = np.sort(self, axis, kind, order, stable=stable)
+        np.copyto(self, np.sort(self, axis, kind, order, stable=stable))
 
     def __repr__(self) -> str:
-        return repr(np.asarray(self))
+        return repr(untraced(self))
 
     def __str__(self) -> str:
-        return str(np.asarray(self))
+        return str(untraced(self))
 
     def __format__(self, specification: str) -> str:
-        return format(np.asarray(self)[()] if self.is_number else np.asarray(self), specification)
+        return format(untraced(self)[()] if self.is_number else untraced(self), specification)
 
     @property
     def flat(self) -> Any:
         """Refused."""
-        raise Recording.current().refuse(f"ndarray.flat: {_OF_MEMORY}: use reshape(-1)")
+        raise Recording.current().refuse("ndarray.flat: what is written there isn't traced: use reshape(-1)")
+
+
+def power_of_numbers(base: Any, exponent: Any) -> Any:
+    """As NumPy computes it of numbers: those of arrays, and of arrays of no dimension, have other bits."""
+    base, exponent = (part[()] if isinstance(part, np.ndarray) else part for part in (base, exponent))
+    return base**exponent
 
 
 def plain(value: Any) -> Any:
-    """The same without any Traced."""
+    """The same without any Traced: arrays and numbers as NumPy has them without a trace."""
     if isinstance(value, Traced):
-        return np.asarray(value)
+        return untraced(value)[()] if value.is_number else untraced(value)
     if type(value) in (tuple, list):
         return type(value)(map(plain, value))
     if isinstance(value, dict):
@@ -180,7 +204,9 @@ def _recorded(
     name: str, function: Callable[..., Any], arguments: Any, keywords: Any, result: Any, target: Array | None = None
 ) -> Any:
     """An operation's result as an array that records on; `target` is where it was written to, if not to a new array."""
-    output = np.asarray(result) if target is None else target
+    output = untraced(result) if target is None else target
+    if output.dtype == np.object_:
+        raise Recording.current().refuse(f"{name} gives objects of Python's")
     Recording.current().record(name, function, arguments, keywords, output)
     if isinstance(target, Traced):
         return target
@@ -196,6 +222,8 @@ def _copied(array: Array, result: Any) -> Any:
 def _written(function: Callable[..., Any], arguments: Any, keywords: Any) -> None:
     """A function that writes to its first argument."""
     recording, (target, *values) = Recording.current(), arguments
+    if isinstance(target, Traced) and target.is_number:
+        raise recording.refuse("a number of NumPy's can't be written to")
     recording.memory.meet(target)
     function(*plain(arguments), **plain(keywords))
     if function is np.copyto and "where" not in keywords and len(values) < 3:
@@ -218,6 +246,12 @@ def _flat(arguments: Any) -> list[Any]:
     return [inner for part in parts for inner in part]
 
 
+def _plain_key(key: Any) -> Any:
+    """A number as an array: it picks what the trace has to look up, and is no place that stays."""
+    key = tuple(untraced(part) if isinstance(part, Traced) else part for part in _as_tuple(key))
+    return key if len(key) != 1 else key[0]
+
+
 def _as_tuple(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
@@ -227,41 +261,5 @@ def _has_arrays(key: Any) -> bool:
     return any(isinstance(part, np.ndarray | list | range | bool | np.bool_) for part in _as_tuple(key))
 
 
-def _as_function(name: str) -> Callable[..., Any]:
-    def method(self: Traced, *arguments: Any, **keywords: Any) -> Any:
-        return getattr(np, name)(self, *arguments, **keywords)
-
-    return method
-
-
-def _refusing(what: str) -> Callable[..., Any]:
-    def refused(self: Traced, *arguments: Any, **keywords: Any) -> Any:  # noqa: ARG001 - whatever its arguments
-        raise Recording.current().refuse(what)
-
-    return refused
-
-
-def _in_place(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Traced, other: Any) -> Any:
-        return compute(self, other) if self.is_number else getattr(np.ndarray, name)(self, other)
-
-    return method
-
-
-#: Methods of an array that compute without asking anybody, where a function of the same name asks.
-for _name in ("argmax", "argmin", "argpartition", "argsort", "choose", "dot", "put", "repeat", "round"):
-    setattr(Traced, _name, _as_function(_name))
-for _name in ("searchsorted", "take", "compress", "nonzero"):
-    setattr(Traced, _name, _as_function(_name))
-for _name in ("byteswap", "dump", "dumps", "getfield", "partition", "resize", "setfield", "tobytes", "tofile"):
-    setattr(Traced, _name, _refusing(f"ndarray.{_name} isn't traced"))
-#: What makes a Python value of an array: what comes then may depend on it.
-for _name in ("__bool__", "__complex__", "__contains__", "__float__", "__hash__", "__index__", "__int__", "item"):
-    setattr(Traced, _name, _refusing(_OF_VALUE))
-Traced.tolist = _refusing(_OF_VALUE)  # type: ignore[method-assign]  # as those above
-for _compute in (
-    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
-    *(operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
-):
-    _name = f"__i{_compute.__name__.rstrip('_')}__"
-    setattr(Traced, _name, _in_place(_name, _compute))
+for _name, _method in METHODS.items():
+    setattr(Traced, _name, _method)

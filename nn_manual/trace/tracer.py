@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from nn_manual import arrays
 from nn_manual.arrays import Array
-from nn_manual.trace.operation import Trace
+from nn_manual.trace.conversions import conversions
+from nn_manual.trace.memory import untraced
+from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.recording import Recording
 from nn_manual.trace.traced import Traced, plain
 
@@ -23,12 +23,18 @@ class Tracer(Recording):
         tracer.trace({"loss": value})
     """
 
+    def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
+        super().__init__(owners, keeps_sums=keeps_sums)
+        self._conversions = conversions()
+
     def __enter__(self) -> Tracer:
         assert arrays.recorder is None, "a trace within a trace"
         arrays.recorder = self
+        self._conversions.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._conversions.__exit__(None, None, None)
         arrays.recorder = None
 
     def give(self, name: str, array: Array) -> Array:
@@ -38,13 +44,18 @@ class Tracer(Recording):
         return own.view(Traced)
 
     def trace(self, results: Mapping[str, Array]) -> Trace:
-        """What was recorded, and where these arrays are."""
+        """What was recorded, and where these arrays are. Raises CannotTrace for one that no operation made."""
+        for name, array in results.items():
+            if self.memory.find(array) is None and array.size:
+                raise CannotTrace(f"{name} is an array that lost its trace")
         views = {name: self.memory.view(array) for name, array in results.items()}
         return Trace(self.memory.storages, list(self.operations), views)
 
-    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Array:
-        """A function that is an operation of its own."""
-        result = np.asarray(function(*plain(arguments)))
+    def call(self, function: Callable[..., Array], arguments: tuple[Any, ...]) -> Array:
+        """A function that is an operation of its own, where an array of the trace is among its arguments."""
+        if not any(isinstance(argument, Traced) for argument in arguments):
+            return function(*arguments)
+        result = untraced(function(*plain(arguments)))
         self.record(function.__name__, function, arguments, {}, result)
         return result.view(Traced)
 

@@ -1,0 +1,85 @@
+"""What a step costs, stated from its trace: the memory that it keeps alive, and its multiplications."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from nn_manual.trace.operation import Constant, Operation, Step, Trace, View, views
+
+#: Operations that add up products, with as many terms as the first factor has columns.
+PRODUCTS = frozenset(["matmul", "dot", "inner", "vecdot", "vdot", "matvec", "vecmat"])
+
+
+def peak_memory(trace: Trace) -> int:
+    """The bytes that a step keeps alive at its peak, beside what it is given: each array that it makes, from the first
+    operation that uses it to the last, and the random numbers that were drawn for it.
+    """
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for index, operation in enumerate(trace.unrolled()):
+        for view in views(operation):
+            first.setdefault(view.storage, index)
+            last[view.storage] = index
+    drawn = sum(storage.num_bytes for storage in trace.storages if ".noise." in storage.name)
+    made = [index for index in first if not trace.storages[index].name]
+    changes = [(first[index], trace.storages[index].num_bytes) for index in made]
+    changes += [(last[index] + 1, -trace.storages[index].num_bytes) for index in made]
+    alive = peak = 0
+    for _, num_bytes in sorted(changes):  # at one place, what ends before what begins
+        alive += num_bytes
+        peak = max(peak, alive)
+    return drawn + peak
+
+
+def num_multiplications(trace: Trace) -> int:
+    """How many numbers are multiplied in the products of a step, forward and backward: those of matrices, and einsum's
+    and tensordot's. Elementwise products don't count.
+    """
+    return _num_multiplications(trace.operations)
+
+
+def _num_multiplications(operations: Iterable[Step]) -> int:
+    return sum(
+        _of_operation(step)
+        if isinstance(step, Operation)
+        else step.num_iterations * _num_multiplications(step.operations)
+        for step in operations
+    )
+
+
+def _of_operation(operation: Operation) -> int:
+    shapes = [_shape(factor) for factor in operation.arguments]
+    size = math.prod(operation.output.shape)
+    if operation.name in PRODUCTS:
+        return size * (shapes[0][-1] if shapes[0] and shapes[1] else 1)
+    if operation.name == "tensordot":  # (m, k) and (k, n) to (m, n), whatever the axes
+        return math.isqrt(math.prod(shapes[0]) * math.prod(shapes[1]) * size)
+    if operation.name == "outer":
+        return size
+    if operation.name == "einsum":
+        return _of_einsum(operation)
+    return 0
+
+
+def _of_einsum(operation: Operation) -> int:
+    """One product for each value of all letters together, and for each factor but the first."""
+    subscripts, *factors = operation.arguments
+    if not isinstance(subscripts, Constant) or not isinstance(subscripts.value, str):
+        return 0  # the form with lists of axes is rare
+    sizes: dict[str, int] = {}
+    for letters, factor in zip(subscripts.value.replace(" ", "").split("->")[0].split(","), factors, strict=True):
+        shape = _shape(factor)
+        before, dots, after = letters.partition("...")
+        sizes |= dict(zip(before, shape, strict=False))
+        sizes |= dict(zip(reversed(after), reversed(shape), strict=False))
+        if dots:
+            around = math.prod(shape[len(before) : len(shape) - len(after)])
+            sizes["..."] = max(sizes.get("...", 1), around)
+    return (len(factors) - 1) * math.prod(sizes.values())
+
+
+def _shape(factor: object) -> tuple[int, ...]:
+    if isinstance(factor, View):
+        return factor.shape
+    return tuple(getattr(factor.value, "shape", ())) if isinstance(factor, Constant) else ()
