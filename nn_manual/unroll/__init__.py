@@ -1,7 +1,8 @@
 """`unroll`: the trace of a step as a script of NumPy, to be read from top to bottom.
 
     text.py         names and expressions, the pieces of the page
-    views.py        the text that makes one view of another
+    views.py        where views lie, and whether two are the same
+    forms.py        the text that makes one view of another
     source.py       what the source says of an operation
     constants.py    settings by their names, and numbers as the source has them
     expressions.py  an operation as an expression

@@ -5,9 +5,10 @@ from __future__ import annotations
 from nn_manual.arrays import Shape
 from nn_manual.trace.observed import Call
 from nn_manual.trace.operation import View
+from nn_manual.unroll.forms import suffix
 from nn_manual.unroll.text import Name, Text
 from nn_manual.unroll.versions import Version, layer_of
-from nn_manual.unroll.views import is_same, num_steps, suffix
+from nn_manual.unroll.views import is_same, num_steps
 
 
 class Showing:

@@ -9,7 +9,8 @@ import pytest
 
 from nn_manual.arrays import Array
 from nn_manual.trace.operation import View
-from nn_manual.unroll.views import is_same, num_steps, suffix
+from nn_manual.unroll.forms import suffix
+from nn_manual.unroll.views import is_same, num_steps
 
 BASE = np.zeros((6, 4, 12), np.float32)
 FLAT = np.zeros(50, np.float32)

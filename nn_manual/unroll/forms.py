@@ -1,0 +1,243 @@
+"""The text that makes one view of another: `.T`, `[:, 0:4]`, `.reshape(-1, 10)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from nn_manual.arrays import Shape, size_of
+from nn_manual.trace.operation import View
+from nn_manual.unroll.views import array_at, is_same, is_whole, is_within, span
+
+
+def suffix(base: View, view: View) -> str | None:
+    """What stands behind the name of the array `base` where `view` is meant, "" if that is the same; None where nothing
+    simple says it. Each text is run on an array without values, to see that it lands there.
+    """
+    if 0 in view.shape or 0 in base.shape or not is_within(view, base):
+        return None
+    for form in _FORMS:
+        for text in form(base, view):
+            if _lands(base, text, view):
+                return text
+    return None
+
+
+def _lands(base: View, text: str, view: View) -> bool:
+    array = array_at(base)
+    try:
+        found = eval(f"array{text}", {"array": array, "np": np})
+    except (IndexError, ValueError, AttributeError):
+        return False
+    if not isinstance(found, np.ndarray) or not np.may_share_memory(found, array):
+        return False
+    offset = found.__array_interface__["data"][0] - array.__array_interface__["data"][0] + base.offset
+    return is_same(View(base.storage, offset, found.shape, found.strides, found.dtype), view)
+
+
+def _as_it_is(base: View, view: View) -> Iterator[str]:
+    yield ""
+    if base.dtype != view.dtype:
+        yield f".view(np.{view.dtype})"
+
+
+def _transposed(base: View, view: View) -> Iterator[str]:
+    if sorted(base.shape) != sorted(view.shape) or base.offset != view.offset:
+        return
+    num_dimensions = len(base.shape)
+    if num_dimensions == 2:
+        yield ".T"
+    elif num_dimensions > 2:
+        yield ".mT"
+        axes, left = [], list(zip(base.shape, base.strides, strict=True))
+        places = list(range(num_dimensions))
+        for pair in zip(view.shape, view.strides, strict=True):
+            if pair not in left:
+                return
+            axes.append(places.pop(left.index(pair)))
+            left.remove(pair)
+        moved = [axis for place, axis in enumerate(axes) if place != axis]
+        if len(moved) == 2:
+            yield f".swapaxes({min(moved)}, {max(moved)})"
+        yield f".transpose({', '.join(map(str, axes))})"
+
+
+def _indexed(base: View, view: View) -> Iterator[str]:
+    starts = _starts(base, view.offset)
+    if starts is not None:
+        for keys in _keys(base, view, starts, 0, 0):
+            while keys and keys[-1] == ":":
+                keys = keys[:-1]
+            yield f"[{', '.join(keys)}]" if keys else ""
+
+
+def _starts(base: View, offset: int) -> list[int] | None:
+    """The index of the element of `base` that lies there."""
+    rest, starts = offset - base.offset, [0] * len(base.shape)
+    for axis in sorted(range(len(base.shape)), key=lambda axis: -base.strides[axis]):
+        if base.strides[axis] > 0:
+            starts[axis] = min(rest // base.strides[axis], base.shape[axis] - 1)
+            rest -= starts[axis] * base.strides[axis]
+    return None if rest else starts
+
+
+def _keys(base: View, view: View, starts: list[int], axis: int, dimension: int) -> Iterator[list[str]]:
+    """Indices for the axes of `base` from `axis` on that give the dimensions of `view` from `dimension` on."""
+    if axis == len(base.shape):
+        if all(size == 1 for size in view.shape[dimension:]):
+            yield ["np.newaxis"] * (len(view.shape) - dimension)
+        return
+    size, stride, start = base.shape[axis], base.strides[axis], starts[axis]
+    if dimension < len(view.shape):
+        wanted, its_stride = view.shape[dimension], view.strides[dimension]
+        step = its_stride // stride if stride and wanted > 1 else 1
+        if step >= 1 and (wanted == 1 or step * stride == its_stride) and start + (wanted - 1) * step < size:
+            stop = start + (wanted - 1) * step + 1
+            key = f"{start}:{stop}" + (f":{step}" if step > 1 else "")
+            key = ":" if (start, stop, step) == (0, size, 1) else key
+            yield from ([key, *keys] for keys in _keys(base, view, starts, axis + 1, dimension + 1))
+        if wanted == 1:
+            yield from (["np.newaxis", *keys] for keys in _keys(base, view, starts, axis, dimension + 1))
+    yield from ([str(start), *keys] for keys in _keys(base, view, starts, axis + 1, dimension))
+
+
+def _flattened(base: View, view: View) -> Iterator[str]:
+    if len(view.shape) == 1 and len(base.shape) > 1 and size_of(base.shape) == view.shape[0]:
+        yield ".ravel()"
+
+
+def _reshaped(base: View, view: View) -> Iterator[str]:
+    if size_of(base.shape) == size_of(view.shape) and base.offset == view.offset and base.dtype == view.dtype:
+        yield f".reshape({_shape(base.shape, view.shape)})"
+
+
+def _shape(before: Shape, after: Shape) -> str:
+    """The sizes, with -1 for one that follows from the others: the leading ones of rows, or what is flattened."""
+    if len(after) < 2:
+        return "-1" if after else "()"
+    if len(after) == 2 and before[-1:] == after[-1:]:
+        return f"-1, {after[-1]}"
+    if len(after) == 2 and before[0] == after[0]:
+        return f"{after[0]}, -1"
+    if (before[0] == after[0] or len(after) > len(before) > 1) and size_of(after):
+        return f"-1, {', '.join(map(str, after[1:]))}"
+    if len(after) == 2 and size_of(after):
+        return f"-1, {after[1]}"
+    return ", ".join(map(str, after))
+
+
+def _part_of_flat(base: View, view: View) -> Iterator[str]:
+    """A part of a vector in another shape, as parameters are of the flat vector."""
+    if len(base.shape) == 1 and is_whole(view) and base.dtype == view.dtype:
+        start = (view.offset - base.offset) // base.dtype.itemsize
+        text = f"[{start}:{start + size_of(view.shape)}]"
+        yield f"{text}.reshape({', '.join(map(str, view.shape)) or '()'})"
+
+
+def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
+    """Some of the first dimension's elements, then another shape."""
+    if not base.shape or not view.shape or base.dtype != view.dtype or not base.strides[0] > 0:
+        return
+    start, rest = divmod(view.offset - base.offset, base.strides[0])
+    count, part = divmod(size_of(view.shape) * view.dtype.itemsize, base.strides[0])
+    if not rest and not part and count == 1 and len(base.shape) > 1:
+        yield f"[{start}].reshape({_shape(base.shape[1:], view.shape)})"
+    if not rest and not part:
+        yield f"[{start}:{start + count}].reshape({_shape((count, *base.shape[1:]), view.shape)})"
+
+
+def _refined(base: View, view: View) -> Iterator[str]:
+    """The dimensions of `base` split, some of them at one index, and the others in another order."""
+    if not is_whole(base) or not view.shape or base.dtype != view.dtype:
+        return
+    order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], axis))
+    sizes, of_view, stride = list[int](), list[int | None](), size_of(base.shape) * base.dtype.itemsize
+    for axis in order:
+        if view.strides[axis] <= 0:
+            return
+        reach = view.shape[axis] * view.strides[axis]
+        if stride % reach:
+            return
+        if stride != reach:
+            sizes.append(stride // reach)
+            of_view.append(None)
+        sizes.append(view.shape[axis])
+        of_view.append(axis)
+        stride = view.strides[axis]
+    if stride != base.dtype.itemsize:
+        sizes.append(stride // base.dtype.itemsize)
+        of_view.append(None)
+    split = View(base.storage, base.offset, tuple(sizes), array_at(base).reshape(sizes).strides, base.dtype)
+    starts = _starts(split, view.offset)
+    if starts is None:
+        return
+    keys = [":" if axis is not None else str(start) for axis, start in zip(of_view, starts, strict=True)]
+    while keys and keys[-1] == ":":
+        keys.pop()
+    index = f"[{', '.join(keys)}]" if keys else ""
+    kept = [axis for axis in of_view if axis is not None]
+    axes = [kept.index(axis) for axis in range(len(view.shape))]
+    moved = [axis for place, axis in enumerate(axes) if place != axis]
+    order_text = f".transpose({', '.join(map(str, axes))})" if moved else ""
+    if len(moved) == 2:
+        order_text = f".swapaxes({min(moved)}, {max(moved)})"
+    yield f".reshape({_shape(base.shape, tuple(sizes))}){index}{order_text}"
+
+
+def _within_one(base: View, view: View) -> Iterator[str]:
+    """A part of one of the first dimension's elements."""
+    start = (span(view)[0] - base.offset) // base.strides[0] if base.shape and base.strides[0] > 0 else -1
+    if len(base.shape) < 2 or not 0 <= start < base.shape[0]:
+        return
+    inner = View(base.storage, base.offset + start * base.strides[0], base.shape[1:], base.strides[1:], base.dtype)
+    behind = suffix(inner, view)
+    if behind is not None and behind.startswith("["):
+        yield f"[{start}, {behind[1:]}"
+    elif behind is not None:
+        yield f"[{start}]{behind}"
+
+
+def _rows_then_refined(base: View, view: View) -> Iterator[str]:
+    """Some of the first dimension's elements, split and in another order."""
+    if not base.shape or not base.strides[0] > 0:
+        return
+    low, high = (end - base.offset for end in span(view))
+    start, stop = low // base.strides[0], -(-high // base.strides[0])
+    rows = base._replace(offset=base.offset + start * base.strides[0], shape=(stop - start, *base.shape[1:]))
+    yield from (f"[{start}:{stop}]{text}" for text in _refined(rows, view))
+
+
+def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[View, View], Iterator[str]]:
+    """The form of the transposed view, and that transposed back."""
+
+    def form(base: View, view: View) -> Iterator[str]:
+        if len(view.shape) < 2:
+            return
+        axes = [*range(len(view.shape) - 2), -1, -2]
+        shape, strides = ([own[axis] for axis in axes] for own in (view.shape, view.strides))
+        transposed = View(view.storage, view.offset, tuple(shape), tuple(strides), view.dtype)
+        mark = ".T" if len(view.shape) == 2 else ".mT"
+        yield from (f"{text}{mark}" for text in first(base, transposed) if text)
+
+    return form
+
+
+#: From the simplest to the last resort.
+_FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
+    _as_it_is,
+    _flattened,
+    _transposed,
+    _indexed,
+    _reshaped,
+    _part_of_flat,
+    _rows_in_another_shape,
+    _then_transposed(_indexed),
+    _then_transposed(_reshaped),
+    _then_transposed(_rows_in_another_shape),
+    _refined,
+    _then_transposed(_refined),
+    _rows_then_refined,
+    _then_transposed(_rows_then_refined),
+    _within_one,
+)
