@@ -28,12 +28,18 @@ def _first_back_first(case: Case) -> None:
     other = _on_other_values(case)
     with _explained():
         agree(case, lambda: _quietly(other, back=False))
-    with contextlib.suppress(Exception):  # other values may be none that it takes
-        if not judge(other).agrees:
-            return
+    if _is_right(other):
         first = _forward(case)
         with _explained():
             agree(replace(other, upstreams=other.upstreams[:1]), lambda: _back(case, first))
+
+
+def _is_right(case: Case) -> bool:
+    """Whether the function takes other values, alone, and agrees on them."""
+    try:
+        return judge(case).agrees
+    except Exception:  # anyone's function may raise anything
+        return False
 
 
 def _last_back_first(case: Case) -> None:

@@ -94,6 +94,24 @@ class Shared(Product):
         return grad_output * y, grad_output * x
 
 
+class CachesFirst(Product):
+    """The first backward after a forward leaves its inputs to the next ones."""
+
+    cache: Any = None
+
+    @staticmethod
+    def forward(context: Any, x: Any, y: Any) -> Any:
+        CachesFirst.cache = None
+        return Product.forward(context, x, y)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        CachesFirst.cache = CachesFirst.cache or context.saved_tensors
+        x, y = CachesFirst.cache
+        return grad_output * y, grad_output * x
+
+
 class Once(Product):
     @staticmethod
     @once_differentiable
@@ -165,6 +183,8 @@ WRONG: list[tuple[Any, str, str]] = [
     (NeedsGradient, "grad_output absent", "raised TypeError: unsupported operand"),
     (NeedsFirst, "requires_grad y alone", "zero everywhere: the gradient was not passed on"),
     (Shared, "two forwards first back first", "what backward needs must travel in"),
+    (CachesFirst, "two forwards first back first", "what backward needs must travel in"),
+    (CachesFirst, "two forwards last back first", "what backward needs must travel in"),
     (Once, "retain_graph", "raised RuntimeError: what was kept is gone at "),
     (Evaluates.run, "no_grad", "output"),
     (Jitters, "determinism", "grad_x differs when it runs twice on the same inputs"),
