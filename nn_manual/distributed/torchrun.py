@@ -54,6 +54,7 @@ def processes() -> Iterator[Group]:
         group.leave()
     except BaseException as error:
         error.is_told = not group.claim_last_word()  # type: ignore[attr-defined]  # any error can carry it
+        group.part()
         raise
 
 
@@ -79,7 +80,9 @@ class TorchGroup(Group):
             others_see = self._new_store(f"start {self.num_restarts}")
         except RuntimeError as error:
             raise ProcessLostError(f"process {self.rank} can't reach the others: {_first_line(error)}") from None
-        threading.Thread(target=self._answer, args=(others_see,), daemon=True).start()
+        self._has_left = threading.Event()
+        self._answering = threading.Thread(target=self._answer, args=(others_see,), daemon=True)
+        self._answering.start()
 
     def _new_store(self, prefix: str, *, is_master: bool = False) -> Any:
         """A connection of its own to the store that the environment names: torchrun's, or the first process's, where it
@@ -98,7 +101,8 @@ class TorchGroup(Group):
         """
         with suppress(RuntimeError):  # the store goes when the run ends
             while not store.check([MISSED]):
-                time.sleep(0.1)
+                if self._has_left.wait(0.1):
+                    return
             store.set(f"there/{self.rank}", str(self._num_collectives))
 
     def connect(self) -> None:
@@ -233,8 +237,14 @@ class TorchGroup(Group):
 
     def leave(self) -> None:
         """As of every Group."""
+        self.part()
         if self._is_connected and not self._is_lost:
             self._distributed.destroy_process_group()
+
+    def part(self) -> None:
+        """End the thread: one that still calls the store while Python ends would abort the process."""
+        self._has_left.set()
+        self._answering.join(GRACE)
 
 
 class _Started:
