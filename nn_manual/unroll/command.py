@@ -6,7 +6,7 @@ import copy
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +26,11 @@ from nn_manual.unroll.script import Script, script_of
 from nn_manual.unroll.sections import Subject
 
 
-class Unrolled:
+class Unrolled(NamedTuple):
     """The text of a script, and the arrays that it reads."""
 
-    def __init__(self, text: str, arrays: dict[str, Array]) -> None:
-        self.text, self.arrays = text, arrays
+    text: str
+    arrays: dict[str, Array]
 
 
 @quiet
@@ -87,13 +87,13 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
     model.num_steps += 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
     space: dict[str, Any] = {"__name__": "step"}
-    exec(compile(text, "<the script>", "exec"), space)
     values: dict[str, Any] = {str(name): member.lr for name, member in script.settings.lrs.items()}
     values |= {"step": optimizer.num_steps + 1} | {_given_name(name): array for name, array in before.items()}
     try:
+        exec(compile(text, "<the script>", "exec"), space)
         found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
-    except (ValueError, IndexError) as error:
-        return f"for {len(batch[0])} examples the script ends with {error}"
+    except Exception as error:  # of a layer of the user's, who knows; another try may be right
+        return f"for {len(batch[0])} examples the script ends with {type(error).__name__}: {error}"
     expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)
     after = given(model, optimizer, *batch)
     names = ["param", "buffer", "counters", *optimizer.vectors]

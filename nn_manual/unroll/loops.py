@@ -155,7 +155,7 @@ def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> 
         size, total = stops[0] - starts[0], stops[-1]
         count = len(starts)
         pieces = [(starts[0] + n * size, min(starts[0] + (n + 1) * size, total)) for n in range(count)]
-        if size < 2 or pieces != list(zip(starts, stops, strict=True)) or starts[0] + count * size - total >= size:
+        if pieces != list(zip(starts, stops, strict=True)) or starts[0] + count * size - total >= size:
             continue
         numbers = {}
         for other, column in columns.items():

@@ -77,6 +77,8 @@ def test_numbers_that_follow_the_batch() -> None:
     for different in ("y[7]", "x[9]", "x[7] + 1"):
         with pytest.raises(Differs):
             merged([("x[7]",)], [(different,)], 64, 63)
+    with pytest.raises(Differs):
+        merged([("x[63]",)], [("x[62]",)], 64, 63)
 
 
 def test_long_lines_are_broken_within_brackets() -> None:
