@@ -56,6 +56,7 @@ clip_grad_norm: null
 early_stopping: null
 gradient_check: {every: 1, memory: 64 MB}
 checkpoint: {every: 1 epoch, keep: 3}
+compiled: false
 """
 
 
