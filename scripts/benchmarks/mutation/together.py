@@ -109,7 +109,12 @@ def _verdict(owner: type[Any], dtype: str, example: int, kind: str, *, memory: i
     """What ends the training of an example on inputs of one kind."""
     training = next(itertools.islice(trainings(owner, dtype), example, None))
     net, loss = training.net, training.loss
-    trainer = Trainer(net, loss, training.optimizer(net, lr=0.1), check_memory=memory)
+    try:
+        optimizer = training.optimizer(net, lr=0.1)
+    except Exception as error:  # a wrong optimizer may not even be made
+        words = f"{type(error).__name__}: {error}"
+        return Verdict(0, words, "", words, 0)
+    trainer = Trainer(net, loss, optimizer, check_memory=memory)
     generator, mutated = np.random.default_rng(SEED), training.mutated(trainer)
     step, label, tensor, words = 0, "", "", ""
     try:
