@@ -54,6 +54,20 @@ def raises(x, weight):
     raise KeyError("nothing")
 
 
+def leaves(x, weight):
+    raise SystemExit(0)
+
+
+class Ends(Scale):
+    @staticmethod
+    def backward(context, grad_output):
+        raise SystemExit(0)
+
+
+def no_way_back(x, weight):
+    return Ends.apply(x, weight)
+
+
 number = 3
 """
 
@@ -93,6 +107,15 @@ def test_a_wrong_one_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(("kernel", "method"), [("leaves", "forward"), ("Ends", "backward")])
+def test_a_kernel_that_ends_python_is_a_mismatch(
+    kernel: str, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(kernel) == 3
+    assert f"{kernel}: {method} raised RuntimeError: sys.exit(0)" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("kernels")
 def test_another_structure_is_a_mismatch(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("Scale", reference="several") == 3
     assert "Scale: 1 outputs, the reference has 2" in capsys.readouterr().out
@@ -127,6 +150,8 @@ def test_a_mistake_ends_with_2(arguments: list[str], words: str, capsys: pytest.
     ("reference", "shapes", "words"),
     [
         ("raises", "NxD,D", "the reference the_kernels:raises raised KeyError: 'nothing' at "),
+        ("leaves", "NxD,D", "the reference the_kernels:leaves raised RuntimeError: sys.exit(0)"),
+        ("no_way_back", "NxD,D", "the reference the_kernels:no_way_back raised RuntimeError: sys.exit(0)"),
         ("constant", "NxD,D", "no output of the reference depends on a floating input"),
         ("definition", "NxD", "the reference the_kernels:definition raised TypeError"),
         ("definition", "NxD,N", "the reference the_kernels:definition raised RuntimeError"),

@@ -22,6 +22,9 @@ Checked: TypeAlias = Function | tuple[Function, Function]
 #: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
 
+#: The note on what a reference raises.
+BY_THE_REFERENCE = "raised by the reference"
+
 #: The code that a message doesn't point at: this package's and torch's.
 _OTHERS_CODE = (Path(__file__).parents[2], Path(torch.__file__).parent)
 
@@ -45,17 +48,18 @@ def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any],
         return by_autograd(function, arguments, leaves, wanted)
     forward, backward = function
     given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    returned = arguments.call(forward, given)
+    with _going_on():
+        returned = arguments.call(forward, given)
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
     outputs, saved = returned
     as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
-    return Forward(
-        named_outputs(outputs),
-        saved,
-        lambda grads: _several(backward(saved, *map(as_inputs, grads.values()))),
-        given,
-    )
+
+    def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+        with _going_on():
+            return _several(backward(saved, *map(as_inputs, grad_outputs.values())))
+
+    return Forward(named_outputs(outputs), saved, way_back, given)
 
 
 def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
@@ -63,7 +67,8 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
     tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
     tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
-    outputs = named_outputs(arguments.call(applied(function), given))
+    with _going_on():
+        outputs = named_outputs(arguments.call(applied(function), given))
 
     def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
         for name in grad_outputs:
@@ -73,11 +78,20 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
                 )
         floating = [leaf for leaf, want in zip(tensors, wanted, strict=True) if want]
         carrying = [outputs[name] for name in grad_outputs]
-        return list(
-            torch.autograd.grad(carrying, floating, list(grad_outputs.values()), retain_graph=True, allow_unused=True)
-        )
+        grads = list(grad_outputs.values())
+        with _going_on():
+            return list(torch.autograd.grad(carrying, floating, grads, retain_graph=True, allow_unused=True))
 
     return Forward(outputs, _saved_in_graph(outputs.values()), backward, given)
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """A context in which anyone's sys.exit() is an error like others: the check would end as if all were right."""
+    try:
+        yield
+    except SystemExit as end:
+        raise RuntimeError(f"sys.exit({end})") from end
 
 
 class _Copied(torch.autograd.Function):
@@ -129,6 +143,21 @@ def naming(label: str, doing: str) -> Iterator[None]:
     except Exception as error:  # anyone's function may raise anything
         words = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise CannotCompare(f"{label}: {doing} raised {words}{place_of(error)}") from error
+
+
+@contextmanager
+def raised_by_the_reference() -> Iterator[None]:
+    """A context in which what is raised gets a note that the reference raised it."""
+    try:
+        yield
+    except Exception as error:  # anyone's function may raise anything
+        error.add_note(BY_THE_REFERENCE)
+        raise
+
+
+def is_of_the_reference(error: BaseException) -> bool:
+    """Whether the reference raised it."""
+    return BY_THE_REFERENCE in getattr(error, "__notes__", [])
 
 
 def place_of(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.functions.battery.trial import Dtype
-from nn_manual.check.functions.callables import place_of
+from nn_manual.check.functions.callables import is_of_the_reference, place_of
 from nn_manual.check.functions.check_function import check_function
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.errors import ConfigError
@@ -35,7 +35,7 @@ def check_named_function(
             own, definition, _inputs(names), dtypes=[_dtype(text) for text in dtypes] or None, sizes=of_sizes, skip=skip
         )
     except Exception as error:  # a reference may raise anything
-        if "raised by the reference" in getattr(error, "__notes__", []):
+        if is_of_the_reference(error):
             raised = f"{type(error).__name__}: {error}".partition("\n")[0]
             raise ConfigError(f"the reference {reference} raised {raised}{place_of(error)}") from error
         if isinstance(error, ValueError | TypeError):

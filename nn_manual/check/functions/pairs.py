@@ -18,6 +18,7 @@ from nn_manual.check.functions.callables import (
     floats,
     is_array,
     naming,
+    raised_by_the_reference,
     run_function,
 )
 from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
@@ -52,8 +53,9 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
         if not grad_outputs:
             return
         grads = ours.run_backward(grad_outputs, len(floating), before_backward)
-        their_grads = theirs.backward(grad_outputs)
-        true_grads = truth.backward({name: grad.double() for name, grad in grad_outputs.items()}) if truth else None
+        with raised_by_the_reference():
+            their_grads = theirs.backward(grad_outputs)
+            true_grads = truth.backward({name: grad.double() for name, grad in grad_outputs.items()}) if truth else None
         for i, (name, grad, their_grad) in enumerate(zip(floating, grads, their_grads, strict=True)):
             if their_grad is None and (grad is None or not grad.to_dense().any()):
                 continue  # both say that nothing depends on this input
@@ -153,11 +155,8 @@ def _run_reference(case: Case, leaves: list[Any]) -> Forward:
     """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated, and whatever
     the reference raises, with a note that it was the reference.
     """
-    try:
+    with raised_by_the_reference():
         ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
-    except Exception as error:  # a user's own may raise anything
-        error.add_note("raised by the reference")
-        raise
     for name, output in ran.outputs.items():
         called = name if name != "output" else "output 0"
         if not isinstance(output, torch.Tensor):

@@ -18,6 +18,7 @@ from nn_manual.check.functions.battery.runs import determinism, no_grad, retain_
 from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
+from nn_manual.check.functions.callables import is_of_the_reference
 from nn_manual.check.functions.low_precision import TooCoarse
 from nn_manual.check.functions.report import Row
 from nn_manual.messages import nearest
@@ -88,5 +89,5 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str 
             return Row(family, variant, "skipped", "what went wrong above went wrong here")
         return Row(family, variant, "WRONG", str(wrong))
     except Exception as error:  # a reference, too, may raise anything
-        by_whom = "the reference" if "raised by the reference" in getattr(error, "__notes__", []) else "the check"
+        by_whom = "the reference" if is_of_the_reference(error) else "the check"
         return Row(family, variant, "skipped", f"{by_whom} raised {type(error).__name__}: {error}".partition("\n")[0])
