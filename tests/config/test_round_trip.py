@@ -53,6 +53,9 @@ optimizer:
 lr_scheduler: null
 lr_step: epoch
 clip_grad_norm: null
+slices: null
+bitwise: false
+shard_optimizer: false
 early_stopping: null
 gradient_check: {every: 1, memory: 64 MB}
 checkpoint: {every: 1 epoch, keep: 3}

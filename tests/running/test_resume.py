@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of
+from mismatches import wrong_from_step
 from runs import CONFIG, lines, names, write_config
 
 from nn_manual import Tanh, load_run
@@ -228,13 +229,8 @@ def test_after_a_mismatch_it_goes_on_once_the_formula_is_right(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(load_config(config_path, ["checkpoint.every=2 steps"]), tmp_path / "whole")
-    right, calls = Tanh.backward, list[int]()
-
-    def wrong_at_step_6(layer: Tanh, saved: Any, grad_output: Any) -> Any:
-        calls.append(len(calls) + 1)
-        return right(layer, saved, grad_output) * (1 if calls[-1] < 6 else 2)
-
-    monkeypatch.setattr(Tanh, "backward", wrong_at_step_6)
+    right = Tanh.backward
+    wrong_from_step(monkeypatch, 6, Tanh, "backward", lambda *given: 2 * right(*given))
     with pytest.raises(GradientMismatch) as caught:
         run(load_config(config_path, ["checkpoint.every=2 steps"]), tmp_path / "run")
     assert caught.value.__notes__[-1] == f"to go on from step 4: nn-manual train --resume {tmp_path / 'run'}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mismatches import wrong_from_step
 from runs import CONFIG, GROWING, names, write_config
 
 from nn_manual.config import load_config
@@ -75,17 +76,6 @@ class TestRefused:
         assert not (tmp_path / "run").exists()
 
 
-class SabotagedTanh:
-    """Tanh's own backward until a given call, a wrong one from then on."""
-
-    def __init__(self, first_wrong: int) -> None:
-        self.first_wrong, self.num_calls, self.right = first_wrong, 0, Tanh.backward
-
-    def __call__(self, layer: Tanh, saved: Any, grad_output: Any) -> Any:
-        self.num_calls += 1
-        return self.right(layer, saved, grad_output) * (2 if self.num_calls >= self.first_wrong else 1)
-
-
 def notes(error: BaseException) -> list[str]:
     return error.__notes__
 
@@ -94,8 +84,8 @@ class TestEndsEarly:
     """What was recorded stays, whole; the error says where it stopped and where it lies."""
 
     def test_wrong_gradient(self, config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        sabotaged = SabotagedTanh(first_wrong=8)
-        monkeypatch.setattr(Tanh, "backward", lambda *arguments: sabotaged(*arguments))
+        right = Tanh.backward
+        wrong_from_step(monkeypatch, 8, Tanh, "backward", lambda *given: 2 * right(*given))
         with pytest.raises(GradientMismatch, match=r"wrong first in 1 \(Tanh\): 1\.grad_input") as caught:
             run(load_config(config_path), tmp_path / "run")
         assert notes(caught.value) == [

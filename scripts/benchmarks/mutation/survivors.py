@@ -99,7 +99,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Sequential.forward", "self._noise is not None", "False"): NO_NOISE,
     (
         "Sequential.forward",
-        "self._noise.bind(self, input.shape, self.dtype, seed=self.seed, step=self.num_steps)",
+        "self._noise.bind(self, input.shape, self.dtype, seed=seed, step=step, first_row=first_row)",
         "pass",
     ): NO_NOISE,
     **{

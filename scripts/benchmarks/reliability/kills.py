@@ -71,8 +71,8 @@ class Kill:
 def _kill_after_step(step: int) -> None:
     train_step = Trainer._train_step
 
-    def killed(trainer: Trainer, *batch: Any, together: bool) -> Any:
-        result = train_step(trainer, *batch, together=together)
+    def killed(trainer: Trainer, *batch: Any, **how: Any) -> Any:
+        result = train_step(trainer, *batch, **how)
         if trainer.num_steps == step:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
