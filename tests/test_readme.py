@@ -76,7 +76,7 @@ def test_the_commands_work_one_after_the_other(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config").symlink_to(ROOT / "config")
     arguments = commands("In this folder, one after the other:")
-    assert len(arguments) == 9
+    assert len(arguments) == 10
     for command in arguments:
         parse(command)
         if not {"--catalogue", "--ops"} & set(command):  # which take long, and have tests of their own
