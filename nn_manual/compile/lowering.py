@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Shape, size_of
+from nn_manual.compile.dims import axes_of, broadcast, canonical, check_overlap, flattened, whole
 from nn_manual.compile.nests import Access, Compute, Dims, External, Leaf
 from nn_manual.compile.products import matrix_product
 from nn_manual.compile.scalar import BOOL, FUNCTIONS, CannotLower, check_function
@@ -75,19 +76,19 @@ class Lowering:
 
     def check_apart(self, view: View, output: View) -> None:
         """Raise CannotLower where an operand and the result have memory in common."""
-        _check_overlap(view, output, may_be_same=False)
+        check_overlap(view, output, may_be_same=False)
 
     def broadcast(self, view: View, shape: Shape) -> tuple[int, ...]:
         """The strides of a view that is broadcast to a shape."""
-        return _broadcast(view, shape)
+        return broadcast(view, shape)
 
     def canonical(self, shape: Shape, strides: list[tuple[int, ...]]) -> list[Dims]:
         """The dims of as few loops as go through arrays with these strides."""
-        return _canonical(shape, strides)
+        return canonical(shape, strides)
 
     def _external(self, operation: Operation, reason: str) -> Leaf:
         views = [leaf for leaf in leaves((operation.arguments, operation.keywords)) if isinstance(leaf, View)]
-        return External(_whole(operation.output), tuple(map(_whole, views)), operation, reason=reason)
+        return External(whole(operation.output), tuple(map(whole, views)), operation, reason=reason)
 
     def _operands(self, arguments: Sequence[Any]) -> tuple[list[View], list[tuple[int, Any]]]:
         """The arrays among the arguments, and the others with their positions."""
@@ -136,9 +137,9 @@ class Lowering:
     ) -> Leaf:
         check_function(function, dtypes)
         for view in views:
-            _check_overlap(view, output)
-        rows = [_broadcast(view, output.shape) for view in views]
-        output_dims, *dims = _canonical(output.shape, [output.strides, *rows])
+            check_overlap(view, output)
+        rows = [broadcast(view, output.shape) for view in views]
+        output_dims, *dims = canonical(output.shape, [output.strides, *rows])
         accesses = tuple(
             Access(view.storage, view.offset, its, view.dtype) for view, its in zip(views, dims, strict=True)
         )
@@ -199,7 +200,7 @@ class Lowering:
             raise CannotLower(f"{operation.name} of {view.dtype}")
         if function == "add" and output.dtype != view.dtype and view.dtype.kind == "f":
             raise CannotLower("a sum in another dtype")
-        axes = _axes(keywords.get("axis", 0), len(view.shape))
+        axes = axes_of(keywords.get("axis", 0), len(view.shape))
         return self._reduced(operation, "copyto", [view], axes, function, bool(keywords.get("keepdims")))
 
     def _reduced(
@@ -221,8 +222,8 @@ class Lowering:
             else:
                 strides.append(next(own))
         for view in views:
-            _check_overlap(view, output, may_be_same=False)
-        output_dims, *dims = _canonical(shape, [tuple(strides), *(view.strides for view in views)], leading=1)
+            check_overlap(view, output, may_be_same=False)
+        output_dims, *dims = canonical(shape, [tuple(strides), *(view.strides for view in views)], leading=1)
         dtype = output.dtype
         if not any(not stride for _, stride in output_dims):  # over axes of one element each
             reduction = ""
@@ -260,18 +261,15 @@ class Lowering:
         if not isinstance(array, View) or not isinstance(indices, View):
             raise CannotLower("take of what isn't traced")
         if axis is None:
-            array = _flat(array)
+            array = flattened(array)
             axis = 0
         return [self._gather(operation, array, indices, axis)]
 
     def _getitem(self, operation: Operation) -> list[Leaf]:
         array, key = operation.arguments
-        if isinstance(key, tuple) and len(key) == 1:
-            key = key[0]
-        if not isinstance(key, View) or key.dtype.kind != "i":
-            raise CannotLower("an index of several parts")
+        index = _one_index(key)
         (array,), _ = self._operands([array])
-        return [self._gather(operation, array, key, 0)]
+        return [self._gather(operation, array, index, 0)]
 
     def _gather(self, operation: Operation, array: View, indices: View, axis: int) -> Leaf:
         """output[before, indices, after] = array[before, at the index, after]."""
@@ -280,7 +278,7 @@ class Lowering:
         after = len(array.shape) - axis - 1
         array_strides = (*array.strides[:axis], *(0,) * num_indices, *array.strides[axis + 1 :])
         index_strides = (*(0,) * axis, *indices.strides, *(0,) * after)
-        dims = _canonical(output.shape, [output.strides, array_strides, index_strides])
+        dims = canonical(output.shape, [output.strides, array_strides, index_strides])
         index = Access(indices.storage, indices.offset, dims[2], indices.dtype)
         span = ((array.shape[axis], array.strides[axis]),)
         read = Access(
@@ -293,23 +291,15 @@ class Lowering:
         array, indices, values, *_ = operation.arguments
         if not isinstance(indices, View):
             raise CannotLower("put at what isn't traced")
-        return [self._scatter(operation, _flat(array), indices, values, "")]
+        return [self._scatter(operation, flattened(array), indices, values, "")]
 
     def _setitem(self, operation: Operation) -> list[Leaf]:
         array, key, values = operation.arguments
-        if isinstance(key, tuple) and len(key) == 1:
-            key = key[0]
-        if not isinstance(key, View) or key.dtype.kind != "i":
-            raise CannotLower("an index of several parts")
-        return [self._scatter(operation, array, key, values, "")]
+        return [self._scatter(operation, array, _one_index(key), values, "")]
 
     def _add_at(self, operation: Operation) -> list[Leaf]:
         array, key, values = operation.arguments
-        if isinstance(key, tuple) and len(key) == 1:
-            key = key[0]
-        if not isinstance(key, View) or key.dtype.kind != "i":
-            raise CannotLower("an index of several parts")
-        return [self._scatter(operation, array, key, values, "add")]
+        return [self._scatter(operation, array, _one_index(key), values, "add")]
 
     def _one_hot_product(self, operation: Operation) -> list[Leaf]:
         """The rows of values added where their indices say, to zeros."""
@@ -324,11 +314,11 @@ class Lowering:
         views, literals = self._operands([values])
         shape = (*indices.shape, *array.shape[1:])
         after = len(array.shape) - 1
-        rows = [_broadcast(view, shape) for view in views]
+        rows = [broadcast(view, shape) for view in views]
         array_strides = (*(0,) * len(indices.shape), *array.strides[1:])
         index_strides = (*indices.strides, *(0,) * after)
         order = tuple(size_of(shape[i + 1 :]) for i in range(len(shape)))  # the order of the indices counts
-        dims = _canonical(shape, [order, array_strides, index_strides, *rows])
+        dims = canonical(shape, [order, array_strides, index_strides, *rows])
         index = Access(indices.storage, indices.offset, dims[2], indices.dtype)
         span = ((array.shape[0], array.strides[0]),)
         written = Access(
@@ -355,7 +345,7 @@ class Lowering:
         is_sum = operation.name == "vecdot" or (len(a.shape) == 1 and len(b.shape) == 1)
         if is_sum:
             shape = np.broadcast_shapes(a.shape, b.shape)
-            wide = [view._replace(shape=shape, strides=_broadcast(view, shape)) for view in (a, b)]
+            wide = [view._replace(shape=shape, strides=broadcast(view, shape)) for view in (a, b)]
             return [self._reduced(operation, "multiply", wide, (len(shape) - 1,), "add", keepdims=False)]
         if len(a.shape) == 1 and a.storage in self.constants and len(b.shape) == 2 and np.all(
             self.constants[a.storage] == 1
@@ -385,10 +375,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    if axis is None or not ndim:
-        return tuple(range(ndim))
-    return tuple(each % ndim for each in (axis if isinstance(axis, tuple) else (axis,)))
+def _one_index(key: Any) -> View:
+    """The array of integers that a key is. Raises CannotLower where it has other parts."""
+    if isinstance(key, tuple) and len(key) == 1:
+        key = key[0]
+    if not isinstance(key, View) or key.dtype.kind != "i":
+        raise CannotLower("an index of several parts")
+    return key
 
 
 def _dtypes(operation: Operation, views: list[View], literals: dict[int, Any]) -> tuple[np.dtype[Any], ...]:
@@ -411,65 +404,3 @@ def _dtypes(operation: Operation, views: list[View], literals: dict[int, Any]) -
     if any(dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype == np.float16 for dtype in resolved):
         raise CannotLower(f"{operation.name} of {kinds}")
     return tuple(resolved)
-
-
-def _broadcast(view: View, shape: Shape) -> tuple[int, ...]:
-    """The strides of a view that is broadcast to a shape."""
-    missing = len(shape) - len(view.shape)
-    if missing < 0:  # NumPy assigns (1, 2) to (2,)
-        view = view._replace(shape=view.shape[-missing:], strides=view.strides[-missing:])
-    own = [0 if extent == 1 else stride for extent, stride in zip(view.shape, view.strides, strict=True)]
-    return (*(0,) * missing, *own)
-
-
-def _canonical(shape: Shape, strides: list[tuple[int, ...]], leading: int = 0) -> list[Dims]:
-    """For each of these strides the dims of as few loops as do it: those of more than one iteration, ordered by the
-    strides of the `leading` one from the largest, and one loop instead of two wherever no stride needs two.
-    """
-    axes = [axis for axis, extent in enumerate(shape) if extent != 1]
-    axes.sort(key=lambda axis: tuple(-abs(own[axis]) for own in (strides[leading], *strides)))
-    rows: list[list[tuple[int, int]]] = [[] for _ in strides]
-    for axis in axes:
-        extent = shape[axis]
-        if rows[0] and all(row[-1][1] == own[axis] * extent for row, own in zip(rows, strides, strict=True)):
-            for row, own in zip(rows, strides, strict=True):
-                row[-1] = (row[-1][0] * extent, own[axis])
-        else:
-            for row, own in zip(rows, strides, strict=True):
-                row.append((extent, own[axis]))
-    return [tuple(row) for row in rows]
-
-
-def _flat(view: View) -> View:
-    """As one dimension."""
-    (dims,) = _canonical(view.shape, [view.strides])
-    in_order = _canonical(view.shape, [tuple(size_of(view.shape[i + 1 :]) for i in range(len(view.shape)))])
-    if len(dims) > 1 or len(in_order[0]) > 1:
-        raise CannotLower("an index into an array that isn't contiguous")
-    ((extent, stride),) = dims or ((1, view.dtype.itemsize),)
-    return view._replace(shape=(extent,), strides=(stride,))
-
-
-def _check_overlap(view: View, output: View, *, may_be_same: bool = True) -> None:
-    """Raise CannotLower where NumPy would copy an operand first."""
-    if view.storage != output.storage:
-        return
-    is_same = view.offset == output.offset and (
-        _canonical(view.shape, [view.strides]) == _canonical(output.shape, [output.strides])
-    )
-    if may_be_same and is_same and view.shape == output.shape:
-        return
-    if _overlap(view, output):
-        raise CannotLower("an operand overlaps with the result")
-
-
-def _overlap(a: View, b: View) -> bool:
-    """Whether two views of a storage have a byte in common."""
-    memory = np.empty(max(_whole(view).interval()[1] for view in (a, b)), np.uint8)
-    first, second = (np.ndarray(each.shape, each.dtype, memory.data, each.offset, each.strides) for each in (a, b))
-    return bool(np.shares_memory(first, second))
-
-
-def _whole(view: View) -> Access:
-    """An access to all of a view at once."""
-    return Access(view.storage, view.offset, (), view.dtype, tuple(zip(view.shape, view.strides, strict=True)))

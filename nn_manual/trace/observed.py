@@ -105,18 +105,9 @@ class _Observer(Tracer):
         self.calls: list[Call] = []
         self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive, so that no other gets its identity
 
-    def record(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        arguments: Iterable[Any],
-        keywords: Mapping[str, Any],
-        output: Array,
-        *,
-        is_in_place: bool = False,
-    ) -> None:
+    def record(self, *operation: Any, is_in_place: bool = False) -> None:
         """Note the operation, and its site."""
-        super().record(name, function, arguments, keywords, output, is_in_place=is_in_place)
+        super().record(*operation, is_in_place=is_in_place)
         self.sites.append(self._site())
 
     def watch(self, label: str, owner: Any, methods: Iterable[str]) -> None:

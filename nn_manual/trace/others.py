@@ -6,9 +6,6 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
-#: What the step starts from of itself: zeros there are replaced, too.
-_OF_TRAINING = ("param", "grad", "buffer")
-
 
 def others(name: str, array: Array, generator: np.random.Generator) -> Array:
     """Values that fit where these did: integers of the same columns, in other numbers, and floats of about the same

@@ -90,7 +90,7 @@ def test_mixed_dtypes_are_judged_each_in_its_own() -> None:
 
 
 def test_a_tolerance_of_ones_own() -> None:
-    function = scaled(1e-3)
+    function = scaled(1e-3)  # off by this much: between the two tolerances
     assert not check_function(function, definition, inputs, sizes={"N": 4, "D": 5}).passed
     assert check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, tolerance=2e-3).passed
     assert not check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, tolerance=5e-4).passed
