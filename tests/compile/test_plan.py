@@ -8,19 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_component import (
+    LAYERS,
+    LOSSES,
+    OPTIMIZERS,
+    Batches,
+    a_whole_net,
+    for_optimizer,
+    of_layer,
+    of_loss,
+)
 
 from nn_manual import (
     GELU,
     SGD,
     AdamW,
-    BatchNorm1d,
     CrossEntropyLoss,
-    Dropout,
     LayerNorm,
     Linear,
     MSELoss,
     ReLU,
-    Residual,
     Sequential,
     Softmax,
     Tanh,
@@ -30,23 +37,12 @@ from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.compile.plan import Done, Plan, compile_trace, persistent
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.optim import Optimizer
-from nn_manual.registry import components, examples
 from nn_manual.trace.replay import replay
 from nn_manual.trace.step import given, trace_step
-
-LAYERS = examples(components(Layer))
-LOSSES = examples(components(Loss))
-OPTIMIZERS = [
-    (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
-]
 
 #: How far a number may be from the replay's, in units of eps of the array's largest: sums are added in another order,
 #: and a step has some of them one after the other. The worst seen is 3.
 TOLERANCE = 32
-
-Batches = list[tuple[Array, Array]]
-
 
 def compiled(trainer: Trainer, batch: tuple[Array, Array]) -> tuple[Any, Plan]:
     """The trace of the next step, and its plan."""
@@ -95,69 +91,30 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
         optimizer.num_steps += 1
 
 
-def inputs(layer: Layer, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
-    if isinstance(layer.domain, range):
-        return generator.integers(layer.domain.start, layer.domain.stop, shape)
-    return generator.uniform(0.2, 1, shape).astype(dtype)
-
-
-def of_layer(layer: Layer, shape: Shape, dtype: str) -> tuple[Trainer, Batches]:
-    generator = np.random.default_rng(0)
-    model = Sequential(copy.deepcopy(layer), seed=0, dtype=dtype)
-    model.param_arena[:] = generator.uniform(-1, 1, model.num_parameters)
-    output_shape = layer.output_shape(shape)
-    batches = [
-        (inputs(layer, shape, dtype, generator), generator.uniform(-1, 1, output_shape).astype(dtype)) for _ in range(5)
-    ]
-    # Not Adam, whose first steps are as large for a gradient that is rounding alone.
-    return Trainer(model, MSELoss(), SGD(model, lr=0.01, momentum=0.9), check_every=0), batches
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
-    check_plan(*of_layer(layer, shape, dtype))
+    model, batches = of_layer(layer, shape, dtype, 5)
+    # Not Adam, whose first steps are as large for a gradient that is rounding alone.
+    check_plan(Trainer(model, MSELoss(), SGD(model, lr=0.01, momentum=0.9), check_every=0), batches)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_each_loss(loss: Loss) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), seed=0)
-    classes = isinstance(loss, CrossEntropyLoss)
-    batches = [
-        (
-            generator.standard_normal((5, 4), np.float32),
-            generator.integers(0, 5, 5) if classes else generator.standard_normal((5, 5), np.float32),
-        )
-        for _ in range(5)
-    ]
+    model, batches = of_loss(loss, 5)
     check_plan(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0, dtype=dtype)
-    batches = [
-        (generator.standard_normal((5, 4)).astype(dtype), generator.standard_normal((5, 3)).astype(dtype))
-        for _ in range(5)
-    ]
+    model, batches = for_optimizer(dtype, 5)
     check_plan(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)
 
 
 def test_a_whole_net() -> None:
     """Shared weights, buffers, random numbers, groups, clipping."""
-    model = Sequential(
-        Linear(6, 6, bias=False),
-        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
-        Sequential(Linear(6, 5, bias=False), BatchNorm1d(5), Tanh()),
-        Linear(5, 6),
-        Linear(6, 7, bias=False),
-        tied=[("0.weight", "1.1.weight")],
-        seed=0,
-    )
-    generator = np.random.default_rng(0)
+    model, generator = a_whole_net(bias=False), np.random.default_rng(0)
     optimizer = AdamW(model, lr=0.01, eps=1e-3, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
     batches = [(generator.standard_normal((9, 6), np.float32), generator.integers(0, 7, 9)) for _ in range(6)]
     check_plan(Trainer(model, CrossEntropyLoss(), optimizer, clip_grad_norm=0.5, check_every=0), batches)

@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from every_component import (
+    LAYERS,
+    LOSSES,
+    OPTIMIZERS,
+    Batches,
+    a_whole_net,
+    for_optimizer,
+    of_layer,
+    of_loss,
+)
 
 from nn_manual import (
-    GELU,
     SGD,
     AdamW,
-    BatchNorm1d,
     CrossEntropyLoss,
-    Dropout,
-    LayerNorm,
     Linear,
     MSELoss,
-    Residual,
     Sequential,
-    Tanh,
     Trainer,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.optim import Optimizer
-from nn_manual.registry import components, examples
 from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.replay import replay
 from nn_manual.trace.step import given, trace_step
 
-LAYERS = examples(components(Layer))
-LOSSES = examples(components(Loss))
-OPTIMIZERS = [
-    (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
-]
 
-
-def inputs(layer: Layer, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
-    if isinstance(layer.domain, range):
-        return generator.integers(layer.domain.start, layer.domain.stop, shape)
-    return generator.uniform(0.2, 1, shape).astype(dtype)
-
-
-def check_replays(trainer: Trainer, batches: list[tuple[Array, Array]]) -> None:
+def check_replays(trainer: Trainer, batches: Batches) -> None:
     """After two steps the next one is traced on the third batch, and replayed on the others."""
     model, optimizer = trainer.model, trainer.optimizer
     for batch in batches[:2]:
@@ -75,51 +64,22 @@ def check_replays(trainer: Trainer, batches: list[tuple[Array, Array]]) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(copy.deepcopy(layer), seed=0, dtype=dtype)
-    model.param_arena[:] = generator.uniform(-1, 1, model.num_parameters)
-    output_shape = layer.output_shape(shape)
-    batches = [
-        (inputs(layer, shape, dtype, generator), generator.uniform(-1, 1, output_shape).astype(dtype)) for _ in range(5)
-    ]
+    model, batches = of_layer(layer, shape, dtype, 5)
     trainer = Trainer(model, MSELoss(), AdamW(model, lr=0.01), clip_grad_norm=0.3, check_every=0)
     check_replays(trainer, batches)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_each_loss(loss: Loss) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), seed=0)
-    classes = isinstance(loss, CrossEntropyLoss)
-    batches = [
-        (
-            generator.standard_normal((5, 4), np.float32),
-            generator.integers(0, 5, 5) if classes else generator.standard_normal((5, 5), np.float32),
-        )
-        for _ in range(5)
-    ]
+    model, batches = of_loss(loss, 5)
     check_replays(Trainer(model, loss, SGD(model, lr=0.1), check_every=0), batches)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any], dtype: str) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0, dtype=dtype)
-    batches = [tuple(generator.standard_normal((5, size)).astype(dtype) for size in (4, 3)) for _ in range(5)]
-    check_replays(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)  # type: ignore[arg-type]
-
-
-def a_whole_net() -> Sequential:
-    return Sequential(
-        Linear(6, 6, bias=False),
-        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
-        Sequential(Linear(6, 5), BatchNorm1d(5), Tanh()),
-        Linear(5, 6),
-        Linear(6, 7, bias=False),
-        tied=[("0.weight", "1.1.weight")],
-        seed=0,
-    )
+    model, batches = for_optimizer(dtype, 5)
+    check_replays(Trainer(model, MSELoss(), optimizer(model, **settings), check_every=0), batches)
 
 
 def test_a_whole_net() -> None:

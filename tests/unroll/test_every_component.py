@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
+import every_component
 import numpy as np
 import pytest
+from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, of_layer
 
 from nn_manual import (
-    GELU,
     SGD,
     AdamW,
-    BatchNorm1d,
     CrossEntropyLoss,
-    Dropout,
     LayerNorm,
     Linear,
     MSELoss,
-    Residual,
     Sequential,
     Tanh,
 )
@@ -26,21 +23,15 @@ from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.optim import Optimizer
-from nn_manual.registry import components, examples
 from nn_manual.unroll.command import proven_script
 from nn_manual.unroll.sections import Subject
 
 #: But for those whose first dimension isn't the batch.
 LAYERS = [
     (layer, shape)
-    for layer, shape in examples(components(Layer))
+    for layer, shape in every_component.LAYERS
     if getattr(layer, "batch_first", True) and getattr(layer, "start_dim", 1)
 ]
-LOSSES = examples(components(Loss))
-OPTIMIZERS = [
-    (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
-]
-
 #: How many examples the largest batch has, and the one that is proven beside it.
 SIZES = 6, 3
 
@@ -55,14 +46,7 @@ def page_of(model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, t
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(copy.deepcopy(layer), seed=0, dtype=dtype)
-    model.param_arena[:] = generator.uniform(-1, 1, model.num_parameters)
-    shape = (SIZES[0], *shape[1:])
-    input = generator.uniform(0.2, 1, shape).astype(dtype)
-    if isinstance(layer.domain, range):
-        input = generator.integers(layer.domain.start, layer.domain.stop, shape)
-    target = generator.uniform(-1, 1, layer.output_shape(shape)).astype(dtype)
+    model, [(input, target)] = of_layer(layer, (SIZES[0], *shape[1:]), dtype, 1)
     text = page_of(model, MSELoss(), AdamW(model, lr=0.01), input, target)
     assert "as_strided" not in text
     assert "nn_manual" not in text
@@ -83,16 +67,7 @@ def test_each_loss(loss: Loss) -> None:
 
 def test_a_whole_net() -> None:
     """Shared weights, layers in layers, buffers, random numbers, groups."""
-    model = Sequential(
-        Linear(6, 6, bias=False),
-        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
-        Sequential(Linear(6, 5), BatchNorm1d(5), Tanh()),
-        Linear(5, 6),
-        Linear(6, 7, bias=False),
-        tied=[("0.weight", "1.1.weight")],
-        seed=0,
-    )
-    generator = np.random.default_rng(0)
+    model, generator = a_whole_net(), np.random.default_rng(0)
     optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
     input, target = generator.standard_normal((6, 6), np.float32), generator.integers(0, 7, 6)
     text = page_of(model, CrossEntropyLoss(), optimizer, input, target)
@@ -121,8 +96,6 @@ def test_many_layers_of_one_kind_are_functions() -> None:
 
 @pytest.mark.parametrize(("optimizer", "settings"), OPTIMIZERS, ids=str)
 def test_each_optimizer(optimizer: Any, settings: dict[str, Any]) -> None:
-    generator = np.random.default_rng(0)
-    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0)
-    input, target = (generator.standard_normal((6, size), np.float32) for size in (4, 3))
+    model, [(input, target)] = for_optimizer("float32", 1, SIZES[0])
     text = page_of(model, MSELoss(), optimizer(model, **settings), input, target)
     assert " + 0.0" not in text

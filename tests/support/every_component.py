@@ -1,0 +1,77 @@
+"""Each layer, loss and optimizer of the package, each in a small net with batches that fit."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from nn_manual import GELU, BatchNorm1d, CrossEntropyLoss, Dropout, LayerNorm, Linear, Residual, Sequential, Tanh
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers import Layer
+from nn_manual.losses import Loss
+from nn_manual.optim import Optimizer
+from nn_manual.registry import components, examples
+
+LAYERS = examples(components(Layer))
+LOSSES = examples(components(Loss))
+OPTIMIZERS = [
+    (optimizer, settings) for optimizer in components(Optimizer).values() for settings in optimizer.examples()
+]
+
+Batches = list[tuple[Array, Array]]
+
+
+def of_layer(layer: Layer, shape: Shape, dtype: str, num_batches: int) -> tuple[Sequential, Batches]:
+    """The layer alone, with random parameters, and batches for a regression."""
+    generator = np.random.default_rng(0)
+    model = Sequential(copy.deepcopy(layer), seed=0, dtype=dtype)
+    model.param_arena[:] = generator.uniform(-1, 1, model.num_parameters)
+    output_shape = layer.output_shape(shape)
+    return model, [
+        (_input(layer, shape, dtype, generator), generator.uniform(-1, 1, output_shape).astype(dtype))
+        for _ in range(num_batches)
+    ]
+
+
+def _input(layer: Layer, shape: Shape, dtype: str, generator: np.random.Generator) -> Array:
+    if isinstance(layer.domain, range):
+        return generator.integers(layer.domain.start, layer.domain.stop, shape)
+    return generator.uniform(0.2, 1, shape).astype(dtype)
+
+
+def of_loss(loss: Loss, num_batches: int) -> tuple[Sequential, Batches]:
+    """A net of one layer, and batches of 5: class indices or values as targets."""
+    generator = np.random.default_rng(0)
+    is_of_classes = isinstance(loss, CrossEntropyLoss)
+    return Sequential(Linear(4, 5), seed=0), [
+        (
+            generator.standard_normal((5, 4), np.float32),
+            generator.integers(0, 5, 5) if is_of_classes else generator.standard_normal((5, 5), np.float32),
+        )
+        for _ in range(num_batches)
+    ]
+
+
+def for_optimizer(dtype: str, num_batches: int, batch_size: int = 5) -> tuple[Sequential, Batches]:
+    """A net of two layers with parameters, and batches for a regression."""
+    generator = np.random.default_rng(0)
+    model = Sequential(Linear(4, 5), Tanh(), Linear(5, 3), seed=0, dtype=dtype)
+    sizes = (batch_size, 4), (batch_size, 3)
+    batches = [tuple(generator.standard_normal(size).astype(dtype) for size in sizes) for _ in range(num_batches)]
+    return model, batches  # type: ignore[return-value]  # a tuple of as many as there are sizes
+
+
+def a_whole_net(*, bias: bool = True) -> Sequential:
+    """Shared weights, layers in layers, buffers and random numbers, from (batch, 6) to (batch, 7). `bias` is that of
+    the layer before BatchNorm1d: its gradient is zero in theory, rounding in fact.
+    """
+    return Sequential(
+        Linear(6, 6, bias=False),
+        Residual(LayerNorm(6), Linear(6, 6), GELU(), Dropout(0.3)),
+        Sequential(Linear(6, 5, bias=bias), BatchNorm1d(5), Tanh()),
+        Linear(5, 6),
+        Linear(6, 7, bias=False),
+        tied=[("0.weight", "1.1.weight")],
+        seed=0,
+    )
