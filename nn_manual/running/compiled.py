@@ -107,7 +107,9 @@ class CompiledSteps:
         What the gradient of a target needs, a plan doesn't keep.
         """
         prover, loss = self.trainer.prover, self.trainer.loss
-        return prover is not None and prover.keeps(batch.input.shape) and not hasattr(loss, "backward_target")
+        if prover is None or hasattr(loss, "backward_target"):
+            return False
+        return prover.groups.of(batch.input.shape) is not None
 
     def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
         """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""

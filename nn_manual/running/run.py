@@ -156,9 +156,9 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
 def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:
     """Say it on standard error, once, where a layer is why each step is proven by itself."""
     prover = training.trainer.prover
-    if prover is not None and prover.is_of_layer and not training.is_noted:
+    if prover is not None and prover.groups.is_of_layer and not training.is_noted:
         training.is_noted = True
-        bar.note(f"note: each step is proven by itself, which takes longer: {prover.reason}")
+        bar.note(f"note: each step is proven by itself, which takes longer: {prover.groups.reason}")
 
 
 def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:

@@ -64,8 +64,8 @@ class Trainer:
     `trainer.observe(loss)` after each epoch.
 
     `train_step` proves a checked step at once, `epoch` many together, a little later: those wait in `check_memory`
-    bytes. `flush()` proves them now. `prover.most` says how many are proven at once, and `prover.reason` why each is
-    proven by itself, where it is.
+    bytes. `flush()` proves them now. `prover.groups.most` says how many are proven at once, and `prover.groups.reason`
+    why each is proven by itself, where it is.
 
     With `compiled`, the steps of an `epoch` that aren't checked run as machine code, many in one call: when the first
     of these is yielded, all are done, and `num_steps` is the last one's number. The formulas are the same, rounding

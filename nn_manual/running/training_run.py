@@ -130,8 +130,8 @@ class TrainingRun:
         return self.record
 
     def _note_together(self) -> None:
-        if self.trainer.prover is not None and self.trainer.prover.most:  # else what a checkpoint says stays
-            self.tally.num_together = self.trainer.prover.most
+        if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else what a checkpoint says stays
+            self.tally.num_together = self.trainer.prover.groups.most
         elif self.trainer.sliced is not None and self.tally.num_steps:
             self.tally.num_together = 1
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
 
+#: Makes a step of training again, on an input and a target.
+Again: TypeAlias = Callable[[Array, Array], object]
+
 
 class Past:
     """Goes back to steps that are kept in a ring."""
@@ -24,6 +27,21 @@ class Past:
     def __init__(self, checker: GradientChecker, ring: Ring) -> None:
         assert checker.optimizer is not None  # a trainer's checker has one
         self.checker, self.model, self.optimizer, self.ring = checker, checker.model, checker.optimizer, ring
+
+    @contextmanager
+    def made_again(self, i: int, again: Again, end: State | None) -> Iterator[None]:
+        """The context in which the checker has recorded the `i`-th step, which `again` makes: see `rewound`, and
+        `overwrite` for `end`.
+        """
+        with self.rewound(i) as (input, target):
+            try:
+                with self.checker.recording():
+                    again(input, target)
+                self.overwrite(i, end)
+                yield
+            except GradientMismatch as mismatch:
+                mismatch.batch = input, target
+                raise
 
     @contextmanager
     def rewound(self, i: int) -> Iterator[tuple[Array, Array]]:

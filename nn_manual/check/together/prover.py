@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,17 +15,15 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.together.group import Group
-from nn_manual.check.together.one_layer import CannotStack, NoRoom
-from nn_manual.check.together.past import Past
+from nn_manual.check.together.groups import Groups
+from nn_manual.check.together.one_layer import CannotStack
+from nn_manual.check.together.past import Again, Past
 from nn_manual.check.update import State, UpdateChecker, state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
-
-#: Makes a step of training again, on an input and a target.
-Again = Callable[[Array, Array], object]
 
 
 class Prover:
@@ -47,35 +44,21 @@ class Prover:
 
     def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
         self.checker, self._again = checker, again
-        self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
-        #: By the shape of the input; None for those whose steps are proven one by one.
-        self._groups: dict[Shape, Group | None] = {}
+        self.groups = Groups(checker, memory)
         self._group: Group | None = None
         #: The checks of these steps, and of large models what was found of clipping and of the update.
         self._waiting: list[tuple[StepCheck, Differences | None]] = []
         #: The numbers of the steps that aren't proven yet; always this very list.
         self.numbers: list[int] = []
-        #: Why steps are proven one by one, where there is memory; and whether a layer is why.
-        self.reason, self.is_of_layer = "", False
         #: The shape of the last step, and how many of this shape there were since `begin`: that many rows are taken.
         self._shape: Shape | None = None
         self._count = 0
         #: The row of the first step that waits.
         self._first_row = 0
-        self._has_compared = False
         #: How many groups were proven.
         self._num_proofs = 0
         #: Where the last step that waits ended, while it is proven after another one was made.
         self._end: State | None = None
-
-    @property
-    def most(self) -> int:
-        """How many steps are proven together at most: 1 where they are proven one by one, 0 before the first."""
-        return max((group.ring.num_steps for group in self._groups.values() if group), default=int(self._has_compared))
-
-    def keeps(self, input_shape: Shape) -> bool:
-        """Whether the next step on an input of this shape is one that is kept, to be proven with others."""
-        return self._groups.get(input_shape) is not None
 
     @property
     def num_waiting(self) -> int:
@@ -92,7 +75,7 @@ class Prover:
     @contextmanager
     def recording(self, input: Array) -> Iterator[Recording]:
         """The context in which the step on `input` must run."""
-        group = self._groups.get(input.shape)
+        group = self.groups.of(input.shape)
         if group is not self._group:
             self.flush()
             self._group = group
@@ -119,7 +102,8 @@ class Prover:
         this step or one that waits.
         """
         if self._group is None:
-            check = self._compare_first()
+            assert self._shape is not None  # of the input that was recorded
+            check = self.groups.compare_first(self._shape, self._count)
             self._count += 1
             return check
         group, recorded, i = self._group, self.checker.recorded, self._count % self._group.ring.num_steps
@@ -210,7 +194,8 @@ class Prover:
         except CannotStack as problem:
             for i, (check, _) in enumerate(waiting, first):
                 self._prove_alone(group, i, check)
-            self._give_up(problem, group.ring.given("input").shape[1:])
+            self.groups.give_up(problem, group.ring.given("input").shape[1:])
+            self._group = None
             return
         for i, (check, updated) in enumerate(waiting):
             found = Differences(absolute[i], scale[i])
@@ -265,66 +250,12 @@ class Prover:
             again = self.checker.compare()
             check.prove(again.found, again.not_judged)
 
-    @contextmanager
-    def _made_again(self, group: Group, i: int) -> Iterator[None]:
+    def _made_again(self, group: Group, i: int) -> AbstractContextManager[None]:
         """The context in which the checker has recorded the `i`-th step."""
-        past = Past(self.checker, group.ring)
-        with past.rewound(i) as (input, target):
-            try:
-                with self.checker.recording():
-                    self._again(input, target)
-                past.overwrite(i, self._end_of(group, i))
-                yield
-            except GradientMismatch as mismatch:
-                mismatch.batch = input, target
-                raise
+        return Past(self.checker, group.ring).made_again(i, self._again, self._end_of(group, i))
 
     def _end_of(self, group: Group, i: int) -> State | None:
         """Where the update of the `i`-th step ended, or None where that is where the model is now."""
         if i + 1 < self._first_row + len(self._waiting):
             return group.ring.before.map(lambda rows: rows[i + 1])
         return self._end
-
-    def _compare_first(self) -> StepCheck:
-        """The check of the step just made, the first of its shape, and the group of those that follow."""
-        checker, shape, self._has_compared = self.checker, self._shape, True
-        assert shape is not None  # of the input that was recorded
-        if shape in self._groups or self.is_of_layer or not self._memory.size:
-            return checker.compare()
-        zeros = copy.deepcopy(checker.judge.zeros)
-        check = checker.compare()
-        try:
-            group = Group(checker, check.plan, self._memory)
-            found = self._found_of_first(group, check)
-        except CannotStack as problem:
-            self._give_up(problem, shape)
-            return check
-        self._groups[shape] = group if found else None
-        if found is None:
-            return check
-        # The judge takes it for one of many, and knows what it knew before.
-        alone, checker.judge.zeros = checker.judge.zeros, zeros
-        largest = functools.partial(group.largest_grad_output, self._count % group.ring.num_steps)
-        accepted = checker.accept(check.plan, shape, found, largest)
-        if accepted is None:
-            checker.judge.zeros = alone
-            return check
-        return StepCheck(check.plan, accepted, check.not_judged)
-
-    def _found_of_first(self, group: Group, check: StepCheck) -> Differences | None:
-        """What a batched proof finds of the step that the checker has just compared, or None where the step has another
-        form than those that wait.
-        """
-        row = self._count % group.ring.num_steps
-        if not group.keep_first(self.checker, row):
-            return None
-        absolute, scale = (of_steps[0] for of_steps in group.found(row, row + 1))
-        rest = slice(len(absolute), None)
-        excused = check.rounding.intersection(check.plan.tensors[rest])
-        return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
-
-    def _give_up(self, problem: CannotStack, shape: Shape) -> None:
-        """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
-        self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
-        self._groups = {} if self.is_of_layer else {**self._groups, shape: None}
-        self._group = None

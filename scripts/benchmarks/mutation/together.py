@@ -132,4 +132,4 @@ def _verdict(owner: type[Any], dtype: str, example: int, kind: str, *, memory: i
     except Exception as error:  # whatever the mutant raises
         label = words = f"{type(error).__name__}: {error}"
     assert trainer.prover is not None  # every step is checked
-    return Verdict(step, label, tensor, words, trainer.prover.most)
+    return Verdict(step, label, tensor, words, trainer.prover.groups.most)

@@ -73,7 +73,7 @@ def test_after_a_step_that_was_wrong_once_all_is_as_it_was_after_it(width: int, 
             trained(trainer, points(12))
         assert trainer.num_steps == wrong
         assert trainer.prover is not None
-        assert (trainer.prover.most > 1) == (memory > 0)
+        assert (trainer.prover.groups.most > 1) == (memory > 0)
         return [model.param_arena, model.grad_arena, *trainer.optimizer.vectors.values()]
 
     for alone, together in zip(end(0), end(500_000_000), strict=True):
@@ -228,7 +228,7 @@ def test_a_composite_of_indices_is_proven_with_others() -> None:
     data = Examples(generator.integers(0, 5, 48), generator.standard_normal((48, 3), np.float32))
     trainer = trainer_of(model)
     trained(trainer, data)
-    assert prover_of(trainer).most > 1, prover_of(trainer).reason
+    assert prover_of(trainer).groups.most > 1, prover_of(trainer).groups.reason
 
 
 def test_a_batch_that_is_refused_is_no_step() -> None:

@@ -19,7 +19,7 @@ def new_trainer() -> Trainer:
 def row_of(trainer: Trainer, row: int) -> int:
     """The number of the step that was kept there."""
     assert trainer.prover is not None
-    group = next(iter(trainer.prover._groups.values()))
+    group = next(iter(trainer.prover.groups._by_shape.values()))
     assert group is not None
     return group.ring.numbers[row]
 

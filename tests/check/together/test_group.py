@@ -16,7 +16,7 @@ def waiting(trainer: Trainer, num_steps: int) -> Group:
     for step in trainer.epoch(points(num_steps + 1), 4, seed=0, epoch=0):
         if step.number == num_steps + 1:
             break
-    (group,) = prover_of(trainer)._groups.values()
+    (group,) = prover_of(trainer).groups._by_shape.values()
     assert group is not None
     return group
 

@@ -83,7 +83,7 @@ def test_an_earlier_step_made_again_leaves_everything_as_it_is() -> None:
         seen.append(state(made))
         if step.number == 6:
             break
-    (group,) = prover_of(made)._groups.values()
+    (group,) = prover_of(made).groups._by_shape.values()
     assert group is not None
     with Past(made.checker, group.ring).rewound(1) as (input, target):  # type: ignore[arg-type]  # it is checked
         made._step_again(input, target)

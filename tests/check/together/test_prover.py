@@ -197,7 +197,7 @@ def test_where_too_few_steps_fit_each_is_proven_at_once() -> None:
     trainer = trainer_of(model(), memory=10_000)
     steps = trained(trainer, points(5))
     assert all(step.check is not None and step.check.proven for step in steps)
-    assert prover_of(trainer).reason == "fewer than 8 steps, of 0.0023 MB each, fit into 0.01 MB"
+    assert prover_of(trainer).groups.reason == "fewer than 8 steps, of 0.0023 MB each, fit into 0.01 MB"
 
 
 def test_a_reference_with_branches_is_proven_one_by_one() -> None:
@@ -209,7 +209,8 @@ def test_a_reference_with_branches_is_proven_one_by_one() -> None:
 
     trainer = trainer_of(Sequential(Linear(3, 4), Halved(), Linear(4, 3)))
     assert all(step.check is not None and step.check.proven for step in trained(trainer, points(5)))
-    assert prover_of(trainer).reason.startswith("1 (Halved) under torch.vmap raised RuntimeError: vmap: It looks like")
+    reason = prover_of(trainer).groups.reason
+    assert reason.startswith("1 (Halved) under torch.vmap raised RuntimeError: vmap: It looks like")
 
 
 def test_steps_that_wait_when_they_cannot_be_stacked_are_proven_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +227,7 @@ def test_steps_that_wait_when_they_cannot_be_stacked_are_proven_all_the_same(mon
     trainer = trainer_of(model())
     steps = trained(trainer, points(5))
     assert calls == [0, 0]
-    assert prover_of(trainer).reason == "not today"
+    assert prover_of(trainer).groups.reason == "not today"
     alone = trained(trainer_of(model(), memory=0), points(5))
     for step, other in zip(steps[1:], alone[1:], strict=True):
         assert step.check is not None
@@ -273,14 +274,14 @@ def test_each_shape_has_its_own_group() -> None:
     steps = [step for epoch in range(3) for step in trainer.epoch(data, BATCH, seed=0, epoch=epoch)]
     assert [step.num_examples for step in steps] == 3 * [4, 4, 4, 4, 2]
     assert all(step.check is not None and step.check.proven for step in steps)
-    assert len(prover_of(trainer)._groups) == 2
+    assert len(prover_of(trainer).groups._by_shape) == 2
 
 
 def test_a_large_model_has_its_updates_proven_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = Sequential(Linear(3, 150), Tanh(), Linear(150, 150), Tanh(), Linear(150, 3), seed=0)
     trainer = Trainer(wide, MSELoss(), AdamW(wide, lr=0.01), clip_grad_norm=0.1)
     steps = trained(trainer, points(6))
-    group = next(iter(prover_of(trainer)._groups.values()))
+    group = next(iter(prover_of(trainer).groups._by_shape.values()))
     assert group is not None
     assert not group.proves_updates
     for step in steps:

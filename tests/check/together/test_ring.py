@@ -22,7 +22,7 @@ def trainer() -> Trainer:
 
 
 def ring_of(trainer: Trainer) -> Ring:
-    (group,) = prover_of(trainer)._groups.values()
+    (group,) = prover_of(trainer).groups._by_shape.values()
     assert group is not None
     return group.ring
 
@@ -86,7 +86,7 @@ def test_as_many_steps_as_fit_in_multiples_of_what_torch_takes_at_once() -> None
     for memory in (64_000_000, 1_000_000, 100_000, 20_000):
         made = trainer_of(trainer().model, AdamW, memory=memory, clip_grad_norm=0.1)
         trained(made, points(1))
-        group = prover_of(made)._groups[4, 3]
+        group = prover_of(made).groups._by_shape[4, 3]
         sizes[memory] = group.ring.num_steps if group else 0
         if group:
             assert group.ring.multiple == 8

@@ -63,7 +63,7 @@ def proven(
         group_size(monkeypatch, size)
         trainer = make(64_000_000)
         groups.append(trained(trainer, data, batch_size))
-    return one_by_one, groups, prover_of(trainer).reason
+    return one_by_one, groups, prover_of(trainer).groups.reason
 
 
 def assert_same(one_by_one: list[Step], groups: list[list[Step]]) -> None:
@@ -206,4 +206,4 @@ def test_a_function_that_torch_has_no_rule_for_is_named() -> None:
     checks = [step.check for step in trained(trainer, data)]
     assert all(check is not None and check.proven for check in checks)
     problem = "RuntimeError: Batching rule not implemented for aten::"
-    assert prover_of(trainer).reason.startswith(f"0 (LSTM) under torch.vmap raised {problem}")
+    assert prover_of(trainer).groups.reason.startswith(f"0 (LSTM) under torch.vmap raised {problem}")
