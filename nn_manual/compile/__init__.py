@@ -4,6 +4,8 @@
     nests.py        loops, what they read and write, and when two may be one
     scalar.py       what NumPy computes of numbers, as a line of Python that numba takes
     products.py     matrix products as calls of a BLAS
+    reductions.py   sums, maxima and their places as nests of loops
+    indexing.py     what reads and writes at indices, as nests of loops
     dims.py         views as loops: broadcast, in as few as do it, flat, overlapping
     lowering.py     an operation of NumPy as a nest of loops
     fusion.py       which loops become one

@@ -9,7 +9,7 @@ import numpy as np
 from nn_manual.arrays import Shape, size_of
 from nn_manual.compile.nests import Access, Dims
 from nn_manual.compile.scalar import CannotLower
-from nn_manual.trace.operation import View
+from nn_manual.trace.operation import Constant, View
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -79,3 +79,12 @@ def _overlap(a: View, b: View) -> bool:
 def whole(view: View) -> Access:
     """An access to all of a view at once."""
     return Access(view.storage, view.offset, (), view.dtype, tuple(zip(view.shape, view.strides, strict=True)))
+
+
+def plain(value: Any) -> Any:
+    """An argument as a value."""
+    if isinstance(value, Constant):
+        return value.value
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nn_manual.compile.dims import broadcast, canonical, check_overlap
 from nn_manual.compile.nests import Access, Leaf, Product
+from nn_manual.compile.reductions import reduced
 from nn_manual.compile.scalar import CannotLower
 from nn_manual.trace.operation import Operation, View
 
@@ -35,11 +37,35 @@ def layout(access: Access) -> Layout | None:
     return None
 
 
-def matrix_product(lowering: Lowering, operation: Operation, a: View, b: View) -> list[Leaf]:
+def product(lowering: Lowering, operation: Operation) -> list[Leaf]:
+    """A product of matrices or vectors."""
+    views, literals = lowering.operands(operation.arguments[:2])
+    if literals or operation.keywords.keys() - {"casting", "subok", "dtype", "order", "axis"}:
+        raise CannotLower(f"{operation.name} of a number")
+    a, b = views
+    if not a.shape or not b.shape:
+        raise CannotLower(f"{operation.name} of a number")
+    if operation.output.dtype.kind != "f" or a.dtype != operation.output.dtype or b.dtype != a.dtype:
+        raise CannotLower(f"{operation.name} of {a.dtype} and {b.dtype}")
+    is_sum = operation.name == "vecdot" or (len(a.shape) == 1 and len(b.shape) == 1)
+    if is_sum:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        wide = [view._replace(shape=shape, strides=broadcast(view, shape)) for view in (a, b)]
+        return [reduced(operation, "multiply", wide, (len(shape) - 1,), "add", keepdims=False)]
+    if len(a.shape) == 1 and a.storage in lowering.constants and len(b.shape) == 2 and np.all(
+        lowering.constants[a.storage] == 1
+    ):
+        return [reduced(operation, "copyto", [b], (0,), "add", keepdims=False)]
+    if operation.name != "matmul" and (operation.name != "dot" or max(len(a.shape), len(b.shape)) > 2):
+        raise CannotLower(f"{operation.name} of many dimensions")
+    return _matrix_product(lowering, operation, a, b)
+
+
+def _matrix_product(lowering: Lowering, operation: Operation, a: View, b: View) -> list[Leaf]:
     """a @ b, of stacks of matrices too: first what must be copied, then the product."""
     output = operation.output
     for view in (a, b):
-        lowering.check_apart(view, output)
+        check_overlap(view, output, may_be_same=False)
     if len(a.shape) == 1:
         a = a._replace(shape=(1, *a.shape), strides=(0, *a.strides))
         output = output._replace(
@@ -62,11 +88,11 @@ def matrix_product(lowering: Lowering, operation: Operation, a: View, b: View) -
         target = lowering.temporary(output.shape, output.dtype)
         after.append(lowering.copied(operation, target, output))
     views = [view._replace(shape=(*_leading(target, view), *view.shape[-2:]), strides=(
-        *lowering.broadcast(view._replace(shape=view.shape[:-2], strides=view.strides[:-2]), target.shape[:-2]),
+        *broadcast(view._replace(shape=view.shape[:-2], strides=view.strides[:-2]), target.shape[:-2]),
         *view.strides[-2:],
     )) for view in views]
     views, target = _rows_together(views, target)
-    dims = lowering.canonical(target.shape[:-2], [each.strides[:-2] for each in (target, *views)])
+    dims = canonical(target.shape[:-2], [each.strides[:-2] for each in (target, *views)])
     written, *read = (_matrix(view, own) for view, own in zip((target, *views), dims, strict=True))
     swapped = layout(written)
     assert swapped is not None  # copied otherwise
