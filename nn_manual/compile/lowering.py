@@ -13,7 +13,7 @@ from nn_manual.compile.dims import broadcast, canonical, check_overlap, plain, w
 from nn_manual.compile.nests import Access, Compute, External, Leaf
 from nn_manual.compile.products import product
 from nn_manual.compile.reductions import argmax, reduction
-from nn_manual.compile.scalar import BOOL, FUNCTIONS, CannotLower, check_function
+from nn_manual.compile.scalar import BOOL, FUNCTIONS, CannotLower, check_function, is_compiled
 from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, leaves
 
 
@@ -40,6 +40,9 @@ class Lowering:
             name = operation.name
             if size_of(operation.output.shape) == 0:
                 return []
+            for view in leaves((operation.output, operation.arguments, operation.keywords)):
+                if isinstance(view, View) and not is_compiled(view.dtype):
+                    raise CannotLower(f"{name} of {view.dtype}")
             if name in OTHERS:
                 return OTHERS[name](self, operation)
             if name.endswith(".reduce"):
@@ -195,7 +198,7 @@ def _dtypes(operation: Operation, views: list[View], literals: dict[int, Any]) -
         resolved = ufunc.resolve_dtypes((*kinds, operation.output.dtype), casting=casting)
     except TypeError:
         raise CannotLower(f"{operation.name} of {kinds}") from None
-    if any(dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype == np.float16 for dtype in resolved):
+    if not all(map(is_compiled, resolved)):
         raise CannotLower(f"{operation.name} of {kinds}")
     return tuple(resolved)
 

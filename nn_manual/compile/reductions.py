@@ -35,8 +35,8 @@ def reduction(lowering: Lowering, operation: Operation) -> Leaf:
         raise CannotLower(f"{operation.name} has an initial value")
     (view,), _ = lowering.operands(arguments)
     output = operation.output
-    if output.dtype == BOOL or view.dtype.kind not in "fiub":
-        raise CannotLower(f"{operation.name} of {view.dtype}")
+    if output.dtype == BOOL or (output.dtype.kind in "iu" and output.dtype != np.int64):
+        raise CannotLower(f"{operation.name} to {output.dtype}")
     if function == "add" and output.dtype != view.dtype and view.dtype.kind == "f":
         raise CannotLower("a sum in another dtype")
     axes = axes_of(keywords.get("axis", 0), len(view.shape))

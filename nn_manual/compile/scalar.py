@@ -86,6 +86,11 @@ def literal(value: Any, dtype: np.dtype[Any]) -> str:
     return f"{code(dtype)}({number!r})"
 
 
+def is_compiled(dtype: np.dtype[Any]) -> bool:
+    """Whether compiled code has numbers of this dtype: bools, integers, float32 and float64."""
+    return dtype.kind in "iub" or dtype in (np.float32, np.float64)
+
+
 def cast(text: str, source: np.dtype[Any], target: np.dtype[Any]) -> str:
     """A number of one dtype in another."""
     if source == target:
@@ -109,4 +114,7 @@ def check_function(function: str, dtypes: Sequence[np.dtype[Any]]) -> None:
 def expression(function: str, operands: Sequence[str], dtypes: Sequence[np.dtype[Any]]) -> str:
     """The function of operands that have been cast to these dtypes; the last dtype is the result's."""
     templates = FUNCTIONS | OF_BOOLS if dtypes[0] == BOOL and dtypes[-1] == BOOL else FUNCTIONS
-    return templates[function].format(*operands, f=code(dtypes[0]), one=literal(1, dtypes[-1]))
+    text = templates[function].format(*operands, f=code(dtypes[0]), one=literal(1, dtypes[-1]))
+    if dtypes[-1].kind in "iu":  # numba computes with 64 bits; with fewer, NumPy's numbers wrap
+        return f"{code(dtypes[-1])}({text})"
+    return text

@@ -37,9 +37,11 @@ class Unrolled(NamedTuple):
 def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
     """The script of a config, which is called `name`; with the whole run, if the file of arrays beside it has a name.
 
-    Raises ConfigError where a layer, a loss or an optimizer can't be traced, or where the run needs more than the
-    script has, and the errors of `load`.
+    Raises ConfigError where a layer, a loss or an optimizer can't be traced, where batches are cut into slices, or
+    where the run needs more than the script has, and the errors of `load`.
     """
+    if (config.slices or 1) > 1:
+        raise ConfigError(f"unroll: slices must be 1, not {config.slices}: the script has the batch in one piece")
     split, model = load(config)
     optimizer, train = config.optimizer(model), split.train
     kind = "indices" if train.target.dtype.kind == "i" else "probabilities"

@@ -60,7 +60,7 @@ def expression(operation: Operation, says: Says) -> Text:
         plain = [says(value, place) for place, (key, value) in enumerate(named, 1) if not key]
         return _method(says(own, 0), name, plain, keywords, says)
     if name == "getitem":
-        return Text((*says(arguments[0], 0).within(ATOM), "[", *says(arguments[1], 1).parts, "]"))
+        return Text((*says(arguments[0], 0).within(ATOM), "[", *_index(arguments[1], says), "]"))
     if operation.function is np.copyto:
         return _copy(operation, says)
     return _function(operation, [says(argument, place) for place, argument in enumerate(arguments)], keywords, says)
@@ -85,8 +85,19 @@ def in_place(operation: Operation, target: Text, says: Says) -> Text:
     if operation.name == "put":
         return _method(target, "put", others[:2], {}, says)
     if operation.name == "setitem":
-        return Text((*target.within(ATOM), "[", *others[0].parts, "] = ", *others[1].parts))
+        return Text((*target.within(ATOM), "[", *_index(operation.arguments[1], says), "] = ", *others[1].parts))
     return _function(operation, [target, *others], keywords, says)
+
+
+def _index(key: Any, says: Says) -> Parts:
+    """What stands between brackets."""
+    if isinstance(key, tuple) and key:
+        parts = [_index(part, says) if isinstance(part, slice) else says(part, None).parts for part in key]
+        return (*call((), parts).parts[1:-1], *("," for _ in key[:1] if len(key) == 1))
+    if isinstance(key, slice):
+        ends = ["" if end is None else str(end) for end in (key.start, key.stop, key.step)]
+        return (":".join(ends[: 2 + (key.step is not None)]),)
+    return says(key, 1).parts
 
 
 def literal(value: Any) -> Text:

@@ -145,7 +145,7 @@ def _functions(
 ) -> list[Function] | None:
     """Forward and backward; None where their numbers differ from layer to layer, and nothing says how."""
     first = layers[0]
-    saved = _saved(first)
+    saved = _saved(first, lines)
     made = []
     for number, piece in enumerate(first):
         words = _general([own[number] for own in layers], lines, shapes)
@@ -184,10 +184,12 @@ def _ordered(piece: Piece) -> list[Name]:
     return sorted(piece.needed, key=lambda name: name.local not in ("output", "grad_input"))
 
 
-def _saved(layer: list[Piece]) -> tuple[Name, ...]:
-    """What backward needs of forward, where that is more than one array."""
+def _saved(layer: list[Piece], lines: Sequence[Statement]) -> tuple[Name, ...]:
+    """What backward alone needs of forward, where that is more than one array."""
     forward, backward = layer
-    both = tuple(n for n in forward.needed if n in backward.outside and n.local != "output")
+    later = lines[backward.stop :]  # the buffers may need it, too
+    needed = (name for name in forward.needed if name in backward.outside and name.local != "output")
+    both = tuple(name for name in needed if not _is_needed(name, later))
     return both if len(both) > 1 else ()
 
 
@@ -234,7 +236,7 @@ def _sizes(piece: Piece, shapes: dict[Name, Shape]) -> dict[Parts, int]:
 
 def _called(function: Function, piece: Piece, layer: list[Piece], lines: Sequence[Statement]) -> Statement:
     """The line of the step that calls the function for a layer."""
-    saved = _saved(layer)
+    saved = _saved(layer, lines)
     kept = Name("saved", layer_of(piece.call.owner))
     arguments = [name for name in _arguments(piece) if name not in saved]
     returns: list[Name] = [name for name in _ordered(piece) if name not in saved]

@@ -78,9 +78,7 @@ class Saying:
         if isinstance(argument, tuple | list):
             return self._several(argument)
         if isinstance(argument, slice):
-            ends = [argument.start, argument.stop, argument.step]
-            shown = ["" if end is None else str(end) for end in ends]
-            return of(":".join(shown[: 3 if argument.step is not None else 2]))
+            return of(repr(argument).replace("(None, None, None)", "(None)"))
         return of("..." if argument is Ellipsis else repr(argument))
 
     def at(self, index: int) -> None:

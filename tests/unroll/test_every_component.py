@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import every_component
@@ -12,6 +13,7 @@ from every_component import LOSSES, OPTIMIZERS, a_whole_net, for_optimizer, of_l
 from nn_manual import (
     SGD,
     AdamW,
+    BatchNorm1d,
     CrossEntropyLoss,
     LayerNorm,
     Linear,
@@ -99,3 +101,41 @@ def test_each_optimizer(optimizer: Any, settings: dict[str, Any]) -> None:
     model, [(input, target)] = for_optimizer("float32", 1, SIZES[0])
     text = page_of(model, MSELoss(), optimizer(model, **settings), input, target)
     assert " + 0.0" not in text
+
+
+def test_what_the_buffers_need_too_is_no_part_of_what_is_saved() -> None:
+    layers = (layer for _ in range(6) for layer in (Linear(4, 4), BatchNorm1d(4), Tanh()))
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    model = Sequential(*layers, seed=0)
+    lines = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target).splitlines()
+    assert "def batch_norm1d_backward(normalized, weight, deviation, grad_output):" in lines
+    outputs = "output_1, mean_1, variance_1, deviation_1, normalized_1"
+    assert f"    {outputs} = batch_norm1d(output_0, weight_1, bias_1)" in lines
+
+
+@dataclass(eq=False)
+class Picked(Layer):
+    """output = input[:, places], and what lies there twice is added up in backward."""
+
+    places: tuple[int, ...] = (0, 2, 2)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        return input_shape[0], len(self.places)
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return input[:, list(self.places)], input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input = np.zeros_like(saved)
+        np.add.at(grad_input, (slice(None), list(self.places)), grad_output)  # type: ignore[arg-type] # NumPy takes it
+        return grad_input
+
+
+def test_indices_of_several_parts() -> None:
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((6, 4), np.float32), generator.standard_normal((6, 3), np.float32)
+    model = Sequential(Linear(4, 4), Picked(), seed=0)
+    lines = [line.strip() for line in page_of(model, MSELoss(), SGD(model, lr=0.1), input, target).splitlines()]
+    assert "output_1 = output_0[:, [0, 2, 2]]" in lines
+    assert "np.add.at(grad_input_1, (slice(None), [0, 2, 2]), grad_prediction)" in lines

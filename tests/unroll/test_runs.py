@@ -12,6 +12,7 @@ from images import first_images
 
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST
+from nn_manual.errors import ConfigError
 from nn_manual.running.loading import load
 from nn_manual.running.training_run import TrainingRun
 from nn_manual.unroll.command import unroll, write
@@ -100,3 +101,9 @@ SCHEDULED = [
 def test_settings(overrides: list[str], tmp_path: Path) -> None:
     config = load_config(ROOT / "config" / "spirals.yaml", ["epochs=3", "gradient_check.every=0", *overrides])
     assert losses_of_script(config, tmp_path) == losses_of_run(config)
+
+
+def test_a_batch_in_slices_is_refused() -> None:
+    config = load_config(ROOT / "config" / "spirals.yaml", ["slices=2"])
+    with pytest.raises(ConfigError, match=r"^unroll: slices must be 1, not 2: the script has the batch in one piece$"):
+        unroll(config, "spirals.yaml")

@@ -1,0 +1,50 @@
+"""Formulas whose numbers are integers, or floats that compiled code doesn't have: they come to what NumPy makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from nn_manual import SGD, Linear, MSELoss, Sequential, Trainer
+from nn_manual.arrays import Array
+from nn_manual.data import Examples
+from nn_manual.layers import Layer
+
+FORMULAS: dict[str, Callable[[Array], Array]] = {
+    "int8 wraps": lambda x: x + (x > 0).astype(np.int8) * np.int8(100) * np.int8(3),
+    "uint8 wraps below 0": lambda x: x + ((x > 0).astype(np.uint8) - np.uint8(1)).astype(x.dtype),
+    "int32 wraps": lambda x: x + ((x > 0).astype(np.int32) * np.int32(2**30) * np.int32(3)).astype(x.dtype) * 1e-9,
+    "a sum of uint8": lambda x: x + (np.ones(x.shape, np.uint8) * np.uint8(100)).sum(1, dtype=np.uint8)[:, np.newaxis],
+    "float16": lambda x: x.astype(np.float16).astype(x.dtype),
+    "longdouble": lambda x: (x.astype(np.longdouble) * 2).astype(x.dtype),
+}
+
+
+@dataclass(eq=False)
+class Formula(Layer):
+    """output = a formula, grad_input = grad_output"""
+
+    name: str
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return FORMULAS[self.name](input), None
+
+    def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - as a straight-through estimator has it
+        return grad_output * 1
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("name", FORMULAS)
+def test_compiled_is_plain(name: str) -> None:
+    generator = np.random.default_rng(0)
+    examples = Examples(*(generator.standard_normal((20, size), np.float32) for size in (3, 4)))
+
+    def losses(*, compiled: bool) -> list[float]:
+        model = Sequential(Linear(3, 4), Formula(name), seed=0)
+        trainer = Trainer(model, MSELoss(), SGD(model, lr=0.01), check_every=0, compiled=compiled)
+        return [step.loss for step in trainer.epoch(examples, 5, seed=0, epoch=0)]
+
+    np.testing.assert_allclose(losses(compiled=True), losses(compiled=False), rtol=1e-5)
