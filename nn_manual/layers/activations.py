@@ -84,8 +84,8 @@ class Tanh(Layer):
 class GELU(Layer):
     """Gaussian error linear unit, any shape: each number times the probability that a normal number lies below it.
 
-        exponent    = (8 / pi)**0.5 * (input + 0.044715 * input**3)
-        slope       = (8 / pi)**0.5 * (1 + 3 * 0.044715 * input**2)
+        exponent    = (8 / pi)**0.5 * (input + 0.044715 * input**3)   where approximate = tanh
+        slope       = (8 / pi)**0.5 * (1 + 3 * 0.044715 * input**2)   where approximate = tanh
         probability = ndtr(input)                                     where approximate = none
         probability = expit(exponent)                                 where approximate = tanh
         density     = exp(-(input**2) / 2) / (2 * pi)**0.5            where approximate = none

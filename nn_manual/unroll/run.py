@@ -81,13 +81,14 @@ def run_lines(
     count = num_batches(num_examples, size)
     names = [str(name) for name in arguments]
     lrs = [str(name) for name in script.settings.lrs] if config.lr_scheduler is not None else []
-    steps = "step" if count == 1 else "steps"
+    epochs = f"{config.epochs} epoch" + "s" * (config.epochs > 1)
+    steps = f"{count} step" + "s" * (count > 1)
     masks = list(_masks(config, script, model, "len(batch)" if count > 1 else "len(inputs)"))
     if masks:
         yield from ["", *RANDOM.format(seed=config.seed, stream=int(Stream.NOISE)).splitlines()]
     yield from ("", "")
     yield 'if __name__ == "__main__":'
-    yield f"    # The run: {config.epochs} epochs of {count} {steps}. {file} has what it begins with."
+    yield f"    # The run: {epochs} of {steps}. {file} has what it begins with."
     if "np.exp(" in " ".join(map(str, (part for line in script.lines for part in line.parts))):
         yield '    np.seterr(over="ignore")  # where exp overflows, a division by infinity gives the 0 that is wanted'
     yield '    run = np.load(Path(__file__).with_suffix(".npz"))'
