@@ -192,6 +192,33 @@ erf_f8, erfc_f8, sin_f8, cos_f8 = map(_of_library, (math.erf, math.erfc, math.si
 erf_f4, erfc_f4, sin_f4, cos_f4 = map(_of_library_f4, (math.erf, math.erfc, math.sin, math.cos))
 
 
+floor, ceil, rint = map(_of_library, (np.floor, np.ceil, np.rint))
+
+
+@_inline
+def sign_f4(x: Any) -> Any:
+    """1, -1, 0 or NaN."""
+    return where(x > np.float32(0), ONE, where(x < np.float32(0), -ONE, x * np.float32(0) + np.float32(0)))
+
+
+@_inline
+def sign_f8(x: Any) -> Any:
+    """1, -1, 0 or NaN."""
+    return where(x > 0.0, 1.0, where(x < 0.0, -1.0, x * 0.0 + 0.0))
+
+
+@_inline
+def power_f4(x: Any, y: Any) -> Any:
+    """In float64."""
+    return float32(float64(x) ** float64(y))
+
+
+@_inline
+def power_f8(x: Any, y: Any) -> Any:
+    """The C library's."""
+    return x**y
+
+
 @njit(error_model="numpy")
 def all_finite(pointer: Any, count: Any) -> Any:
     """Whether no number is infinite or NaN: x - x is 0 of finite ones, and NaN of others."""

@@ -52,11 +52,17 @@ FUNCTIONS = {
     "erfc": "erfc_{f}({0})",
     "sin": "sin_{f}({0})",
     "cos": "cos_{f}({0})",
+    "floor": "floor({0})",
+    "ceil": "ceil({0})",
+    "rint": "rint({0})",
+    "sign": "sign_{f}({0})",
+    "power": "power_{f}({0}, {1})",
+    "clip": "minimum(maximum({0}, {1}), {2})",
 }
 #: Those that have no version for integers, or another meaning.
 OF_FLOATS = frozenset(
     {"divide", "reciprocal", "absolute", "fabs", "sqrt", "exp", "expm1", "log", "log1p", "tanh"}
-    | {"expit", "ndtr", "erf", "erfc", "sin", "cos"}
+    | {"expit", "ndtr", "erf", "erfc", "sin", "cos", "floor", "ceil", "rint", "sign", "power", "clip"}
 )
 #: Of bools.
 OF_BOOLS = {"add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}"}

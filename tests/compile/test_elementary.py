@@ -30,17 +30,22 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "erfc": scipy.special.erfc,
     "sin": np.sin,
     "cos": np.cos,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "rint": np.rint,
+    "sign": np.sign,
 }
 
 
 #: By mpmath's name, where it has another one.
-OF_MPMATH = {"ndtr": "ncdf"}
+OF_MPMATH = {"ndtr": "ncdf", "rint": "nint"}
 
 
 def computed(name: str, numbers: Array) -> Array:
     """By a compiled loop over the numbers."""
     is_single = numbers.dtype == np.float32
-    function: Any = getattr(elementary, f"{name}_{'f4' if is_single else 'f8'}")
+    of_both = getattr(elementary, name, None)
+    function: Any = of_both or getattr(elementary, f"{name}_{'f4' if is_single else 'f8'}")
     at: Any = f4_at if is_single else f8_at
 
     @njit(error_model="numpy")  # type: ignore[untyped-decorator]  # numba's

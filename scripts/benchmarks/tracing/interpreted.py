@@ -74,12 +74,13 @@ def _names() -> dict[str, Any]:
     names |= {"no_overlap": lambda: None, "INFINITY": math.inf, "NAN": math.nan}
     names |= {"njit": lambda **_: lambda function: function, "cfunc": lambda *_, **__: lambda function: function}
     names |= {"absolute": np.abs, "square_root": np.sqrt, "maximum": np.maximum, "minimum": np.minimum}
+    names |= {"floor": np.floor, "ceil": np.ceil, "rint": np.rint}
     names |= {"largest": np.maximum, "smallest": np.minimum, "add_in_any_order": np.add}
     names |= {"where": lambda condition, a, b: a if condition else b}
     names |= {"shifted": lambda pointer, n: Pointer(pointer.dtype.str, pointer.address + n * pointer.dtype.itemsize)}
     for kind in ("f4", "f8"):
         names[f"{kind}_product"] = _product
-        for name in ("exp", "expm1", "log", "log1p", "tanh", "sin", "cos"):
+        for name in ("exp", "expm1", "log", "log1p", "tanh", "sin", "cos", "sign", "power"):
             names[f"{name}_{kind}"] = getattr(np, name)
         for name in ("expit", "ndtr", "erf", "erfc"):
             names[f"{name}_{kind}"] = getattr(scipy.special, name)
