@@ -66,13 +66,54 @@ def _basis() -> bytes:
     return digest.digest()
 
 
-class Kernels:
-    """Compiles kernels, or finds them, and keeps them loaded. `report` takes one line where the cache can't be used."""
+class Folder:
+    """Where files are kept from run to run: the folder of all kernels, or, where that can't be written to, one of this
+    process. `report` takes one line where something can't be used.
+    """
 
-    def __init__(self, integer_bits: int, report: Callable[[str], object]) -> None:
-        self.integer_bits, self._report = integer_bits, report
+    def __init__(self, report: Callable[[str], object]) -> None:
+        self._report = report
+        self._own: Path | None = None
+
+    def path(self, name: str) -> Path:
+        """That of a file."""
+        if self._own is None:
+            folder = directory()
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except OSError as error:
+                self.say(f"compiled code is kept for this run alone: {error}")
+                self._own = Path(tempfile.mkdtemp())
+                weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
+            else:
+                return folder / name
+        return self._own / name
+
+    def say(self, line: str) -> None:
+        """Once."""
+        report, self._report = self._report, _nothing
+        report(line)
+
+
+def _nothing(line: Any) -> None:
+    """What is said of a cache that has been spoken of."""
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    beside = path.with_suffix(f".{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+class Kernels:
+    """Compiles kernels, or finds them in the folder, and keeps them loaded."""
+
+    def __init__(self, integer_bits: int, folder: Folder) -> None:
+        self.integer_bits, self._folder = integer_bits, folder
         self._entries: dict[str, Any] = {}
-        self._folder: Path | None = None
 
     def num_missing(self, kernels: set[str]) -> int:
         """How many of these have to be compiled."""
@@ -92,53 +133,25 @@ class Kernels:
     def _name(self, kernel: str) -> str:
         return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
 
+    def _path(self, name: str) -> Path:
+        return self._folder.path(f"{name}.py")
+
     def _loaded(self, name: str, text: str) -> Any:
         path = self._path(name)
         is_new = not path.exists()
         if is_new:
-            _write(path, text)
+            write(path, text)
         try:
             return _module(path).entry
         except Exception as error:
             if is_new:
                 raise
-            self._say(f"a kernel in {path.parent} is damaged and compiled anew: {type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"
+            self._folder.say(f"a kernel in {path.parent} is damaged and compiled anew: {reason}")
             for old in path.parent.glob(f"__pycache__/{name}*"):
                 old.unlink(missing_ok=True)
-            _write(path, text)
+            write(path, text)
             return _module(path).entry
-
-    def _path(self, name: str) -> Path:
-        """In the cache, or where that can't be written to, in a folder of this process."""
-        if self._folder is None:
-            folder = directory()
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
-            except OSError as error:
-                self._say(f"compiled code is kept for this run alone: {error}")
-                self._folder = Path(tempfile.mkdtemp())
-                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            else:
-                return folder / f"{name}.py"
-        return self._folder / f"{name}.py"
-
-    def _say(self, line: str) -> None:
-        """Once."""
-        report, self._report = self._report, _nothing
-        report(line)
-
-
-def _nothing(line: Any) -> None:
-    """What is said of a cache that has been spoken of."""
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    beside = path.with_suffix(f".{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
 
 
 def _module(path: Path) -> ModuleType:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.plan import Plan, check_numba, compile_step
+from nn_manual.config import RunConfig
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
+from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
@@ -31,6 +34,18 @@ LARGEST_CALL = 64_000_000
 FIRST_STEPS = 4
 
 
+def check_compiling(config: RunConfig) -> None:
+    """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
+    if not config.compiled:
+        return
+    check_numba()
+    for name, choice in (("blas", Choice(config.blas)), ("threads", Choice(threads=config.threads))):
+        try:
+            check_choice(choice)
+        except ConfigError as error:
+            raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
+
+
 class Step(NamedTuple):
     """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
     is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
@@ -46,17 +61,28 @@ class Step(NamedTuple):
 class CompiledSteps:
     """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
     makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
-    is no plan, or one that leaves something to NumPy.
+    is no plan, or one that leaves something to NumPy. `choice` says whose BLAS multiplies, on how many threads: what
+    the trainer was given, and once there is a plan, what was measured for the rest.
 
-    Raises NoNumba where numba isn't installed.
+    Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
 
     def __init__(self, trainer: Trainer) -> None:
         check_numba()
         self.trainer, self.reason = trainer, ""
+        self.choice = Choice(trainer.blas, trainer.threads)
+        check_choice(self.choice)
         self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
         self._seconds = 0.0
         self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
+
+    def prepare(self, examples: Examples, batch_size: int) -> Choice:
+        """Make the plan of whole batches, unless the choice is known without; returns the choice. Where the step can't
+        be traced, it stays as it was.
+        """
+        if None in self.choice and len(examples.input):
+            self._plan(Examples(*(array[:batch_size] for array in examples)))
+        return self.choice
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
         """The steps of one epoch, from the batch with the index `first` on."""
@@ -133,9 +159,9 @@ class CompiledSteps:
         if shapes not in self._plans:
             try:
                 observe = self._boundaries.observe if trainer.check_every else None
-                self._plans[shapes] = compile_step(
-                    trainer.model, trainer.loss, trainer.optimizer, *batch, trainer.clip_grad_norm, self._note, observe
-                )
+                own = trainer.model, trainer.loss, trainer.optimizer
+                made = compile_step(*own, *batch, trainer.clip_grad_norm, self._note, observe, self.choice)
+                self._plans[shapes], self.choice = made, Choice(made.blas.name, made.threads)
             except CannotTrace as error:
                 self._plans[shapes], self.reason = None, str(error)
                 self._note(f"this model isn't compiled: {error}")
