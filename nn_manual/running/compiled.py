@@ -13,10 +13,8 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.plan import Plan, check_numba, compile_step
-from nn_manual.config import RunConfig
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
-from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
@@ -34,18 +32,6 @@ LARGEST_CALL = 64_000_000
 FIRST_STEPS = 4
 
 
-def check_compiling(config: RunConfig) -> None:
-    """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
-    if not config.compiled:
-        return
-    check_numba()
-    for name, choice in (("blas", Choice(config.blas)), ("threads", Choice(threads=config.threads))):
-        try:
-            check_choice(choice)
-        except ConfigError as error:
-            raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
-
-
 class Step(NamedTuple):
     """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
     is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
@@ -61,8 +47,7 @@ class Step(NamedTuple):
 class CompiledSteps:
     """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
     makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
-    is no plan, or one that leaves something to NumPy. `choice` says whose BLAS multiplies, on how many threads: what
-    the trainer was given, and once there is a plan, what was measured for the rest.
+    is no plan, or one that leaves something to NumPy.
 
     Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
@@ -70,6 +55,8 @@ class CompiledSteps:
     def __init__(self, trainer: Trainer) -> None:
         check_numba()
         self.trainer, self.reason = trainer, ""
+        #: Whose BLAS multiplies, on how many threads: what the trainer was given, and once there is a plan, what was
+        #: measured for the rest.
         self.choice = Choice(trainer.blas, trainer.threads)
         check_choice(self.choice)
         self._plans: dict[tuple[Shape, Shape], Plan | None] = {}

@@ -41,7 +41,7 @@ def blas_of_compiled_steps(config: RunConfig) -> dict[str, Any]:
     """The library of a compiled run's products, and its threads; nothing for another run."""
     if config.blas is None or config.threads is None:
         return {}
-    return {"compiled": blas_of(config.blas).library, "compiled_threads": config.threads}
+    return {"compiled_blas": blas_of(config.blas).library, "compiled_threads": config.threads}
 
 
 def set_blas_threads(num_threads: int) -> None:

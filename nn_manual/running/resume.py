@@ -28,9 +28,8 @@ from nn_manual.run_directory.checkpoints import (
 from nn_manual.run_directory.records import read_object
 from nn_manual.running.agreement import agree
 from nn_manual.running.changes import MAY_CHANGE, changes
-from nn_manual.running.compiled import check_compiling
 from nn_manual.running.environment import blas, set_blas_threads
-from nn_manual.running.loading import load, quiet
+from nn_manual.running.loading import check_compiling, load, quiet
 from nn_manual.running.manifest import check_manifest, check_step
 from nn_manual.running.run import FIGURE_FILE, note_processes, origin_of, train
 from nn_manual.running.training_run import BEST_FILE, TrainingRun

@@ -18,10 +18,9 @@ from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
 from nn_manual.running.agreement import agree, check_all_see
 from nn_manual.running.bundle import keep
-from nn_manual.running.compiled import check_compiling
 from nn_manual.running.environment import blas, blas_of_compiled_steps, sha256_of, versions
 from nn_manual.running.keeper import CheckpointKeeper
-from nn_manual.running.loading import load, quiet
+from nn_manual.running.loading import check_compiling, load, quiet
 from nn_manual.running.onlookers import NoBar, NoLines
 from nn_manual.running.progress import RunBar, epoch_line
 from nn_manual.running.sources import sources_of
