@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 
 from nn_manual.compile.blas import Blas, BlasName, Choice, blas_of, blases, free_cores
-from nn_manual.compile.cache import Folder, write
+from nn_manual.compile.cache import Folder, Kernels, write
 from nn_manual.compile.program import Factors
 
 #: Extents beyond are cut there: the speed of a product changes little from here on, and ten such take some 20 ms.
@@ -55,7 +55,7 @@ def _fastest_once(products: Counter[Factors], wanted: Choice, folder: Folder) ->
         pass
     except (OSError, KeyError, TypeError, ValueError) as error:
         folder.say(f"the choice of a BLAS in {path} is damaged and made anew: {type(error).__name__}: {error}")
-    blas, threads = fastest(products, wanted)
+    blas, threads = fastest(products, wanted, folder)
     write(path, json.dumps({"blas": blas, "threads": threads}))
     return blas, threads
 
@@ -88,7 +88,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def fastest(products: Counter[Factors], wanted: Choice) -> tuple[BlasName, int]:
+def fastest(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[BlasName, int]:
     """As `choose`, measured now. Of two that are as fast it is the one with fewer threads, then numpy's BLAS."""
     among = [blas_of(wanted.blas)] if wanted.blas else blases()
     counts = _counts(free_cores()) if wanted.threads is None else [wanted.threads]
@@ -100,7 +100,9 @@ def fastest(products: Counter[Factors], wanted: Choice) -> tuple[BlasName, int]:
     ]
     if len(candidates) == 1 or not products:
         return candidates[0][0].name, candidates[0][1]
-    clocks, start = [_Clock(products, *candidate) for candidate in candidates], time.perf_counter()
+    kernels = {bits: Kernels(bits, folder) for bits in (32, 64)}
+    clocks = [_Clock(products, *candidate, kernels[candidate[0].integer_bits]) for candidate in candidates]
+    start = time.perf_counter()
     for i in range(MOST_ROUNDS):
         if i >= NUM_ROUNDS and time.perf_counter() - start > BUDGET:
             break
@@ -122,9 +124,9 @@ def _counts(most: int) -> list[int]:
 class _Clock:
     """Times the products of a step by one BLAS on so many threads."""
 
-    def __init__(self, products: Counter[Factors], blas: Blas, threads: int) -> None:
+    def __init__(self, products: Counter[Factors], blas: Blas, threads: int, kernels: Kernels) -> None:
         self.blas, self.threads = blas, threads
-        timed = [_Timed(factors, count, blas) for factors, count in products.items()]
+        timed = [_Timed(factors, count, blas, kernels) for factors, count in products.items()]
         #: Those that take longest are first: they show the soonest who is too slow.
         self._timed = sorted(timed, key=lambda each: -each.weight * each.multiplications)
 
@@ -147,7 +149,7 @@ class _Clock:
 class _Timed:
     """A kind of product, on memory of its own; `weight` is how many times as much work a step has of it."""
 
-    def __init__(self, factors: Factors, count: int, blas: Blas) -> None:
+    def __init__(self, factors: Factors, count: int, blas: Blas, kernels: Kernels) -> None:
         from nn_manual.compile import driver
 
         m, n, k = (min(extent, LARGEST) for extent in factors[3:])
@@ -164,7 +166,8 @@ class _Timed:
         flags = int(factors.transposed_a), int(factors.transposed_b)
         arguments = (gemm, *flags, m, n, k, at_a, rows[0], at_b, rows[1], at_c, rows[2])
         self._arguments = np.array(arguments, np.int64)
-        self._calls = np.array([driver.entry(f"{factors.dtype}_product", blas.integer_bits), 0], np.int64)
+        name = f"{factors.dtype}_product"
+        self._calls = np.array([kernels.address(driver.text_of(name), name), 0], np.int64)
 
     @property
     def seconds(self) -> float:

@@ -56,7 +56,7 @@ class Plan:
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
         #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
         self._numbers = {name: number for number, name in enumerate(names)}
-        self._segments, arguments = self._linked(driver.entry)
+        self._segments, arguments = self._linked(driver.text_of)
         addresses = [each if isinstance(each, Address) else Address("", each) for each in arguments]
         self._entries = np.array([self._numbers[each.entry] for each in addresses], np.int64)
         self._offsets = np.array([each.offset for each in addresses], np.int64)
@@ -64,7 +64,7 @@ class Plan:
         self._moving = np.flatnonzero(steps)
         self._steps = steps[self._moving]
 
-    def _linked(self, entry: Callable[[str, int], int | None]) -> tuple[list[Array | External], list[Address | int]]:
+    def _linked(self, text_of: Callable[[str], str]) -> tuple[list[Array | External], list[Address | int]]:
         """The calls between two operations of NumPy's, and the arguments of all."""
         segments: list[Array | External] = []
         calls: list[tuple[int, int]] = []
@@ -76,9 +76,7 @@ class Plan:
                 segments.append(call)
                 calls = []
                 continue
-            address = entry(call.kernel, self.blas.integer_bits)
-            if address is None:
-                address = self.kernels.address(call.kernel, "\n".join(map(str, call.places)))
+            address = self.kernels.address(text_of(call.kernel), "\n".join(map(str, call.places)))
             calls.append((address, len(arguments)))
             arguments += call.arguments
         if calls:

@@ -16,7 +16,7 @@ import pytest
 from nn_manual import SGD, CausalSelfAttention, Linear, MSELoss, ReLU, Sequential
 from nn_manual.compile import choosing
 from nn_manual.compile.blas import MEASURED, Blas, BlasName, Choice, blas_of
-from nn_manual.compile.cache import DIRECTORY, Folder
+from nn_manual.compile.cache import DIRECTORY, Folder, Kernels
 from nn_manual.compile.choosing import MOST_ROUNDS, choose, fastest
 from nn_manual.compile.program import Factors, program
 from nn_manual.trace.step import trace_step
@@ -80,13 +80,13 @@ def test_the_fastest(
 ) -> None:
     for name, seconds in (("numpy", numpys), ("mkl", mkls)):
         machine.seconds |= {(name, threads): each for threads, each in zip((1, 2, 4), seconds, strict=True)}
-    assert fastest(PRODUCTS, wanted) == choice
+    assert fastest(PRODUCTS, wanted, Folder(print)) == choice
 
 
 def test_who_is_hopeless_is_timed_no_more(machine: Machine) -> None:
     machine.seconds = {(name, threads): 1e-3 for name in ("numpy", "mkl") for threads in (1, 2, 4)}
     machine.seconds["mkl", 4] = 20
-    assert fastest(PRODUCTS, MEASURED) == ("numpy", 1)
+    assert fastest(PRODUCTS, MEASURED, Folder(print)) == ("numpy", 1)
     assert machine.timed["numpy", 1] == len(PRODUCTS) * (2 + MOST_ROUNDS)  # two to wake up
     assert machine.timed["mkl", 4] == 4  # of the first product alone: two to wake up, and the two rounds that must be
 
@@ -95,14 +95,15 @@ def test_threads_of_the_environment_are_no_more_than_it_says(machine: Machine, m
     limited = dataclasses.replace(machine.blas("numpy"), num_threads=2)
     monkeypatch.setattr(choosing, "blases", lambda: [limited])
     machine.seconds = {("numpy", 1): 1.0, ("numpy", 2): 0.5}
-    assert fastest(PRODUCTS, MEASURED) == ("numpy", 2)
+    assert fastest(PRODUCTS, MEASURED, Folder(print)) == ("numpy", 2)
     monkeypatch.setattr(choosing, "free_cores", lambda: 1)
-    assert fastest(PRODUCTS, MEASURED) == ("numpy", 1)
+    assert fastest(PRODUCTS, MEASURED, Folder(print)) == ("numpy", 1)
 
 
 def test_the_products_of_a_step_are_timed() -> None:
     """None takes no time, and twice as many twice as long."""
-    clock = choosing._Clock(PRODUCTS, blas_of("numpy"), 1)
+    numpys = blas_of("numpy")
+    clock = choosing._Clock(PRODUCTS, numpys, 1, Kernels(numpys.integer_bits, Folder(print)))
     assert clock.seconds == np.inf
     clock.measure(np.inf)
     assert 0 < clock.seconds < 1
@@ -126,7 +127,7 @@ class Measured:
         self.count = 0
         monkeypatch.setattr(choosing, "fastest", self)
 
-    def __call__(self, products: Counter[Factors], wanted: Choice) -> tuple[BlasName, int]:  # noqa: ARG002
+    def __call__(self, products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[BlasName, int]:  # noqa: ARG002
         self.count += 1
         return wanted.blas or "scipy", wanted.threads or 1
 
@@ -213,4 +214,4 @@ def test_products_in_loops_are_counted() -> None:
 
 
 def test_a_net_without_products() -> None:
-    assert fastest(Counter(), MEASURED) == ("numpy", 1)
+    assert fastest(Counter(), MEASURED, Folder(print)) == ("numpy", 1)
