@@ -12,13 +12,16 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from nn_manual.compile.blas import free_cores
 
 #: The environment variable with the folder of kernels; by default it is in the user's cache directory.
 DIRECTORY = "NN_MANUAL_CACHE"
@@ -64,6 +67,10 @@ def _basis() -> bytes:
     for part in (numba.__version__, llvmlite.__version__, platform.python_version(), *processor):
         digest.update(part.encode() + b"\0")
     return digest.digest()
+
+
+#: Functions that a process which helps to compile has at least: it takes half a second to start, as three of them do.
+SHARE = 6
 
 
 class Folder:
@@ -115,17 +122,40 @@ class Kernels:
         self.integer_bits, self._folder = integer_bits, folder
         self._entries: dict[str, Any] = {}
 
-    def num_missing(self, kernels: set[str]) -> int:
-        """How many of these have to be compiled."""
-        return sum(not self._path(self._name(kernel)).exists() for kernel in kernels)
+    def missing(self, kernels: Mapping[str, str]) -> dict[str, str]:
+        """Those of these texts that have to be compiled, with their titles."""
+        return {text: title for text, title in kernels.items() if not self._path(self._name(text)).exists()}
+
+    def compile(self, kernels: Mapping[str, str]) -> None:
+        """Compile these texts, each with its title. Where there are many, and cores are free, other processes help;
+        what they didn't, `address` does.
+        """
+        count = min(free_cores(), len(kernels) // SHARE)
+        paths = {kernel: self._path(self._name(kernel)) for kernel in kernels}
+        order = sorted(kernels, key=len)  # so that each process gets long ones and short ones
+        if count > 1:
+            for kernel in order:
+                write(paths[kernel], self._titled(kernel, kernels[kernel]))
+        helpers = [_helper([paths[kernel] for kernel in order[i::count]]) for i in range(1, count)]
+        try:
+            for kernel in order[:: max(count, 1)]:
+                self.address(kernel, kernels[kernel])
+            for helper in helpers:
+                helper.wait()
+        finally:
+            for helper in helpers:
+                helper.kill()
+                helper.wait()
 
     def address(self, kernel: str, title: str) -> int:
         """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
         if kernel not in self._entries:
-            text = self._text(kernel).replace("{title}", title, 1)
-            self._entries[kernel] = self._loaded(self._name(kernel), text)
+            self._entries[kernel] = self._loaded(self._name(kernel), self._titled(kernel, title))
         address: int = self._entries[kernel].address
         return address
+
+    def _titled(self, kernel: str, title: str) -> str:
+        return self._text(kernel).replace("{title}", title, 1)
 
     def _text(self, kernel: str) -> str:
         return HEADER.format(title="{title}", bits=self.integer_bits) + kernel
@@ -162,3 +192,15 @@ def _module(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     specification.loader.exec_module(module)
     return module
+
+
+def _helper(paths: Sequence[Path]) -> subprocess.Popen[bytes]:
+    """A process that compiles these files."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-P", "-m", __name__, *map(str, paths)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        _module(Path(argument))

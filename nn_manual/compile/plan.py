@@ -76,7 +76,7 @@ class Plan:
                 segments.append(call)
                 calls = []
                 continue
-            address = self.kernels.address(text_of(call.kernel), "\n".join(map(str, call.places)))
+            address = self.kernels.address(text_of(call.kernel), call.title)
             calls.append((address, len(arguments)))
             arguments += call.arguments
         if calls:
@@ -206,7 +206,8 @@ def compile_trace(
     made, folder = program(trace), Folder(report)
     blas, threads = choose(made.products, choice, folder)
     kernels = Kernels(blas.integer_bits, folder)
-    num_missing = kernels.num_missing(made.kernels)
-    if num_missing:
-        report(f"compiling {num_missing} functions of the training step, once")
+    missing = kernels.missing(made.kernels)
+    if missing:
+        report(f"compiling {len(missing)} functions of the training step, once")
+        kernels.compile(missing)
     return Plan(model, optimizer, made, kernels, blas, threads)

@@ -42,6 +42,11 @@ class Call(NamedTuple):
     arguments: tuple[Argument, ...]
     places: tuple[Place, ...]
 
+    @property
+    def title(self) -> str:
+        """What it was made of."""
+        return "\n".join(map(str, self.places))
+
 
 class Factors(NamedTuple):
     """A kind of product: a, (m, k), times b, (k, n), each of which may lie transposed; the code of the dtype."""
@@ -75,9 +80,10 @@ class Program(NamedTuple):
         return {name for name in self.sizes if is_of_step(name)}
 
     @property
-    def kernels(self) -> set[str]:
-        """The texts of those that have to be compiled."""
-        return {call.kernel for call in self.calls if isinstance(call, Call) and "\n" in call.kernel}
+    def kernels(self) -> dict[str, str]:
+        """The texts of those that have to be compiled, each with what it was made of first."""
+        calls = [call for call in self.calls if isinstance(call, Call) and "\n" in call.kernel]
+        return {call.kernel: call.title for call in reversed(calls)}
 
     @property
     def external(self) -> list[External]:
