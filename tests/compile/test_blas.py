@@ -11,9 +11,11 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from nn_manual import SGD, Linear, MSELoss, Sequential
 from nn_manual.arrays import Array
 from nn_manual.compile import blas
 from nn_manual.compile.blas import BlasName, Choice, NoBlas, blas_of, blases, check_choice, free_cores
+from nn_manual.compile.plan import compile_step
 from nn_manual.errors import ConfigError
 
 #: mkl is an extra, and has no module: its libraries are found by what the package says of its files.
@@ -59,6 +61,24 @@ def test_threads_are_those_of_the_context(name: BlasName) -> None:
             raise ZeroDivisionError
         assert found._controller.num_threads == 2
     assert found._controller.num_threads == before
+
+
+def test_a_plan_runs_on_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Sequential(Linear(2, 3), seed=0)
+    optimizer, batch = SGD(model, lr=0.1), (np.ones((4, 2), np.float32), np.zeros((4, 3), np.float32))
+    plan = compile_step(model, MSELoss(), optimizer, *batch, choice=Choice("scipy", 2))
+    assert (plan.blas.name, plan.threads) == ("scipy", 2)
+    before, seen, steps_of = plan.blas._controller.num_threads, [], plan._steps_of
+
+    def noted(*arguments: Any) -> int:
+        seen.append(plan.blas._controller.num_threads)
+        return steps_of(*arguments)
+
+    monkeypatch.setattr(plan, "_steps_of", noted)
+    coefficients = optimizer.coefficients(1)
+    of_steps: dict[str, Array] = {f"0.{name}": np.array([value], np.float32) for name, value in coefficients.items()}
+    done = plan.run(batch[0][np.newaxis], batch[1][np.newaxis], of_steps)
+    assert (done.num_steps, seen, plan.blas._controller.num_threads) == (1, [2], before)
 
 
 def test_a_blas_that_isnt_there(monkeypatch: pytest.MonkeyPatch) -> None:
