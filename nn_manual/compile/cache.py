@@ -80,23 +80,25 @@ class Folder:
 
     def __init__(self, report: Callable[[str], object]) -> None:
         self._report = report
-        self._own: Path | None = None
+        self._folder: Path | None = None
 
     def path(self, name: str) -> Path:
         """That of a file."""
-        if self._own is None:
-            folder = directory()
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
-            except OSError as error:
-                self.say(f"compiled code is kept for this run alone: {error}")
-                self._own = Path(tempfile.mkdtemp())
-                weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
-            else:
-                return folder / name
-        return self._own / name
+        if self._folder is None:
+            self._folder = self._writable()
+        return self._folder / name
+
+    def _writable(self) -> Path:
+        folder = directory()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError as error:
+            self.say(f"compiled code is kept for this run alone: {error}")
+        own = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, own, ignore_errors=True)
+        return own
 
     def say(self, line: str) -> None:
         """Once."""
