@@ -36,6 +36,8 @@ def main() -> int:
     peers.add_argument("--threads", type=int, default=1, metavar="N", help="of each contestant, on as many cores")
     peers.add_argument("--figure", type=Path, metavar="FILE", help="draw it, too")
     add("scaling", _scaling, "time and memory of a step as sizes grow tenfold and a hundredfold")
+    startup = add("startup", _startup, "seconds from the start of a process to its first step and its 100th")
+    startup.add_argument("nets", nargs="*", metavar="NET", help="digits, gpt; default both")
     against = add("against", _against, "the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
@@ -78,6 +80,12 @@ def _scaling(_: Options) -> int:
     from benchmarks import scaling
 
     return scaling.main()
+
+
+def _startup(options: Options) -> int:
+    from benchmarks import startup
+
+    return startup.main(options.nets)
 
 
 def _against(options: Options) -> int:

@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.sliced": CHECKING | {"distributed"},
     "check.catalogue": CHECKING | {"registry"},
     "check.functions": CHECKING,
-    "config": TRAINING | {"data", "registry", "ties", "distributed"},
+    "config": TRAINING | {"data", "registry", "ties", "distributed", "compile"},
     "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,

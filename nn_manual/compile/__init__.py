@@ -15,7 +15,8 @@
     intrinsics.py   what a kernel needs that Python doesn't have: pointers, a BLAS, a fused multiply-add
     elementary.py   exp, tanh and the like, as polynomials that run on vectors
     driver.py       what runs a program: one call after the other, step by step
-    blas.py         where a BLAS is
+    blas.py         whose BLAS multiplies, on how many threads
+    choosing.py     which of them is fastest at a step's products: measured once, then kept
     cache.py        kernels on disk, each under a hash of all that it depends on
     plan.py         compile_step and Plan
 

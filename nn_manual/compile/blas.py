@@ -1,24 +1,62 @@
-"""Where a BLAS is: the addresses of its matrix products."""
+"""Whose BLAS multiplies: numpy's, SciPy's, MKL's; on how many threads."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import threadpoolctl
 
 from nn_manual.errors import ConfigError
 
+#: The packages whose BLAS a plan can call.
+BlasName: TypeAlias = Literal["numpy", "scipy", "mkl"]
 
-class Blas(NamedTuple):
-    """A library's products: the addresses of cblas_sgemm and cblas_dgemm, and the bits of its integers."""
 
-    name: str
-    path: str
+class Choice(NamedTuple):
+    """Whose BLAS, and how many threads; None is still to be measured."""
+
+    blas: BlasName | None = None
+    threads: int | None = None
+
+
+#: Both are to be measured.
+MEASURED = Choice()
+
+
+@dataclass(frozen=True)
+class Blas:
+    """The products of the library that a package brings: the addresses of cblas_sgemm and cblas_dgemm, the bits of its
+    integers, and how many threads it took when it was found. `library` is its name, version and kernels.
+    """
+
+    name: BlasName
+    library: str
     sgemm: int
     dgemm: int
     integer_bits: int
+    num_threads: int
+    _controller: Any
+
+    @contextmanager
+    def threads(self, count: int) -> Iterator[None]:
+        """The context in which its products take so many."""
+        before = self._controller.num_threads
+        if before == count:
+            yield
+            return
+        self._controller.set_num_threads(count)
+        try:
+            yield
+        finally:
+            self._controller.set_num_threads(before)
 
 
 #: How libraries call cblas_?gemm, before and after the letter of the dtype; with integers of 64 bits or 32.
@@ -30,39 +68,101 @@ SYMBOLS = (
     ("cblas_", "gemm", 32),
 )
 
+#: mkl_cbwr_set's argument for the processor's own kernels, with the terms of a sum in an order that depends on
+#: nothing but sizes and threads: where an array lies in memory must not decide the last bits.
+MKL_CBWR_AUTO = 2
+
 
 class NoBlas(ConfigError):  # noqa: N818 - says what isn't there
-    """No library with products was found."""
+    """No library with products was found, or not the one that was asked for."""
+
+
+def blas_of(name: BlasName) -> Blas:
+    """That of a package. Raises NoBlas, with those that are at hand."""
+    found = _FINDERS[name]()
+    if found is None:
+        others = ", ".join(other for other in _FINDERS if other != name and _FINDERS[other]())
+        how = "; pip install 'nn_manual[mkl]' brings it" if name == "mkl" else ""
+        raise NoBlas(f"blas is {name}, which isn't there{how}; at hand: {others or 'none'}")
+    return found
 
 
 def blases() -> list[Blas]:
-    """Those that are loaded, numpy's own first."""
-    np.dot(np.ones((1, 1)), np.ones((1, 1)))
-    found = []
-    for library in threadpoolctl.threadpool_info():
-        if library["user_api"] == "blas":
-            blas = _of(library)
-            if blas is not None:
-                found.append(blas)
-    return sorted(found, key=lambda blas: "numpy" not in blas.path)
-
-
-def a_blas() -> Blas:
-    """The first of them. Raises NoBlas."""
-    found = blases()
+    """Those at hand, numpy's first. Raises NoBlas where there is none."""
+    found = [blas for blas in (find() for find in _FINDERS.values()) if blas is not None]
     if not found:
         raise NoBlas("no BLAS was found whose matrix products a plan could call")
-    return found[0]
+    return found
 
 
-def _of(library: dict[str, Any]) -> Blas | None:
-    loaded = ctypes.CDLL(library["filepath"])
+def free_cores() -> int:
+    """How many threads may run at once: one for each core that this process may use, and no more than OMP_NUM_THREADS.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(cores, int(limit)) if limit.isdecimal() and int(limit) else cores
+
+
+def check_choice(choice: Choice) -> None:
+    """Raise NoBlas where the BLAS isn't there, and ConfigError for more threads than cores are free."""
+    if choice.blas is not None:
+        blas_of(choice.blas)
+    if choice.threads is not None and not 1 <= choice.threads <= free_cores():
+        why = " (OMP_NUM_THREADS counts)" if os.environ.get("OMP_NUM_THREADS") else ""
+        raise ConfigError(f"threads must be 1 to {free_cores()}, the cores that are free{why}, not {choice.threads}")
+
+
+def _numpys() -> Blas | None:
+    np.dot(np.ones((1, 1)), np.ones((1, 1)))  # loads it
+    own = _loaded("numpy")
+    return _made("numpy", own[0] if own else next(iter(_loaded()), None))
+
+
+def _scipys() -> Blas | None:
+    """None where SciPy was built with numpy's."""
+    import_module("scipy.linalg")
+    return _made("scipy", next(iter(_loaded("scipy")), None))
+
+
+def _mkls() -> Blas | None:
+    """That of the mkl wheel."""
+    try:
+        files = metadata.files("mkl") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if "mkl_rt" in file.name and not file.name.endswith((".a", ".lib")):
+            path = Path(str(file.locate())).resolve()
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError:
+                continue
+            library.MKL_CBWR_Set(MKL_CBWR_AUTO)
+            library.MKL_Set_Dynamic(0)  # as many threads as it is told to take, not fewer when it likes
+            return _made("mkl", next((each for each in _loaded() if Path(each.filepath).resolve() == path), None))
+    return None
+
+
+_FINDERS: dict[BlasName, Callable[[], Blas | None]] = {"numpy": _numpys, "scipy": _scipys, "mkl": _mkls}
+
+
+def _loaded(package: str = "") -> list[Any]:
+    """The BLASes in this process, those of a package alone where it is named."""
+    libraries = [each for each in threadpoolctl.ThreadpoolController().lib_controllers if each.user_api == "blas"]
+    return [each for each in libraries if not package or {package, f"{package}.libs"} & {*Path(each.filepath).parts}]
+
+
+def _made(name: BlasName, controller: Any) -> Blas | None:
+    if controller is None:
+        return None
+    loaded = ctypes.CDLL(controller.filepath)
     for before, after, bits in SYMBOLS:
         try:
             single, double = (getattr(loaded, f"{before}{letter}{after}") for letter in "sd")
         except AttributeError:
             continue
         sgemm, dgemm = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (single, double))
-        name = f"{library['internal_api']} {library.get('version') or ''}".strip()
-        return Blas(name, library["filepath"], sgemm, dgemm, bits)
+        words = (controller.internal_api, controller.version, getattr(controller, "architecture", None))
+        library = " ".join(word for word in words if word)
+        return Blas(name, library, sgemm, dgemm, bits, controller.num_threads, controller)
     return None

@@ -12,13 +12,16 @@ import importlib.util
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from nn_manual.compile.blas import free_cores
 
 #: The environment variable with the folder of kernels; by default it is in the user's cache directory.
 DIRECTORY = "NN_MANUAL_CACHE"
@@ -66,65 +69,38 @@ def _basis() -> bytes:
     return digest.digest()
 
 
-class Kernels:
-    """Compiles kernels, or finds them, and keeps them loaded. `report` takes one line where the cache can't be used."""
+#: Functions that a process which helps to compile has at least: it takes half a second to start, as three of them do.
+SHARE = 6
 
-    def __init__(self, integer_bits: int, report: Callable[[str], object]) -> None:
-        self.integer_bits, self._report = integer_bits, report
-        self._entries: dict[str, Any] = {}
+
+class Folder:
+    """Where files are kept from run to run: the folder of all kernels, or, where that can't be written to, one of this
+    process. `report` takes one line where something can't be used.
+    """
+
+    def __init__(self, report: Callable[[str], object]) -> None:
+        self._report = report
         self._folder: Path | None = None
 
-    def num_missing(self, kernels: set[str]) -> int:
-        """How many of these have to be compiled."""
-        return sum(not self._path(self._name(kernel)).exists() for kernel in kernels)
-
-    def address(self, kernel: str, title: str) -> int:
-        """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
-        if kernel not in self._entries:
-            text = self._text(kernel).replace("{title}", title, 1)
-            self._entries[kernel] = self._loaded(self._name(kernel), text)
-        address: int = self._entries[kernel].address
-        return address
-
-    def _text(self, kernel: str) -> str:
-        return HEADER.format(title="{title}", bits=self.integer_bits) + kernel
-
-    def _name(self, kernel: str) -> str:
-        return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
-
-    def _loaded(self, name: str, text: str) -> Any:
-        path = self._path(name)
-        is_new = not path.exists()
-        if is_new:
-            _write(path, text)
-        try:
-            return _module(path).entry
-        except Exception as error:
-            if is_new:
-                raise
-            self._say(f"a kernel in {path.parent} is damaged and compiled anew: {type(error).__name__}: {error}")
-            for old in path.parent.glob(f"__pycache__/{name}*"):
-                old.unlink(missing_ok=True)
-            _write(path, text)
-            return _module(path).entry
-
-    def _path(self, name: str) -> Path:
-        """In the cache, or where that can't be written to, in a folder of this process."""
+    def path(self, name: str) -> Path:
+        """That of a file."""
         if self._folder is None:
-            folder = directory()
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
-            except OSError as error:
-                self._say(f"compiled code is kept for this run alone: {error}")
-                self._folder = Path(tempfile.mkdtemp())
-                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            else:
-                return folder / f"{name}.py"
-        return self._folder / f"{name}.py"
+            self._folder = self._writable()
+        return self._folder / name
 
-    def _say(self, line: str) -> None:
+    def _writable(self) -> Path:
+        folder = directory()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError as error:
+            self.say(f"compiled code is kept for this run alone: {error}")
+        own = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, own, ignore_errors=True)
+        return own
+
+    def say(self, line: str) -> None:
         """Once."""
         report, self._report = self._report, _nothing
         report(line)
@@ -134,11 +110,80 @@ def _nothing(line: Any) -> None:
     """What is said of a cache that has been spoken of."""
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
     """Whole or not at all."""
     beside = path.with_suffix(f".{os.getpid()}")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
+
+
+class Kernels:
+    """Compiles kernels, or finds them in the folder, and keeps them loaded."""
+
+    def __init__(self, integer_bits: int, folder: Folder) -> None:
+        self.integer_bits, self._folder = integer_bits, folder
+        self._entries: dict[str, Any] = {}
+
+    def missing(self, kernels: Mapping[str, str]) -> dict[str, str]:
+        """Those of these texts that have to be compiled, with their titles."""
+        return {text: title for text, title in kernels.items() if not self._path(self._name(text)).exists()}
+
+    def compile(self, kernels: Mapping[str, str]) -> None:
+        """Compile these texts, each with its title. Where there are many, and cores are free, other processes help;
+        what they didn't, `address` does.
+        """
+        count = min(free_cores(), len(kernels) // SHARE)
+        paths = {kernel: self._path(self._name(kernel)) for kernel in kernels}
+        order = sorted(kernels, key=len)  # so that each process gets long ones and short ones
+        if count > 1:
+            for kernel in order:
+                write(paths[kernel], self._titled(kernel, kernels[kernel]))
+        helpers = [_helper([paths[kernel] for kernel in order[i::count]]) for i in range(1, count)]
+        try:
+            for kernel in order[:: max(count, 1)]:
+                self.address(kernel, kernels[kernel])
+            for helper in helpers:
+                helper.wait()
+        finally:
+            for helper in helpers:
+                helper.kill()
+                helper.wait()
+
+    def address(self, kernel: str, title: str) -> int:
+        """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
+        if kernel not in self._entries:
+            self._entries[kernel] = self._loaded(self._name(kernel), self._titled(kernel, title))
+        address: int = self._entries[kernel].address
+        return address
+
+    def _titled(self, kernel: str, title: str) -> str:
+        return self._text(kernel).replace("{title}", title, 1)
+
+    def _text(self, kernel: str) -> str:
+        return HEADER.format(title="{title}", bits=self.integer_bits) + kernel
+
+    def _name(self, kernel: str) -> str:
+        return f"kernel_{hashlib.sha256(_basis() + self._text(kernel).encode()).hexdigest()[:24]}"
+
+    def _path(self, name: str) -> Path:
+        return self._folder.path(f"{name}.py")
+
+    def _loaded(self, name: str, text: str) -> Any:
+        path = self._path(name)
+        is_new = not path.exists()
+        if is_new:
+            write(path, text)
+        try:
+            return _module(path).entry
+        except Exception as error:
+            if is_new:
+                raise
+            reason = f"{type(error).__name__}: {error}"
+            self._folder.say(f"a kernel in {path.parent} is damaged and compiled anew: {reason}")
+            for old in path.parent.glob(f"__pycache__/{name}*"):
+                old.unlink(missing_ok=True)
+            write(path, text)
+            return _module(path).entry
 
 
 def _module(path: Path) -> ModuleType:
@@ -149,3 +194,15 @@ def _module(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     specification.loader.exec_module(module)
     return module
+
+
+def _helper(paths: Sequence[Path]) -> subprocess.Popen[bytes]:
+    """A process that compiles these files."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-P", "-m", __name__, *map(str, paths)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        _module(Path(argument))

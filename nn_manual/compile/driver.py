@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from llvmlite import ir
-from numba import cfunc, njit, types
+from numba import njit, types
 from numba.extending import intrinsic
 
-from nn_manual.compile.elementary import all_finite
-from nn_manual.compile.intrinsics import (
-    Generate,
-    f4_at,
-    f4_product_32,
-    f4_product_64,
-    f8_at,
-    f8_product_32,
-    f8_product_64,
-    i8_at,
-)
-
-ENTRY = types.int64(types.CPointer(types.int64))
+from nn_manual.compile.intrinsics import Generate, i8_at
 
 
 @intrinsic
@@ -53,48 +40,30 @@ def run(first: int, last: int, calls: int, num_calls: int, moving: int, num_movi
     return last
 
 
-def _check(at: Any) -> Any:
-    @cfunc(ENTRY, error_model="numpy", cache=True)
-    def entry(arguments: Any) -> int:
-        f8_at(arguments[0])[0] = at(arguments[1])[0]
-        is_finite = all_finite(at(arguments[1]), 1) and all_finite(at(arguments[2]), arguments[3])
-        return 0 if is_finite else 1
-
-    return entry
-
-
-def _product(product: Any, at: Any, number: Any) -> Any:
-    @cfunc(ENTRY, error_model="numpy", cache=True)
-    def entry(arguments: Any) -> int:
-        product(
-            arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5],
-            at(arguments[6]), arguments[7], at(arguments[8]), arguments[9], number(0), at(arguments[10]), arguments[11],
-        )
-        return 0
-
-    return entry
-
-
-#: What makes the functions that need no text of their own, by their names and the bits of the BLAS's integers:
-#: check keeps the loss, and returns 1 where it or the gradient isn't finite.
-_MAKERS: dict[tuple[str, int], Any] = {
-    ("f4_check", 64): lambda: _check(f4_at),
-    ("f8_check", 64): lambda: _check(f8_at),
-    ("f4_product", 64): lambda: _product(f4_product_64, f4_at, types.float32),
-    ("f8_product", 64): lambda: _product(f8_product_64, f8_at, types.float64),
-    ("f4_product", 32): lambda: _product(f4_product_32, f4_at, types.float32),
-    ("f8_product", 32): lambda: _product(f8_product_32, f8_at, types.float64),
+#: The kernels that are the same in all steps, by the ends of their names: check keeps the loss, and returns 1 where it
+#: or the gradient isn't finite. As texts, they are kept as all others are: numba doesn't find a closure again.
+_TEXTS = {
+    "_check": """
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    f8_at(arguments[0])[0] = {code}_at(arguments[1])[0]
+    is_finite = all_finite({code}_at(arguments[1]), 1) and all_finite({code}_at(arguments[2]), arguments[3])
+    return 0 if is_finite else 1
+""",
+    "_product": """
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    {code}_product(
+        arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5],
+        {code}_at(arguments[6]), arguments[7], {code}_at(arguments[8]), arguments[9],
+        {code}(0), {code}_at(arguments[10]), arguments[11],
+    )
+    return 0
+""",
 }
 
 
-@functools.cache
-def _made(name: str, integer_bits: int) -> Any:
-    return _MAKERS[name, 64 if name.endswith("check") else integer_bits]()
-
-
-def entry(name: str, integer_bits: int) -> int | None:
-    """The address of one of them; None for another name."""
-    if not name.endswith(("_check", "_product")):
-        return None
-    address: int = _made(name, integer_bits).address
-    return address
+def text_of(kernel: str) -> str:
+    """The text of a kernel, which may be one of those by its name: f4_check, f8_product."""
+    code, end = kernel[:2], kernel[2:]
+    return _TEXTS[end].format(code=code) if end in _TEXTS else kernel

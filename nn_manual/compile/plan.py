@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.compile.blas import Blas, a_blas
+from nn_manual.compile.blas import MEASURED, Blas, Choice
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program, program
 from nn_manual.compile.workspace import ALIGNMENT
@@ -39,13 +39,16 @@ class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
 class Plan:
     """Runs steps of one shape on the model's own memory. See compile_step.
 
-    `reasons` says of each operation that NumPy runs why it isn't compiled.
+    `reasons` says of each operation that NumPy runs why it isn't compiled. Its products are those of `blas`, on so many
+    `threads`, which it has while the plan runs.
     """
 
-    def __init__(self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas) -> None:
+    def __init__(
+        self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas, threads: int
+    ) -> None:
         from nn_manual.compile import driver
 
-        self.model, self.optimizer, self.program, self.blas = model, optimizer, made, blas
+        self.model, self.optimizer, self.program, self.blas, self.threads = model, optimizer, made, blas, threads
         self.kernels, self._run = kernels, driver.run
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         memory = np.zeros(made.num_bytes + ALIGNMENT, np.uint8)
@@ -53,7 +56,7 @@ class Plan:
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
         #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
         self._numbers = {name: number for number, name in enumerate(names)}
-        self._segments, arguments = self._linked(driver.entry)
+        self._segments, arguments = self._linked(driver.text_of)
         addresses = [each if isinstance(each, Address) else Address("", each) for each in arguments]
         self._entries = np.array([self._numbers[each.entry] for each in addresses], np.int64)
         self._offsets = np.array([each.offset for each in addresses], np.int64)
@@ -61,7 +64,7 @@ class Plan:
         self._moving = np.flatnonzero(steps)
         self._steps = steps[self._moving]
 
-    def _linked(self, entry: Callable[[str, int], int | None]) -> tuple[list[Array | External], list[Address | int]]:
+    def _linked(self, text_of: Callable[[str], str]) -> tuple[list[Array | External], list[Address | int]]:
         """The calls between two operations of NumPy's, and the arguments of all."""
         segments: list[Array | External] = []
         calls: list[tuple[int, int]] = []
@@ -73,9 +76,7 @@ class Plan:
                 segments.append(call)
                 calls = []
                 continue
-            address = entry(call.kernel, self.blas.integer_bits)
-            if address is None:
-                address = self.kernels.address(call.kernel, "\n".join(map(str, call.places)))
+            address = self.kernels.address(text_of(call.kernel), call.title)
             calls.append((address, len(arguments)))
             arguments += call.arguments
         if calls:
@@ -97,7 +98,8 @@ class Plan:
         bases[self._numbers["f4_gemm"]], bases[self._numbers["f8_gemm"]] = self.blas.sgemm, self.blas.dgemm
         arguments = bases[self._entries] + self._offsets
         moving = np.stack([self._moving, arguments[self._moving], self._steps], axis=1)
-        done = self._steps_of(num_steps, moving, arguments, arrays)
+        with self.blas.threads(self.threads):
+            done = self._steps_of(num_steps, moving, arguments, arrays)
         return Done(losses[:done], done)
 
     def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
@@ -174,28 +176,38 @@ def compile_step(
     max_norm: float | None = None,
     report: Callable[[str], object] = print,
     observe: Observe | None = None,
+    choice: Choice = MEASURED,
 ) -> Plan:
     """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
 
-    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it.
+    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it. What `choice`
+    leaves open of BLAS and threads is measured, once on this machine for these products.
 
-    Raises NoNumba where numba isn't installed, NoBlas without a BLAS, and CannotTrace where a formula can't be traced.
-    `report` takes a line where something has to be compiled, which takes seconds, and where the result can't be kept.
+    Raises NoNumba where numba isn't installed, NoBlas without a BLAS or without the one that is chosen, and CannotTrace
+    where a formula can't be traced. `report` takes a line where something has to be compiled, which takes seconds, and
+    where the result can't be kept.
     """
     trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
-    return compile_trace(trace, model, optimizer, report)
+    return compile_trace(trace, model, optimizer, report, choice)
 
 
 def compile_trace(
-    trace: Trace, model: Sequential, optimizer: Optimizer, report: Callable[[str], object] = print
+    trace: Trace,
+    model: Sequential,
+    optimizer: Optimizer,
+    report: Callable[[str], object] = print,
+    choice: Choice = MEASURED,
 ) -> Plan:
     """The plan of a step that has been traced."""
     check_numba()
-    from nn_manual.compile.cache import Kernels
+    from nn_manual.compile.cache import Folder, Kernels
+    from nn_manual.compile.choosing import choose
 
-    blas = a_blas()
-    made, kernels = program(trace), Kernels(blas.integer_bits, report)
-    num_missing = kernels.num_missing(made.kernels)
-    if num_missing:
-        report(f"compiling {num_missing} functions of the training step, once")
-    return Plan(model, optimizer, made, kernels, blas)
+    made, folder = program(trace), Folder(report)
+    blas, threads = choose(made.products, choice, folder)
+    kernels = Kernels(blas.integer_bits, folder)
+    missing = kernels.missing(made.kernels)
+    if missing:
+        report(f"compiling {len(missing)} functions of the training step, once")
+        kernels.compile(missing)
+    return Plan(model, optimizer, made, kernels, blas, threads)

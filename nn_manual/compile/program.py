@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -40,11 +42,28 @@ class Call(NamedTuple):
     arguments: tuple[Argument, ...]
     places: tuple[Place, ...]
 
+    @property
+    def title(self) -> str:
+        """What it was made of."""
+        return "\n".join(map(str, self.places))
+
+
+class Factors(NamedTuple):
+    """A kind of product: a, (m, k), times b, (k, n), each of which may lie transposed; the code of the dtype."""
+
+    dtype: str
+    transposed_a: bool
+    transposed_b: bool
+    m: int
+    n: int
+    k: int
+
 
 class Program(NamedTuple):
     """What a plan runs. `calls` are calls, and operations that NumPy runs in their places. The entries of the table are
     the names of what the step is given, "losses", "f4_gemm", "f8_gemm", "workspace", of `num_bytes`, and the
     `constants` by their names. `where` says by storage where each array is that NumPy or somebody else wants.
+    `products` says how often the step makes each kind of product.
     """
 
     calls: list[Call | External]
@@ -53,6 +72,7 @@ class Program(NamedTuple):
     sizes: dict[str, int]
     where: dict[int, Address]
     results: dict[str, View]
+    products: Counter[Factors]
 
     @property
     def of_steps(self) -> set[str]:
@@ -60,9 +80,10 @@ class Program(NamedTuple):
         return {name for name in self.sizes if is_of_step(name)}
 
     @property
-    def kernels(self) -> set[str]:
-        """The texts of those that have to be compiled."""
-        return {call.kernel for call in self.calls if isinstance(call, Call) and "\n" in call.kernel}
+    def kernels(self) -> dict[str, str]:
+        """The texts of those that have to be compiled, each with what it was made of first."""
+        calls = [call for call in self.calls if isinstance(call, Call) and "\n" in call.kernel]
+        return {call.kernel: call.title for call in reversed(calls)}
 
     @property
     def external(self) -> list[External]:
@@ -134,7 +155,20 @@ class _Writer:
         calls = [self._call(item) for item in self.items]
         constants = {f"constant {i}": np.ascontiguousarray(value) for i, value in self.constants.items()}
         sizes = {each.name: each.num_bytes for each in self.storages if each.name and each.num_bytes}
-        return Program(calls, constants, num_bytes + ALIGNMENT, sizes, self.where, self.trace.results)
+        products = self._products()
+        return Program(calls, constants, num_bytes + ALIGNMENT, sizes, self.where, self.trace.results, products)
+
+    def _products(self) -> Counter[Factors]:
+        products: Counter[Factors] = Counter()
+        for leaf in (leaf for item in self.items for leaf in leaves_of(item)):
+            if isinstance(leaf, Product):
+                a, b = (layout(access) for access in leaf.inputs)
+                assert a is not None
+                assert b is not None
+                ((m, _), (n, _)), k = leaf.output.span, leaf.inputs[0].span[1][0]
+                factors = Factors(code(leaf.output.dtype), a.is_transposed, b.is_transposed, m, n, k)
+                products[factors] += math.prod(extent for extent, _ in leaf.output.dims)
+        return products
 
     def _unread(self) -> set[int]:
         """The storages that no kernel needs to write to: nobody reads what lies in memory."""

@@ -18,7 +18,7 @@ from nn_manual.config.overrides import apply_overrides
 from nn_manual.config.run_config import RunConfig
 from nn_manual.config.sizes import find_misfits
 from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
-from nn_manual.config.updates import find_update_misfits
+from nn_manual.config.updates import find_compiling_misfits, find_update_misfits
 from nn_manual.config.user_layers import Importer, import_path
 from nn_manual.layers import Layer
 from nn_manual.registry import KINDS, takes_layers
@@ -43,11 +43,14 @@ def load_config(
         arguments = builder.arguments(RunConfig, "the config", tree)
         if importer.is_used:
             arguments["layer_folder"] = importer.folder
-        find_misfits(arguments, builder.places, errors)
-        find_update_misfits(arguments, builder.places, errors)
+        places = {name: node.name_place for name, node in tree.value.items()} if isinstance(tree.value, dict) else {}
+        places |= builder.places
+        find_misfits(arguments, places, errors)
+        find_update_misfits(arguments, places, errors)
+        find_compiling_misfits(arguments, places, errors)
     errors.raise_if_any()
     config = RunConfig(**arguments)
-    config.places.update(builder.places)
+    config.places.update(places)
     return config
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.config.tree import Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset
@@ -90,8 +91,8 @@ class RunConfig:
     memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
     `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
 
-    `compiled` lets numba compile the training step: the same formulas, several times as fast; each step that is checked
-    runs as it is written.
+    `compiled` lets numba compile the training step: the same formulas, several times as fast. Its products are those of
+    `blas`, on so many `threads`; what is None is measured.
 
     `slices` cuts each batch, None into as many as there are processes; `bitwise` adds up their gradients one by one,
     and `shard_optimizer` divides the optimizer's vectors among the processes.
@@ -123,8 +124,10 @@ class RunConfig:
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()
     compiled: bool = False
-    #: Where each component, and each key that holds keys, was written, by its path ("loss", "model.0"). Empty for one
-    #: made in Python.
+    blas: BlasName | None = None
+    threads: Annotated[int, Field(ge=1)] | None = None
+    #: Where each component, each key that holds keys, and each key of the config itself was written, by its path
+    #: ("loss", "model.0"). Empty for one made in Python.
     places: dict[str, Place] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def new_model(self) -> Sequential:
@@ -141,7 +144,14 @@ class RunConfig:
             raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
         if self.compiled and (self.slices or num_processes) > 1:
             raise ConfigError("compiled must be false where batches are cut into slices or shared by processes")
-        config = dataclasses.replace(self, slices=self.slices or num_processes)
+        return self._with(slices=self.slices or num_processes)
+
+    def with_choice(self, choice: Choice) -> RunConfig:
+        """The config with whose BLAS multiplies, on how many threads."""
+        return self._with(**choice._asdict())
+
+    def _with(self, **changed: Any) -> RunConfig:
+        config = dataclasses.replace(self, **changed)
         config.places.update(self.places)
         return config
 

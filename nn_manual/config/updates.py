@@ -1,4 +1,4 @@
-"""Whether the optimizer's groups fit the model, and the schedule the way it is asked."""
+"""Whether the optimizer's groups fit the model, the schedule the way it is asked, and threads a compiled step."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place
     path = f"optimizer.{optimizer.func.__name__}.groups"
     for index, reason in without_parameters(optimizer.keywords["groups"], names).items():
         errors.add(places[f"{path}.{index}"], reason)
+
+
+def find_compiling_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
+    """Record what is said of compiled steps where there are none."""
+    for name in ("blas", "threads"):
+        if arguments.get(name) is not None and not arguments.get("compiled", False):
+            errors.add(places[name], f"{name} is that of compiled steps: it needs compiled: true")

@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 
 #: The keys of a config that may change when a run goes on.
-MAY_CHANGE = ("epochs", "checkpoint", "gradient_check")
+MAY_CHANGE = ("epochs", "checkpoint", "gradient_check", "blas", "threads")
 
 #: What a run had that was written before these keys were there.
-BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False, "compiled": False}
+BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False, "compiled": False, "blas": None, "threads": None}
 
 
 def changes(was: str, now: str) -> list[str]:

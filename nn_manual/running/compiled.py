@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.plan import Plan, check_numba, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
@@ -48,15 +49,27 @@ class CompiledSteps:
     makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
     is no plan, or one that leaves something to NumPy.
 
-    Raises NoNumba where numba isn't installed.
+    Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
 
     def __init__(self, trainer: Trainer) -> None:
         check_numba()
         self.trainer, self.reason = trainer, ""
+        #: Whose BLAS multiplies, on how many threads: what the trainer was given, and once there is a plan, what was
+        #: measured for the rest.
+        self.choice = Choice(trainer.blas, trainer.threads)
+        check_choice(self.choice)
         self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
         self._seconds = 0.0
         self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
+
+    def prepare(self, examples: Examples, batch_size: int) -> Choice:
+        """Make the plan of whole batches, unless the choice is known without; returns the choice. Where the step can't
+        be traced, it stays as it was.
+        """
+        if None in self.choice and len(examples.input):
+            self._plan(Examples(*(array[:batch_size] for array in examples)))
+        return self.choice
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
         """The steps of one epoch, from the batch with the index `first` on."""
@@ -135,9 +148,9 @@ class CompiledSteps:
         if shapes not in self._plans:
             try:
                 observe = self._boundaries.observe if trainer.check_every else None
-                self._plans[shapes] = compile_step(
-                    trainer.model, trainer.loss, trainer.optimizer, *batch, trainer.clip_grad_norm, self._note, observe
-                )
+                own = trainer.model, trainer.loss, trainer.optimizer
+                made = compile_step(*own, *batch, trainer.clip_grad_norm, self._note, observe, self.choice)
+                self._plans[shapes], self.choice = made, Choice(made.blas.name, made.threads)
             except CannotTrace as error:
                 self._plans[shapes], self.reason = None, str(error)
                 self._note(f"this model isn't compiled: {error}")

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from nn_manual.compile.blas import blas_of
+from nn_manual.config import RunConfig
 from nn_manual.data import Split
 
 #: Examples at a time: windows of a text overlap, and a copy of all of them would be many times the text.
@@ -33,6 +35,13 @@ def blas() -> dict[str, Any]:
     numpys = [library for library in libraries if {"numpy", "numpy.libs"} & {*Path(library["filepath"]).parts[-3:]}]
     names = ("internal_api", "version", "architecture", "num_threads")
     return next(({name: library.get(name) for name in names} for library in (*numpys, *libraries)), {})
+
+
+def blas_of_compiled_steps(config: RunConfig) -> dict[str, Any]:
+    """The library of a compiled run's products, and its threads; nothing for another run."""
+    if config.blas is None or config.threads is None:
+        return {}
+    return {"compiled_blas": blas_of(config.blas).library, "compiled_threads": config.threads}
 
 
 def set_blas_threads(num_threads: int) -> None:

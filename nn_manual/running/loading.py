@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import DTYPES
+from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.plan import check_numba
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.data import Split, batches
 from nn_manual.data.reading import machine_memory
@@ -40,6 +42,18 @@ def load(config: RunConfig) -> tuple[Split, Sequential]:
         raise ConfigError("model: no layer has parameters, there is nothing to train")
     _check_composites(config, split, model)
     return split, model
+
+
+def check_compiling(config: RunConfig) -> None:
+    """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
+    if not config.compiled:
+        return
+    check_numba()
+    for name, choice in (("blas", Choice(config.blas)), ("threads", Choice(threads=config.threads))):
+        try:
+            check_choice(choice)
+        except ConfigError as error:
+            raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
 
 
 def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:

@@ -29,7 +29,7 @@ from nn_manual.run_directory.records import read_object
 from nn_manual.running.agreement import agree
 from nn_manual.running.changes import MAY_CHANGE, changes
 from nn_manual.running.environment import blas, set_blas_threads
-from nn_manual.running.loading import load, quiet
+from nn_manual.running.loading import check_compiling, load, quiet
 from nn_manual.running.manifest import check_manifest, check_step
 from nn_manual.running.run import FIGURE_FILE, note_processes, origin_of, train
 from nn_manual.running.training_run import BEST_FILE, TrainingRun
@@ -60,13 +60,15 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
             if overrides:
                 raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
             return directory, None
+        check_compiling(config)
         if checkpoint is not None:
             _take_threads(manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
             agree(config, split, model, group, checkpoint=str(checkpoint and checkpoint.name))
             group.connect()
-            training, origin = TrainingRun(config, split, model, group), origin_of(config, split)
+            training = TrainingRun(config, split, model, group)
+            config, origin = training.config, origin_of(training.config, split)
             if checkpoint is not None:
                 _load(training, manifest, tensors, checkpoint)
                 _compare(origin, manifest, checkpoint, is_first=is_first)

@@ -18,9 +18,9 @@ from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
 from nn_manual.running.agreement import agree, check_all_see
 from nn_manual.running.bundle import keep
-from nn_manual.running.environment import blas, sha256_of, versions
+from nn_manual.running.environment import blas, blas_of_compiled_steps, sha256_of, versions
 from nn_manual.running.keeper import CheckpointKeeper
-from nn_manual.running.loading import load, quiet
+from nn_manual.running.loading import check_compiling, load, quiet
 from nn_manual.running.onlookers import NoBar, NoLines
 from nn_manual.running.progress import RunBar, epoch_line
 from nn_manual.running.sources import sources_of
@@ -47,6 +47,7 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
     is_first, config = group.rank == 0, config.with_slices(group.size)
     if is_first:
         files.check_run_directory(directory)
+    check_compiling(config)
     split, model = load(config)
     if is_first:
         _note_schedule(config, split)
@@ -57,6 +58,7 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
     check_all_see(directory, group)
     group.connect()
     training = TrainingRun(config, split, model, group)
+    config = training.config
     with files.lock(directory) if is_first else nullcontext():
         if is_first:
             files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
@@ -79,7 +81,7 @@ def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
         "data": sha256_of(split),
         "sources": sources_of(config),  # now: a user who sees the run go wrong may change a file before it ends
         "versions": versions(),
-        "blas": blas(),
+        "blas": blas() | blas_of_compiled_steps(config),
     }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array, keep_freed_memory
+from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.data import Examples, batches
 from nn_manual.distributed.sliced_step import ONE_SLICE, SlicedStep, Slicing
 from nn_manual.errors import GradientMismatch, NotFiniteError
@@ -69,7 +70,9 @@ class Trainer:
 
     With `compiled`, the steps of an `epoch` that aren't checked run as machine code, many in one call: when the first
     of these is yielded, all are done, and `num_steps` is the last one's number. The formulas are the same, rounding
-    isn't. A smaller last batch, and what can't be traced, runs as it is written. Raises NoNumba without numba.
+    isn't. A smaller last batch, and what can't be traced, runs as it is written. Their products are those of `blas`,
+    "numpy", "scipy" or "mkl", on so many `threads`; what is None is measured, once on this machine for these products.
+    Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more threads than cores are free.
 
     `slicing` cuts each batch into slices, which one process computes one after the other, or several side by side. A
     checked step is then proven at once.
@@ -96,6 +99,8 @@ class Trainer:
     lr_step: Literal["epoch", "step"] = "epoch"
     check_memory: int = 64_000_000
     compiled: bool = False
+    blas: BlasName | None = None
+    threads: int | None = None
     slicing: Slicing = ONE_SLICE
 
     def __post_init__(self) -> None:
@@ -107,6 +112,8 @@ class Trainer:
             raise ValueError(f"check_memory must be at least 0, not {self.check_memory}")
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
+        if not self.compiled and (self.blas, self.threads) != (None, None):
+            raise ValueError("blas and threads are those of compiled steps: they need compiled=True")
         if self.compiled and not self.slicing.is_plain:
             raise ValueError("a compiled step isn't cut into slices: one of compiled and slicing must go")
         if self.lr_step not in ("epoch", "step"):
@@ -232,6 +239,12 @@ class Trainer:
             self._suspects = False
             self.check_finite()
         return Step(self.num_steps, value, len(input), denominator, check)
+
+    def prepare(self, examples: Examples, batch_size: int) -> Choice:
+        """Compile the step of such batches, if steps are compiled, and return whose BLAS multiplies in it, on how many
+        threads: None where that isn't known, since steps run as they are written.
+        """
+        return Choice() if self._compiled is None else self._compiled.prepare(examples, batch_size)
 
     def flush(self) -> None:
         """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at

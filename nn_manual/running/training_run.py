@@ -42,7 +42,7 @@ class TrainingRun:
     """
 
     def __init__(self, config: RunConfig, split: Split, model: Sequential, group: Group = ALONE) -> None:
-        self.config, self.split, self.group = config, split, group
+        self.split, self.group = split, group
         slicing = Slicing(config.slices or group.size, group, config.bitwise, config.shard_optimizer)
         self.trainer = Trainer(
             model,
@@ -54,8 +54,12 @@ class TrainingRun:
             check_every=config.gradient_check.every,
             check_memory=config.gradient_check.num_bytes,
             compiled=config.compiled,
+            blas=config.blas,
+            threads=config.threads,
             slicing=slicing,
         )
+        #: With whose BLAS multiplies, on how many threads, where that was to be measured.
+        self.config = config.with_choice(self.trainer.prepare(split.train, config.batch_size))
         if config.checkpoint.of_steps:
             self.trainer.stop_every = config.checkpoint.count
         self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()

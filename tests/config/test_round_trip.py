@@ -60,6 +60,8 @@ early_stopping: null
 gradient_check: {every: 1, memory: 64 MB}
 checkpoint: {every: 1 epoch, keep: 3}
 compiled: false
+blas: null
+threads: null
 """
 
 

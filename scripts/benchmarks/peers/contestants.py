@@ -2,38 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.peers.classifiers import scikit_learn, thinc
 from benchmarks.peers.subjects import Subject
 from nn_manual import Trainer
+from nn_manual.arrays import Array
+from nn_manual.compile.blas import MEASURED, Choice
+from nn_manual.compile.blas import blas_of as own_blas
 from nn_manual.data import Examples
+
+if TYPE_CHECKING:  # what compiles isn't loaded beside others
+    from nn_manual.compile.plan import Plan
 
 Epoch = Callable[[], object]
 
 
+class OwnEpoch:
+    """An epoch of a trainer of this package."""
+
+    def __init__(self, subject: Subject, trainer: Trainer) -> None:
+        inputs, targets = subject.stacked()
+        self.trainer, self._batch_size = trainer, len(inputs[0])
+        self._examples = Examples(np.concatenate(inputs), np.concatenate(targets))
+
+    def __call__(self) -> None:
+        """Train it."""
+        for _ in self.trainer.epoch(self._examples, self._batch_size, seed=0, epoch=0):
+            pass
+
+    @property
+    def choice(self) -> Choice:
+        """Whose BLAS its compiled steps call, on how many threads."""
+        return self.trainer.prepare(self._examples, self._batch_size)
+
+
+class Products:
+    """The products of a plan's steps."""
+
+    def __init__(self, plan: Plan, inputs: Array, targets: Array, of_steps: Mapping[str, Array]) -> None:
+        self._plan, self._arguments = plan, (inputs, targets, of_steps)
+        self.choice = Choice(plan.blas.name, plan.threads)
+
+    def __call__(self) -> None:
+        """Make them."""
+        self._plan.run(*self._arguments)
+
+
 def plain(subject: Subject) -> Epoch:
     """This package: the formulas run by NumPy."""
-    return _epochs(subject, subject.new_trainer())
+    return OwnEpoch(subject, subject.new_trainer())
 
 
 def checked(subject: Subject) -> Epoch:
     """This package, with every tensor of every step compared with torch's."""
-    return _epochs(subject, subject.new_trainer(checked=True))
-
-
-def _epochs(subject: Subject, trainer: Trainer) -> Epoch:
-    inputs, targets = subject.stacked()
-    examples = Examples(np.concatenate(inputs), np.concatenate(targets))
-
-    def epoch() -> None:
-        for _ in trainer.epoch(examples, len(inputs[0]), seed=0, epoch=0):
-            pass
-
-    return epoch
+    return OwnEpoch(subject, subject.new_trainer(checked=True))
 
 
 def torch_eager(subject: Subject) -> Epoch:
@@ -86,7 +112,7 @@ def jax_scan(subject: Subject) -> Epoch:
 
 def compiled(subject: Subject) -> Epoch:
     """This package, compiled."""
-    return _epochs(subject, subject.new_trainer(compiled=True))
+    return OwnEpoch(subject, subject.new_trainer(compiled=True))
 
 
 def products(subject: Subject) -> Epoch:
@@ -101,30 +127,33 @@ def products(subject: Subject) -> Epoch:
     model, optimizer = trainer.model, trainer.optimizer
     plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clip_grad_norm, lambda _: None)
     calls = [call for call in plan.program.calls if isinstance(call, Call) and call.kernel.endswith("_product")]
-    floor = Plan(model, optimizer, plan.program._replace(calls=calls), plan.kernels, plan.blas)  # type: ignore[arg-type]  # a list of some
+    of_products = plan.program._replace(calls=calls)  # type: ignore[arg-type]  # a list of some
+    floor = Plan(model, optimizer, of_products, plan.kernels, plan.blas, plan.threads)
     of_steps = {
         f"{i}.{name}": np.full(len(inputs), value, model.dtype)
         for i, part in enumerate(optimizer.parts)
         for name, value in part.member.coefficients(2).items()
     }
-    return lambda: floor.run(inputs, targets, of_steps)
+    return Products(floor, inputs, targets, of_steps)
 
 
-def blas_of(contestant: str) -> str:
-    """Who multiplies its matrices."""
-    if contestant.startswith("torch"):
+def blas_of(contestant: str, epoch: Epoch, threads: int) -> str:
+    """Who multiplies its matrices, on how many threads: so many, unless it chose by itself."""
+    choice = getattr(epoch, "choice", MEASURED)
+    if choice.blas is not None:
+        library, threads = f"{choice.blas}'s {own_blas(choice.blas).library}", choice.threads or threads
+    elif contestant.startswith("torch"):
         import torch
 
         lines = torch.__config__.show().splitlines()
-        return next((line.strip(" -") for line in lines if "Math Kernel" in line), "torch's own")
-    if contestant.startswith("JAX"):
-        return "XLA's own"
-    if contestant == "thinc":
-        return "BLIS of its own"
-    from threadpoolctl import threadpool_info
-
-    library = next(each for each in threadpool_info() if each["user_api"] == "blas")  # numpy's is loaded first
-    return f"{library['internal_api']} {library['version']} {library.get('architecture', '')}".strip()
+        library = next((line.strip(" -") for line in lines if "Math Kernel" in line), "torch's own")
+    elif contestant.startswith("JAX"):
+        library = "XLA's own"
+    elif contestant == "thinc":
+        library = "BLIS of its own"
+    else:
+        library = f"numpy's {own_blas('numpy').library}"
+    return f"{library}; {threads} thread{'s' if threads > 1 else ''}"
 
 
 #: By name, in the order of the table.

@@ -1,7 +1,8 @@
 """One contestant on one net, in a process of its own: `python -m benchmarks.peers.process CONTESTANT SUBJECT THREADS`.
 
-It trains an epoch, so that all is compiled, and prints whose BLAS it uses as JSON. Then for each line that it reads it
-trains an epoch and prints the microseconds that a step took. Where it can't, the line that it prints first says why.
+It trains an epoch, so that all is compiled, and prints whose BLAS it uses, on how many threads, as JSON. Then for each
+line that it reads it trains an epoch and prints the microseconds that a step took. Where it can't, the line that it
+prints first says why.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def main(contestant: str, subject: str, threads: str) -> None:
         except Exception as error:  # whatever is missing or can't be done: it is reported beside the other contestants
             print(json.dumps({"problem": f"{type(error).__name__}: {error}".splitlines()[0]}), flush=True)
             return
-        print(json.dumps({"blas": blas_of(contestant)}), flush=True)
+        print(json.dumps({"blas": blas_of(contestant, epoch, int(threads))}), flush=True)
         for _ in sys.stdin:
             start = time.perf_counter()
             epoch()

@@ -27,7 +27,7 @@ MEASURE = "torch"
 
 
 class Times(NamedTuple):
-    """Microseconds of a step of a contestant in each round, or why there are none; and its BLAS."""
+    """Microseconds of a step of a contestant in each round, or why there are none; its BLAS, and how many threads."""
 
     rounds: list[float]
     problem: str = ""

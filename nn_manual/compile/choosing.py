@@ -1,0 +1,187 @@
+"""Whose BLAS is fastest at the products of a step, and on how many threads: measured once, then kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import statistics
+import time
+from collections import Counter
+from importlib import metadata
+from typing import Any, get_args
+
+import numpy as np
+
+from nn_manual.compile.blas import Blas, BlasName, Choice, blas_of, blases, free_cores
+from nn_manual.compile.cache import Folder, Kernels, write
+from nn_manual.compile.program import Factors
+
+#: Extents beyond are cut there: the speed of a product changes little from here on, and ten such take some 20 ms.
+LARGEST = 512
+#: Each product is timed so often at least, and goes on up to so many times while there is time left: small ones differ
+#: by less than the clock's own noise.
+NUM_ROUNDS, MOST_ROUNDS = 3, 15
+#: Seconds that are taken for all of it, where the rounds that must be don't take longer.
+BUDGET = 0.05
+#: Seconds that a product is timed for: many small ones, as the clock itself takes part of a microsecond.
+SHORTEST = 5e-5
+#: What comes later in the order, another BLAS or more threads, must take less than this part of the time. Two
+#: measurements of one product differ by up to a tenth.
+MARGIN = 0.9
+#: Who takes so many times as long as the fastest is timed no more: threads that wait for a core that is not free take a
+#: thousand times as long.
+HOPELESS = 2
+
+
+def choose(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[Blas, int]:
+    """Whose BLAS these products are called of, and on how many threads: what is wanted, and for the rest the fastest.
+
+    What was measured once is kept in the folder, under a hash of the products and of all that could be chosen. Raises
+    NoBlas where there is none, or not the one that is wanted.
+    """
+    blas, threads = wanted
+    if blas is None or threads is None:
+        blas, threads = _fastest_once(products, wanted, folder)
+    return blas_of(blas), threads
+
+
+def _fastest_once(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[BlasName, int]:
+    path = folder.path(f"blas_{_key(products, wanted)}.json")
+    try:
+        return _kept(json.loads(path.read_text(encoding="utf-8")), wanted)
+    except FileNotFoundError:
+        pass
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        folder.say(f"the choice of a BLAS in {path} is damaged and made anew: {type(error).__name__}: {error}")
+    blas, threads = fastest(products, wanted, folder)
+    write(path, json.dumps({"blas": blas, "threads": threads}))
+    return blas, threads
+
+
+def _kept(read: Any, wanted: Choice) -> tuple[BlasName, int]:
+    """What was kept. Raises KeyError, TypeError or ValueError for what was never written so."""
+    blas, threads = read["blas"], read["threads"]
+    is_open = blas in get_args(BlasName) and type(threads) is int and 1 <= threads <= free_cores()
+    if not is_open or wanted not in (Choice(), Choice(blas), Choice(threads=threads)):
+        raise ValueError(f"{blas} on {threads} threads")
+    return blas, threads
+
+
+def _key(products: Counter[Factors], wanted: Choice) -> str:
+    """A hash of the products, the processor, the free cores and the packages that bring a BLAS."""
+    import llvmlite.binding
+
+    versions = {name: _version(name) for name in get_args(BlasName)}
+    numpys = blas_of("numpy")
+    limits = free_cores(), numpys.num_threads, os.environ.get("MKL_NUM_THREADS")
+    machine = llvmlite.binding.get_host_cpu_name(), numpys.library, *limits
+    text = repr((sorted(products.items()), wanted, versions, machine))
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def fastest(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[BlasName, int]:
+    """As `choose`, measured now. Of two that are as fast it is the one with fewer threads, then numpy's BLAS."""
+    among = [blas_of(wanted.blas)] if wanted.blas else blases()
+    counts = _counts(free_cores()) if wanted.threads is None else [wanted.threads]
+    candidates = [
+        (blas, threads)
+        for threads in counts
+        for blas in among
+        if threads <= blas.num_threads or wanted.threads is not None  # fewer where the user's environment says so
+    ]
+    if len(candidates) == 1 or not products:
+        return candidates[0][0].name, candidates[0][1]
+    kernels = {bits: Kernels(bits, folder) for bits in (32, 64)}
+    clocks = [_Clock(products, *candidate, kernels[candidate[0].integer_bits]) for candidate in candidates]
+    start = time.perf_counter()
+    for i in range(MOST_ROUNDS):
+        if i >= NUM_ROUNDS and time.perf_counter() - start > BUDGET:
+            break
+        least = min(clock.seconds for clock in clocks)
+        for clock in clocks:
+            if i < NUM_ROUNDS - 1 or clock.seconds <= HOPELESS * least:
+                clock.measure(HOPELESS * least)
+                least = min(least, clock.seconds)
+    least = min(clock.seconds for clock in clocks)
+    clock = next(clock for clock in clocks if clock.seconds * MARGIN <= least)
+    return clock.blas.name, clock.threads
+
+
+def _counts(most: int) -> list[int]:
+    """How many threads are tried: 1, 2, 4, ..., and as many as may be."""
+    return [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
+
+
+class _Clock:
+    """Times the products of a step by one BLAS on so many threads."""
+
+    def __init__(self, products: Counter[Factors], blas: Blas, threads: int, kernels: Kernels) -> None:
+        self.blas, self.threads = blas, threads
+        timed = [_Timed(factors, count, blas, kernels) for factors, count in products.items()]
+        #: Those that take longest are first: they show the soonest who is too slow.
+        self._timed = sorted(timed, key=lambda each: -each.weight * each.multiplications)
+
+    @property
+    def seconds(self) -> float:
+        """Of all products of a step, medians of what was measured; infinite before each of them was."""
+        return sum(each.weight * each.seconds for each in self._timed)
+
+    def measure(self, limit: float) -> None:
+        """Time each product, up to where they take longer than the limit."""
+        total = 0.0
+        with self.blas.threads(self.threads):
+            for each in self._timed:
+                each.measure()
+                total += each.weight * each.seconds
+                if total > limit:
+                    return
+
+
+class _Timed:
+    """A kind of product, on memory of its own; `weight` is how many times as much work a step has of it."""
+
+    def __init__(self, factors: Factors, count: int, blas: Blas, kernels: Kernels) -> None:
+        from nn_manual.compile import driver
+
+        m, n, k = (min(extent, LARGEST) for extent in factors[3:])
+        self.multiplications = m * n * k
+        self.weight = count * math.prod(factors[3:]) / max(1, self.multiplications)
+        self._times, self._repeats, self._run = list[float](), 0, driver.run
+        # Random numbers: of zeros a product may be faster, and of memory that nobody wrote to it is.
+        generator = np.random.default_rng(0)
+        dtype = np.float32 if factors.dtype == "f4" else np.float64
+        self._arrays = [generator.random(size, dtype) for size in (m * k, k * n, m * n)]
+        at_a, at_b, at_c = (array.ctypes.data for array in self._arrays)
+        gemm = blas.sgemm if dtype is np.float32 else blas.dgemm
+        rows = (m if factors.transposed_a else k), (k if factors.transposed_b else n), n
+        flags = int(factors.transposed_a), int(factors.transposed_b)
+        arguments = (gemm, *flags, m, n, k, at_a, rows[0], at_b, rows[1], at_c, rows[2])
+        self._arguments = np.array(arguments, np.int64)
+        name = f"{factors.dtype}_product"
+        self._calls = np.array([kernels.address(driver.text_of(name), name), 0], np.int64)
+
+    @property
+    def seconds(self) -> float:
+        """The median: cores that are taken at most times count, a stall doesn't."""
+        return statistics.median(self._times) if self._times else math.inf
+
+    def measure(self) -> None:
+        """Time it. The first time wakes threads up, and tells how often a clock can tell."""
+        if not self._repeats:
+            self._time(1)
+            self._repeats = min(100, 1 + int(SHORTEST / self._time(1)))
+        self._times.append(self._time(self._repeats))
+
+    def _time(self, repeats: int) -> float:
+        start = time.perf_counter()
+        self._run(0, repeats, self._calls.ctypes.data, 1, 0, 0, self._arguments.ctypes.data)
+        return (time.perf_counter() - start) / repeats
