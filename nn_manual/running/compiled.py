@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 #: A call takes about so long, in seconds, at most: between two, signals are heard and progress is shown.
 SECONDS_OF_CALL = 0.2
-#: The batches of a call take so many bytes at most.
+#: The batches of a call, and the random numbers for them, take so many bytes at most.
 LARGEST_CALL = 64_000_000
-#: The first call has so few steps: how long one takes isn't known.
-FIRST_STEPS = 4
 
 
 class Step(NamedTuple):
@@ -45,8 +43,8 @@ class Step(NamedTuple):
 
 class CompiledSteps:
     """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
-    makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
-    is no plan, or one that leaves something to NumPy.
+    makes those whose batch is of another size than most. `reason` says why there is no plan, or one that leaves
+    something to NumPy.
 
     Raises NoNumba where numba isn't installed.
     """
@@ -72,14 +70,16 @@ class CompiledSteps:
             selection = slice(index * batch_size, (index + max(1, num_steps)) * batch_size)
             batch = examples if order is None else Examples(*(rows(array, order[selection]) for array in examples))
             one = Examples(*(array[:batch_size] for array in batch))
+            if num_whole and unchecked is not None:
+                self._check(unchecked, one)
             plan = self._plan(one) if num_whole else None
-            if plan is None or not num_steps:
-                run = functools.partial(self._observed, plan) if plan is not None and self._is_kept(one) else None
-                yield from trainer._plain_steps([one], unchecked, run)
+            if plan is None:
+                yield from trainer._plain_steps([one], unchecked)
+                index += 1
+            elif not num_steps:
+                yield from trainer._plain_steps([one], None, functools.partial(self._observed, plan))
                 index += 1
             else:
-                if unchecked is not None:
-                    self._check(unchecked, batch, batch_size)
                 done = self._call(plan, batch, num_steps)
                 yield from done
                 index += len(done)
@@ -91,9 +91,11 @@ class CompiledSteps:
             unchecked = None
 
     def _most(self) -> int:
-        """How many steps the next call may have; 0 where the next step is checked."""
+        """How many steps the next call may have; 0 where the next step is checked. The first has one: how long it takes
+        isn't known.
+        """
         trainer = self.trainer
-        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else FIRST_STEPS
+        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else 1
         if trainer.check_every:
             most = min(most, trainer.check_every - 1 - trainer.num_steps % trainer.check_every)
             if not most:
@@ -102,20 +104,13 @@ class CompiledSteps:
             most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
         return max(most, 1)
 
-    def _is_kept(self, batch: Examples) -> bool:
-        """Whether the next step, which is checked, is kept to be proven with others: these are the plan's own values.
-        What the gradient of a target needs, a plan doesn't keep.
-        """
-        prover, loss = self.trainer.prover, self.trainer.loss
-        return prover is not None and prover.keeps(batch.input.shape) and not hasattr(loss, "backward_target")
-
     def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
         """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""
         trainer = self.trainer
         assert trainer.checker is not None
-        if unchecked is not None:
-            self._check(Examples(*unchecked), Examples(input, target), len(input))
-        inputs, targets = (np.ascontiguousarray(array)[np.newaxis] for array in (input, target))
+        assert unchecked is None
+        input, target = map(np.ascontiguousarray, (input, target))  # what is recorded may be views of these
+        inputs, targets = input[np.newaxis], target[np.newaxis]
         of_steps = self._coefficients(1) | self._noise(plan, input.shape, 1, trainer.num_steps)
         done = plan.run(inputs, targets, of_steps)
         if not done.num_steps:
@@ -123,7 +118,7 @@ class CompiledSteps:
             return trainer.step(input, target)
         trainer.optimizer.num_steps += 1
         self._boundaries.fill(trainer.checker.recorded, plan.results(inputs, targets), target)
-        trainer.checker.recorded.first.input = input  # of which the plan may have had a copy
+        trainer.checker.recorded.first.input = input
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:
@@ -148,14 +143,15 @@ class CompiledSteps:
     def _note(self, line: str) -> None:
         print(f"note: {line}", file=sys.stderr)
 
-    def _check(self, unchecked: Examples, batch: Examples, batch_size: int) -> None:
-        """As a plain step does: raise ValueError or TypeError for values that the model or the loss doesn't take."""
+    def _check(self, unchecked: Examples, batch: Examples) -> None:
+        """As a plain step does, before it is traced: raise ValueError or TypeError for values that the model or the
+        loss doesn't take.
+        """
         trainer = self.trainer
-        input = batch.input[:batch_size]
-        trainer.model.check_dtype(input)
+        trainer.model.check_dtype(batch.input)
         trainer.model.check_values(unchecked.input)
-        prediction = placeholder(trainer.model.output_shape(input.shape), trainer.model.dtype)
-        check_targets(trainer.loss, *unchecked, input, prediction)
+        prediction = placeholder(trainer.model.output_shape(batch.input.shape), trainer.model.dtype)
+        check_targets(trainer.loss, *unchecked, batch.input, prediction)
 
     def _call(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
         """The steps of one call, those before one that isn't finite."""
@@ -165,14 +161,14 @@ class CompiledSteps:
             np.ascontiguousarray(array).reshape(num_steps, size, *array.shape[1:]) for array in batch
         )
         lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
+        start = time.perf_counter()
         of_steps = self._coefficients(num_steps, lrs)
         of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
-        start = time.perf_counter()
         done = plan.run(inputs, targets, of_steps)
         if done.num_steps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
-            bytes_of_step = max(1, (inputs.nbytes + targets.nbytes) // num_steps)
-            self._seconds = max(self._seconds, SECONDS_OF_CALL * bytes_of_step / LARGEST_CALL)
+            num_bytes = sum(array.nbytes for array in (inputs, targets, *of_steps.values()))
+            self._seconds = max(self._seconds, SECONDS_OF_CALL * num_bytes / num_steps / LARGEST_CALL)
         number = trainer.num_steps
         trainer.num_steps += done.num_steps
         trainer.model.num_steps = trainer.num_steps

@@ -91,14 +91,14 @@ PLANS = {
 @pytest.mark.parametrize("clip_grad_norm", [None, 0.05])
 @pytest.mark.parametrize("between", PLANS)
 def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run: list[int]) -> None:
-    """All but the first step, which the checker looks at alone, and the smaller last ones, are the plan's."""
+    """All but the smaller last steps are the plan's: the first, too, which the checker looks at alone."""
     trainer = new_trainer(
         compiled=True, check_every=1, between=copy.deepcopy(PLANS[between]), clip_grad_norm=clip_grad_norm
     )
     steps = [step for epoch in range(2) for step in trainer.epoch(examples(), 32, seed=0, epoch=epoch)]
     checks = [step.check for step in steps]
     assert all(check is not None and check.proven for check in checks)
-    assert num_run == [1] * (2 * 10 - 1)
+    assert num_run == [1] * (2 * 10)
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,16 @@ def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run:
         ("exp_avg", "exp_avg"),
     ],
 )
-def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the third step that it makes, one number of a tensor is wrong by a hundredth."""
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_wrong_value_of_the_plan_is_found(
+    wrong: str, message: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number of a tensor is wrong by a hundredth, in the first step, which is proven by itself, or in the third."""
     results, count = plan.Plan.results, iter(range(100))
 
     def faulty(self: plan.Plan, inputs: Array, targets: Array) -> dict[str, Array]:
         arrays = results(self, inputs, targets)
-        if next(count) == 2:
+        if next(count) == step - 1:
             arrays |= {"param": self.model.param_arena, **self.optimizer.vectors}
             arrays[wrong].reshape(-1)[1] += 0.01
         return arrays
@@ -126,7 +129,7 @@ def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatc
     trainer = new_trainer(compiled=True, check_every=1)
     with pytest.raises(GradientMismatch, match=message):
         trained(trainer, examples())
-    assert trainer.num_steps == 4
+    assert trainer.num_steps == step
 
 
 def test_most_steps_run_in_few_calls(num_run: list[int]) -> None:
