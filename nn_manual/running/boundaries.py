@@ -73,8 +73,6 @@ class Boundaries:
             if self._copy_grads:
                 calls.grads = {name: arrays[f"{i}.grads.{name}"] for name in calls.grad_views}
         loss = recorded.loss
-        if hasattr(loss.loss, "backward_target"):  # which no step of training runs: it is asked at the plan's values
-            loss.forward(arrays["loss.prediction"], target)
         loss.target, loss.value = target, arrays["loss"][()]
         for name in OF_LOSS:
             setattr(loss, name, arrays[f"loss.{name}"])
