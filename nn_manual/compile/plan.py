@@ -60,6 +60,7 @@ class Plan:
         steps = np.array([each.step for each in addresses], np.int64)
         self._moving = np.flatnonzero(steps)
         self._steps = steps[self._moving]
+        self._sizes_of_steps = {name: made.sizes[name] for name in made.of_steps}
 
     def _linked(self, entry: Callable[[str, int], int | None]) -> tuple[list[Array | External], list[Address | int]]:
         """The calls between two operations of NumPy's, and the arguments of all."""
@@ -108,8 +109,8 @@ class Plan:
         return {name: views[view] for name, view in self.program.results.items()}  # one object for one view
 
     def _address(self, name: str, array: Array, num_steps: int) -> int:
-        if name in self.program.of_steps:
-            wanted = num_steps * self.program.sizes[name]
+        if name in self._sizes_of_steps:
+            wanted = num_steps * self._sizes_of_steps[name]
             if not array.flags.c_contiguous or array.nbytes != wanted:
                 raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps, not {array.nbytes}")
         return array.ctypes.data

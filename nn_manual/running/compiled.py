@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.compile.plan import Plan, check_numba, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
-from nn_manual.losses import Loss
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
 from nn_manual.trace.operation import CannotTrace
@@ -169,30 +169,31 @@ class CompiledSteps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
             num_bytes = sum(array.nbytes for array in (inputs, targets, *of_steps.values()))
             self._seconds = max(self._seconds, SECONDS_OF_CALL * num_bytes / num_steps / LARGEST_CALL)
-        number = trainer.num_steps
+        numbers = itertools.count(trainer.num_steps + 1)
         trainer.num_steps += done.num_steps
         trainer.model.num_steps = trainer.num_steps
         trainer.optimizer.num_steps += done.num_steps
+        denominators = trainer.loss.denominators(targets[: done.num_steps])
         return [
-            Step(number + i + 1, loss, size, self._denominator(targets[i]), None)
-            for i, loss in enumerate(done.losses.tolist())
+            Step(number, loss, size, denominator, None)
+            for number, loss, denominator in zip(numbers, done.losses.tolist(), denominators, strict=False)
         ]
-
-    def _denominator(self, target: Array) -> float:
-        loss = self.trainer.loss
-        return float(len(target)) if type(loss).denominator is Loss.denominator else loss.denominator(target)
 
     def _coefficients(self, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
         trainer, optimizer = self.trainer, self.trainer.optimizer
-        by_name: dict[str, list[float]] = {}
-        for step in range(num_steps):
+        members, numbers = optimizer.members, range(optimizer.num_steps + 1, optimizer.num_steps + num_steps + 1)
+        of_members: list[list[dict[str, float]]] = [[] for _ in members]
+        for step, number in enumerate(numbers):
             if lrs is not None:
                 trainer._set_lrs(lrs[step], None)
-            for i, member in enumerate(optimizer.members):
-                for name, value in member.coefficients(optimizer.num_steps + step + 1).items():
-                    by_name.setdefault(f"{i}.{name}", []).append(value)
-        return {name: np.array(values, trainer.model.dtype) for name, values in by_name.items()}
+            for member, of_steps in zip(members, of_members, strict=True):
+                of_steps.append(member.coefficients(number))
+        found: dict[str, Array] = {}
+        for i, of_steps in enumerate(of_members):
+            columns = np.array([tuple(each.values()) for each in of_steps], trainer.model.dtype).T.copy()
+            found |= {f"{i}.{name}": column for name, column in zip(of_steps[0], columns, strict=True)}
+        return found
 
     def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
         """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
