@@ -198,7 +198,7 @@ class CompiledSteps:
     def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
         """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
         model = self.trainer.model
-        drawn = {name for name in plan.program.of_steps if ".noise." in name}
+        drawn = {name for name in plan.of_steps if ".noise." in name}
         noise: dict[str, list[Array]] = {name: [] for name in drawn}
         for step in range(num_steps if drawn else 0):
             assert model._noise is not None  # the outermost draws
