@@ -4,6 +4,7 @@
     nests.py        loops, what they read and write, and when two may be one
     scalar.py       what NumPy computes of numbers, as a line of Python that numba takes
     products.py     matrix products as calls of a BLAS
+    row_products.py those whose sums run along the rows of both factors, in own loops
     dims.py         views as loops: broadcast, in as few as do it, flat, overlapping
     lowering.py     an operation of NumPy as a nest of loops
     fusion.py       which loops become one

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.compile import row_products
 from nn_manual.compile.fusion import fused
 from nn_manual.compile.kernels import Kernel
 from nn_manual.compile.lowering import Lowering
@@ -39,6 +40,11 @@ class Call(NamedTuple):
     kernel: str
     arguments: tuple[Argument, ...]
     places: tuple[Place, ...]
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is one matrix product, and nothing else."""
+        return self.kernel.endswith("_product") or self.kernel in map(row_products.text, ("f4", "f8"))
 
 
 class Program(NamedTuple):
@@ -168,7 +174,10 @@ class _Writer:
             return self._check(item)
         places = tuple(dict.fromkeys(leaf.place for leaf in leaves_of(item)))
         if isinstance(item, Product):
-            return Call(f"{code(item.output.dtype)}_product", self._product(item), places)
+            arguments, dtype = self._product(item), code(item.output.dtype)
+            if row_products.suits(item):
+                return Call(row_products.text(dtype), (*arguments[6:], *arguments[3:6]), places)
+            return Call(f"{dtype}_product", arguments, places)
         written = Kernel([item], self.names, self.unread, set()).written()
         pointers = [self._address(pointer.storage, pointer.offset) for pointer in written.pointers]
         return Call(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)

@@ -100,7 +100,7 @@ def products(subject: Subject) -> Epoch:
     trainer.train_step(inputs[0], targets[0])
     model, optimizer = trainer.model, trainer.optimizer
     plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clip_grad_norm, lambda _: None)
-    calls = [call for call in plan.program.calls if isinstance(call, Call) and call.kernel.endswith("_product")]
+    calls = [call for call in plan.program.calls if isinstance(call, Call) and call.is_product]
     floor = Plan(model, optimizer, plan.program._replace(calls=calls), plan.kernels, plan.blas)  # type: ignore[arg-type]  # a list of some
     of_steps = {
         f"{i}.{name}": np.full(len(inputs), value, model.dtype)
