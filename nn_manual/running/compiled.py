@@ -7,6 +7,7 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -111,7 +112,7 @@ class CompiledSteps:
         assert unchecked is None
         input, target = map(np.ascontiguousarray, (input, target))  # what is recorded may be views of these
         inputs, targets = input[np.newaxis], target[np.newaxis]
-        of_steps = self._coefficients(1) | self._noise(plan, input.shape, 1, trainer.num_steps)
+        of_steps = self._coefficients(plan, 1) | self._noise(plan, input.shape, 1, trainer.num_steps)
         done = plan.run(inputs, targets, of_steps)
         if not done.num_steps:
             trainer.model.grad_arena[...] = 0
@@ -162,7 +163,7 @@ class CompiledSteps:
         )
         lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
         start = time.perf_counter()
-        of_steps = self._coefficients(num_steps, lrs)
+        of_steps = self._coefficients(plan, num_steps, lrs)
         of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
         done = plan.run(inputs, targets, of_steps)
         if done.num_steps:
@@ -179,21 +180,24 @@ class CompiledSteps:
             for number, loss, denominator in zip(numbers, done.losses.tolist(), denominators, strict=False)
         ]
 
-    def _coefficients(self, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
+    def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
         trainer, optimizer = self.trainer, self.trainer.optimizer
         members, numbers = optimizer.members, range(optimizer.num_steps + 1, optimizer.num_steps + num_steps + 1)
-        of_members: list[list[dict[str, float]]] = [[] for _ in members]
-        for step, number in enumerate(numbers):
-            if lrs is not None:
-                trainer._set_lrs(lrs[step], None)
-            for member, of_steps in zip(members, of_members, strict=True):
-                of_steps.append(member.coefficients(number))
-        found: dict[str, Array] = {}
-        for i, of_steps in enumerate(of_members):
-            columns = np.array([tuple(each.values()) for each in of_steps], trainer.model.dtype).T.copy()
-            found |= {f"{i}.{name}": column for name, column in zip(of_steps[0], columns, strict=True)}
-        return found
+        if lrs is None:
+            of_members = [list(map(member.coefficients, numbers)) for member in members]
+        else:
+            of_members = [[] for _ in members]
+            for count, number in zip(lrs, numbers, strict=True):
+                trainer._set_lrs(count, None)
+                for member, of_steps in zip(members, of_members, strict=True):
+                    of_steps.append(member.coefficients(number))
+        return {
+            f"{i}.{name}": np.fromiter(map(itemgetter(name), of_steps), trainer.model.dtype, num_steps)
+            for i, of_steps in enumerate(of_members)
+            for name in of_steps[0]
+            if f"{i}.{name}" in plan.of_steps
+        }
 
     def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
         """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
