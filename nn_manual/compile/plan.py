@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,21 @@ from nn_manual.trace.operation import Trace, View
 from nn_manual.trace.replay import run_operation
 from nn_manual.trace.step import Observe, trace_step
 
+#: The kernel that copies bytes: from where, to where, how many.
+COPY = '''
+@njit(error_model="numpy")
+def kernel(source, destination, count):
+    no_overlap()
+    for i in range(count):
+        destination[i] = source[i]
+
+
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    kernel(u1_at(arguments[0]), u1_at(arguments[1]), arguments[2])
+    return 0
+'''
+
 
 class Done(NamedTuple):
     """The losses of the steps that were made. Where these are fewer than were asked for, the loss or the gradient of
@@ -30,6 +45,13 @@ class Done(NamedTuple):
 
     losses: Array
     num_steps: int
+
+
+class Copies(NamedTuple):
+    """What is copied before each step, and after it: from arrays whose memory stays, each to a row for each step."""
+
+    before: Sequence[tuple[Array, Array]]
+    after: Sequence[tuple[Array, Array]]
 
 
 class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
@@ -94,9 +116,12 @@ class Plan:
             segments.append(np.array(calls, np.int64))
         return segments, arguments
 
-    def run(self, inputs: Array, targets: Array, of_steps: Mapping[str, Array]) -> Done:
+    def run(
+        self, inputs: Array, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None
+    ) -> Done:
         """The steps of these batches, (steps, ...) each; `of_steps` has the coefficients of the updates, (steps,), and
-        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous.
+        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous. `copies` are only
+        for a plan that `may_copy`.
         """
         num_steps = len(inputs)
         losses = np.empty(num_steps)
@@ -111,8 +136,32 @@ class Plan:
                 self._bases[self._numbers[name]] = self._address(name, array)
         arguments = self._bases[self._entries] + self._offsets
         moving = np.stack([self._moving, arguments[self._moving], self._steps], axis=1)
-        done = self._steps_of(num_steps, moving, arguments, arrays)
+        segments = self._segments
+        if copies is not None:
+            segments, moving, arguments = self._with(copies, moving, arguments)
+        done = self._steps_of(segments, num_steps, moving, arguments, arrays)
         return Done(losses[:done], done)
+
+    def may_copy(self, copies: Copies) -> bool:
+        """Whether it is one call, and these arrays lie, each in one piece, in what stays from call to call."""
+        own = [*self._own.values(), *self._persistent().values()]
+        return len(self._segments) == 1 and all(
+            array.flags.c_contiguous and any(np.may_share_memory(array, each) for each in own)
+            for array, _ in (*copies.before, *copies.after)
+        )
+
+    def _with(self, copies: Copies, moving: Array, arguments: Array) -> tuple[list[Array | External], Array, Array]:
+        """The calls, arguments that move, and arguments, with those of copies."""
+        both, (own,) = [*copies.before, *copies.after], self._segments
+        places = len(arguments) + 3 * np.arange(len(both))
+        copy = self.kernels.address(COPY, "a copy")
+        calls = np.stack([np.full_like(places, copy), places], axis=1)
+        given = np.array([(array.ctypes.data, rows.ctypes.data, array.nbytes) for array, rows in both], np.int64)
+        strides = np.array([rows.strides[0] for _, rows in both], np.int64)
+        moving = np.concatenate([moving, np.stack([places + 1, given[:, 1], strides], axis=1)])
+        first = len(copies.before)
+        segments: list[Array | External] = [np.concatenate([calls[:first], own, calls[first:]])]
+        return segments, moving, np.concatenate([arguments, given.ravel()])
 
     def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
         """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""
@@ -124,19 +173,22 @@ class Plan:
         """What stays from step to step, by the names that a trace gives it."""
         return persistent(self.model, self.optimizer, self._first_buffers)
 
-    def _steps_of(self, num_steps: int, moving: Array, arguments: Array, arrays: Mapping[str, Array]) -> int:
+    def _steps_of(
+        self, segments: list[Array | External], num_steps: int, moving: Array, arguments: Array,
+        arrays: Mapping[str, Array],
+    ) -> int:
         def run(first: int, last: int, calls: Array) -> int:
             done: int = self._run(
                 first, last, calls.ctypes.data, len(calls), moving.ctypes.data, len(moving), arguments.ctypes.data
             )
             return done
 
-        if len(self._segments) == 1:
-            (calls,) = self._segments
+        if len(segments) == 1:
+            (calls,) = segments
             assert not isinstance(calls, External)
             return run(0, num_steps, calls)
         for step in range(num_steps):
-            for segment in self._segments:
+            for segment in segments:
                 if isinstance(segment, External):
                     run_operation(segment.operation, lambda view: self._view(view, arrays, step))  # noqa: B023 - at once
                 elif run(step, step + 1, segment) == step:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
-from nn_manual.compile.plan import Plan, check_numba, compile_step
+from nn_manual.compile.plan import Copies, Plan, check_numba, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
 from nn_manual.running.boundaries import Boundaries
@@ -55,6 +55,8 @@ class CompiledSteps:
         self.trainer, self.reason = trainer, ""
         self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
         self._seconds = 0.0
+        #: Whether steps that are checked may run many in a call: their arrays lie in what stays.
+        self._keeps = True
         self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
@@ -68,7 +70,8 @@ class CompiledSteps:
         while index < count:
             num_whole = num_examples // batch_size - index
             num_steps = min(num_whole, self._most()) if num_whole else 0
-            selection = slice(index * batch_size, (index + max(1, num_steps)) * batch_size)
+            num_kept = 0 if num_steps else self._most_kept((batch_size, *examples.input.shape[1:]), num_whole - 1)
+            selection = slice(index * batch_size, (index + max(1, num_steps, num_kept)) * batch_size)
             batch = examples if order is None else Examples(*(rows(array, order[selection]) for array in examples))
             one = Examples(*(array[:batch_size] for array in batch))
             if num_whole and unchecked is not None:
@@ -77,11 +80,14 @@ class CompiledSteps:
             if plan is None:
                 yield from trainer._plain_steps([one], unchecked)
                 index += 1
+            elif num_kept and (kept := self._kept(plan, batch, num_kept)):
+                yield from kept
+                index += len(kept)
             elif not num_steps:
                 yield from trainer._plain_steps([one], None, functools.partial(self._observed, plan))
                 index += 1
             else:
-                done = self._call(plan, batch, num_steps)
+                done, _ = self._run(plan, batch, num_steps)
                 yield from done
                 index += len(done)
                 if len(done) < num_steps:  # a number isn't finite: the formulas themselves say which
@@ -104,6 +110,34 @@ class CompiledSteps:
         if trainer.stop_every:
             most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
         return max(most, 1)
+
+    def _most_kept(self, input_shape: Shape, num_left: int) -> int:
+        """How many steps, all of which are checked, the next call may have; 0 where the next step is made alone. So is
+        the last one before a checkpoint, that of an epoch, and that which fills the ring: it is recorded.
+        """
+        trainer = self.trainer
+        if trainer.prover is None or trainer.check_every != 1 or trainer.lr_step == "step" or not self._keeps:
+            return 0
+        most = min(trainer.prover.room(input_shape), num_left, round(SECONDS_OF_CALL / (self._seconds or 1e-3)))
+        if trainer.stop_every:
+            most = min(most, trainer.stop_every - 1 - trainer.num_steps % trainer.stop_every)
+        return most if most > 1 else 0
+
+    def _kept(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
+        """The steps of one call, all of which wait for their proof; none where they can't be kept, or the first one
+        isn't finite.
+        """
+        prover, loss = self.trainer.prover, self.trainer.loss
+        assert prover is not None
+        copies = Copies(*prover.copies())
+        self._keeps = plan.may_copy(copies)
+        size = len(batch.input) // num_steps
+        targets = batch.target.reshape(num_steps, size, *batch.target.shape[1:])
+        if not self._keeps or not all(map(loss.has_value, loss.denominators(targets))):
+            return []
+        done, given = self._run(plan, batch, num_steps, copies)
+        checks = prover.keep(given, np.array([step.loss for step in done]))
+        return [step._replace(check=check) for step, check in zip(done, checks, strict=True)]
 
     def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
         """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""
@@ -154,8 +188,10 @@ class CompiledSteps:
         prediction = placeholder(trainer.model.output_shape(batch.input.shape), trainer.model.dtype)
         check_targets(trainer.loss, *unchecked, batch.input, prediction)
 
-    def _call(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
-        """The steps of one call, those before one that isn't finite."""
+    def _run(
+        self, plan: Plan, batch: Examples, num_steps: int, copies: Copies | None = None
+    ) -> tuple[list[Step], dict[str, Array]]:
+        """The steps of one call, those before one that isn't finite, and by name what all were given."""
         trainer = self.trainer
         size = len(batch.input) // num_steps
         inputs, targets = (
@@ -165,7 +201,7 @@ class CompiledSteps:
         start = time.perf_counter()
         of_steps = self._coefficients(plan, num_steps, lrs)
         of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
-        done = plan.run(inputs, targets, of_steps)
+        done = plan.run(inputs, targets, of_steps, copies)
         if done.num_steps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
             num_bytes = sum(array.nbytes for array in (inputs, targets, *of_steps.values()))
@@ -175,10 +211,11 @@ class CompiledSteps:
         trainer.model.num_steps = trainer.num_steps
         trainer.optimizer.num_steps += done.num_steps
         denominators = trainer.loss.denominators(targets[: done.num_steps])
-        return [
+        steps = [
             Step(number, loss, size, denominator, None)
             for number, loss, denominator in zip(numbers, done.losses.tolist(), denominators, strict=False)
         ]
+        return steps, {"input": inputs, "target": targets, **of_steps}
 
     def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
