@@ -218,8 +218,8 @@ class CrossEntropyLoss(Loss):
         """Of several batches: indices are counted all at once."""
         if targets.dtype.kind == "f" or self.weight is not None:
             return super().denominators(targets)
-        counted = self.counted(targets).reshape(len(targets), -1)
-        return [float(count) for count in np.count_nonzero(counted, axis=1)]
+        counted = np.count_nonzero(self.counted(targets), axis=tuple(range(1, targets.ndim)))
+        return [float(count) for count in counted]
 
     def _labels(self, target: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         """The index of each row, (rows,), 0 where it doesn't count, and its weight, which is 0 there."""

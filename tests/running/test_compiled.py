@@ -59,9 +59,9 @@ def num_run(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     run = plan.Plan.run
 
-    def counted(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
+    def counted(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
         calls.append(len(inputs))
-        return run(self, inputs, targets, of_steps)
+        return run(self, inputs, *others)
 
     monkeypatch.setattr(plan.Plan, "run", counted)
     return calls
@@ -142,6 +142,40 @@ def test_a_wrong_value_of_the_plan_is_found(
     with pytest.raises(GradientMismatch, match=message):
         trained(trainer, examples())
     assert trainer.num_steps == step
+
+
+@pytest.mark.parametrize(("position", "message"), [(0, "updated 0.weight"), (1, "exp_avg"), (3, "0.output")])
+def test_a_wrong_value_among_steps_of_one_call_is_found(
+    position: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the third step of a call leaves is wrong by a hundredth: it is named, and all stands as it was then."""
+    run, wrong = plan.Plan.run, list[int]()
+
+    def faulty(self: plan.Plan, *given: Any) -> plan.Done:
+        done, copies = run(self, *given), given[-1]
+        if isinstance(copies, plan.Copies) and len(done.losses) > 5 and not wrong:
+            wrong.append(self.optimizer.num_steps + 3)
+            copies.after[position][1][2].reshape(-1)[1] += 0.01
+        return done
+
+    monkeypatch.setattr(plan.Plan, "run", faulty)
+    trainer = new_trainer(compiled=True, check_every=1, lr_scheduler=None, lr_step="epoch")
+    with pytest.raises(GradientMismatch, match=message):
+        trained(trainer, examples(3200))
+    assert [trainer.num_steps] == [trainer.optimizer.num_steps] == wrong
+
+
+def test_checked_steps_run_in_few_calls(num_run: list[int]) -> None:
+    """And are those that run alone: a schedule of steps has each of them made so."""
+    together, alone = (
+        new_trainer(compiled=True, check_every=1, lr_scheduler=None if lr_step == "epoch" else StepLR(1000, 0.5),
+                    lr_step=lr_step)
+        for lr_step in ("epoch", "step")
+    )
+    steps, num_calls = trained(together, examples(3300)), len(num_run)
+    assert steps == trained(alone, examples(3300))
+    np.testing.assert_array_equal(together.model.param_arena, alone.model.param_arena)
+    assert num_calls < len(num_run) / 5
 
 
 def test_most_steps_run_in_few_calls(num_run: list[int]) -> None:

@@ -84,9 +84,9 @@ class Calls:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     noted, right = Calls(), plan.Plan.run
 
-    def counted(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
+    def counted(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
         noted.note(len(inputs))
-        return right(self, inputs, targets, of_steps)
+        return right(self, inputs, *others)
 
     monkeypatch.setattr(plan.Plan, "run", counted)
     yield noted
@@ -137,7 +137,9 @@ def test_a_run_that_is_stopped_goes_on(tmp_path: Path, calls: Calls, settings: s
         assert end_of(directory) == end_of(tmp_path / "whole")
 
 
-@pytest.mark.parametrize(("settings", "step"), [("all checked", 6), ("many in a call", 9), ("every 4th", 1), ("one by one", 18)])
+@pytest.mark.parametrize(
+    ("settings", "step"), [("all checked", 6), ("many in a call", 9), ("every 4th", 1), ("one by one", 18)]
+)
 def test_a_run_that_is_killed_goes_on(tmp_path: Path, calls: Calls, settings: str, step: int) -> None:
     """From its last checkpoint, or from the start."""
     config = config_of(tmp_path, "epochs=2", *RUNS[settings], "checkpoint.every=4 steps")
@@ -160,9 +162,9 @@ def test_calls_of_long_steps_have_few(tmp_path: Path, calls: Calls, monkeypatch:
     monkeypatch.setattr(compiled, "SECONDS_OF_CALL", 0.04)
     right = plan.Plan.run
 
-    def slow(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
+    def slow(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
         time.sleep(0.012 * len(inputs))
-        return right(self, inputs, targets, of_steps)
+        return right(self, inputs, *others)
 
     monkeypatch.setattr(plan.Plan, "run", slow)
     run(config_of(tmp_path, "epochs=1", "gradient_check.every=0"), tmp_path / "run")
