@@ -14,6 +14,7 @@
     intrinsics.py   what a kernel needs that Python doesn't have: pointers, a BLAS, a fused multiply-add
     elementary.py   exp, tanh and the like, as polynomials that run on vectors
     driver.py       what runs a program: one call after the other, step by step
+    copies.py       what a program keeps of each step
     blas.py         where a BLAS is
     cache.py        kernels on disk, each under a hash of all that it depends on
     plan.py         compile_step and Plan

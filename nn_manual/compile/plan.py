@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.compile.blas import Blas, a_blas
+from nn_manual.compile.copies import COPY, Copies, with_copies
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program, program
 from nn_manual.compile.workspace import ALIGNMENT
@@ -22,21 +23,6 @@ from nn_manual.trace.operation import Trace, View
 from nn_manual.trace.replay import run_operation
 from nn_manual.trace.step import Observe, trace_step
 
-#: The kernel that copies bytes: from where, to where, how many.
-COPY = '''
-@njit(error_model="numpy")
-def kernel(source, destination, count):
-    no_overlap()
-    for i in range(count):
-        destination[i] = source[i]
-
-
-@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
-def entry(arguments):
-    kernel(u1_at(arguments[0]), u1_at(arguments[1]), arguments[2])
-    return 0
-'''
-
 
 class Done(NamedTuple):
     """The losses of the steps that were made. Where these are fewer than were asked for, the loss or the gradient of
@@ -45,13 +31,6 @@ class Done(NamedTuple):
 
     losses: Array
     num_steps: int
-
-
-class Copies(NamedTuple):
-    """What is copied before each step, and after it: from arrays whose memory stays, each to a row for each step."""
-
-    before: Sequence[tuple[Array, Array]]
-    after: Sequence[tuple[Array, Array]]
 
 
 class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
@@ -138,7 +117,10 @@ class Plan:
         moving = np.stack([self._moving, arguments[self._moving], self._steps], axis=1)
         segments = self._segments
         if copies is not None:
-            segments, moving, arguments = self._with(copies, moving, arguments)
+            (own,) = segments
+            assert not isinstance(own, External)
+            calls, moving, arguments = with_copies(copies, self.kernels.address(COPY, "a copy"), own, moving, arguments)
+            segments = [calls]
         done = self._steps_of(segments, num_steps, moving, arguments, arrays)
         return Done(losses[:done], done)
 
@@ -149,19 +131,6 @@ class Plan:
             array.flags.c_contiguous and any(np.may_share_memory(array, each) for each in own)
             for array, _ in (*copies.before, *copies.after)
         )
-
-    def _with(self, copies: Copies, moving: Array, arguments: Array) -> tuple[list[Array | External], Array, Array]:
-        """The calls, arguments that move, and arguments, with those of copies."""
-        both, (own,) = [*copies.before, *copies.after], self._segments
-        places = len(arguments) + 3 * np.arange(len(both))
-        copy = self.kernels.address(COPY, "a copy")
-        calls = np.stack([np.full_like(places, copy), places], axis=1)
-        given = np.array([(array.ctypes.data, rows.ctypes.data, array.nbytes) for array, rows in both], np.int64)
-        strides = np.array([rows.strides[0] for _, rows in both], np.int64)
-        moving = np.concatenate([moving, np.stack([places + 1, given[:, 1], strides], axis=1)])
-        first = len(copies.before)
-        segments: list[Array | External] = [np.concatenate([calls[:first], own, calls[first:]])]
-        return segments, moving, np.concatenate([arguments, given.ravel()])
 
     def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
         """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
-from nn_manual.compile.plan import Copies, Plan, check_numba, compile_step
+from nn_manual.compile.copies import Copies
+from nn_manual.compile.plan import Plan, check_numba, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
 from nn_manual.running.boundaries import Boundaries

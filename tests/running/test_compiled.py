@@ -26,6 +26,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
+from nn_manual.compile.copies import Copies
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
@@ -153,7 +154,7 @@ def test_a_wrong_value_among_steps_of_one_call_is_found(
 
     def faulty(self: plan.Plan, *given: Any) -> plan.Done:
         done, copies = run(self, *given), given[-1]
-        if isinstance(copies, plan.Copies) and len(done.losses) > 5 and not wrong:
+        if isinstance(copies, Copies) and len(done.losses) > 5 and not wrong:
             wrong.append(self.optimizer.num_steps + 3)
             copies.after[position][1][2].reshape(-1)[1] += 0.01
         return done
