@@ -4,6 +4,7 @@
     nests.py        loops, what they read and write, and when two may be one
     scalar.py       what NumPy computes of numbers, as a line of Python that numba takes
     products.py     matrix products as calls of a BLAS
+    row_products.py those whose sums run along the rows of both factors, in own loops
     reductions.py   sums, maxima and their places as nests of loops
     indexing.py     what reads and writes at indices, as nests of loops
     dims.py         views as loops: broadcast, in as few as do it, flat, overlapping
@@ -15,6 +16,7 @@
     intrinsics.py   what a kernel needs that Python doesn't have: pointers, a BLAS, a fused multiply-add
     elementary.py   exp, tanh and the like, as polynomials that run on vectors
     driver.py       what runs a program: one call after the other, step by step
+    copies.py       what a program keeps of each step
     blas.py         whose BLAS multiplies, on how many threads
     choosing.py     which of them is fastest at a step's products: measured once, then kept
     cache.py        kernels on disk, each under a hash of all that it depends on

@@ -102,6 +102,18 @@ def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # no
     return a(a, a), generate
 
 
+@intrinsic
+def add_product_in_any_order(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Generate]:  # noqa: ARG001
+    """a + b * c as a term of such a sum, rounded once where the processor can."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        total, *factors = arguments
+        product = builder.fmul(*factors, flags=["contract"])
+        return builder.fadd(total, product, flags=["reassoc", "contract"])
+
+    return a(a, a, a), generate
+
+
 def _choice(comparison: str) -> Any:
     """The first of two where it compares so, or is no number, otherwise the second: what is no number stays."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.compile.blas import MEASURED, Blas, Choice
+from nn_manual.compile.copies import COPY, Copies, with_copies
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program, program
 from nn_manual.compile.workspace import ALIGNMENT
@@ -63,6 +64,18 @@ class Plan:
         steps = np.array([each.step for each in addresses], np.int64)
         self._moving = np.flatnonzero(steps)
         self._steps = steps[self._moving]
+        #: What each step is given anew, by name, with the bytes of one.
+        self.of_steps = {name: made.sizes[name] for name in made.of_steps}
+        self._wanted = set(made.results.values())
+        self._first_buffers = first_buffers(model)
+        #: The plan's own memory by its names, and where all entries of the table are.
+        self._own = {"workspace": self._workspace, **made.constants}
+        self._bases = np.zeros(len(names), np.int64)
+        self._bases[self._numbers["f4_gemm"]], self._bases[self._numbers["f8_gemm"]] = blas.sgemm, blas.dgemm
+        #: The arrays at views, each with where it begins: most are where they were in the step before.
+        self._views: dict[View, tuple[int, Array]] = {}
+        self._stays = {*self._own, *self._persistent()}
+        self._addresses: dict[str, tuple[Array, int]] = {}
 
     def _linked(self, text_of: Callable[[str], str]) -> tuple[list[Array | External], list[Address | int]]:
         """The calls between two operations of NumPy's, and the arguments of all."""
@@ -83,52 +96,70 @@ class Plan:
             segments.append(np.array(calls, np.int64))
         return segments, arguments
 
-    def run(self, inputs: Array, targets: Array, of_steps: Mapping[str, Array]) -> Done:
+    def run(
+        self, inputs: Array, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None
+    ) -> Done:
         """The steps of these batches, (steps, ...) each; `of_steps` has the coefficients of the updates, (steps,), and
-        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous.
+        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous. `copies` are only
+        for a plan that `may_copy`.
         """
         num_steps = len(inputs)
         losses = np.empty(num_steps)
-        arrays = persistent(self.model, self.optimizer) | {"input": inputs, "target": targets, **of_steps}
-        arrays |= {"losses": losses, "workspace": self._workspace, **self.program.constants}
-        bases = np.zeros(len(self._numbers), np.int64)
-        for name, number in self._numbers.items():
-            if name in arrays:
-                bases[number] = self._address(name, arrays[name], num_steps)
-        bases[self._numbers["f4_gemm"]], bases[self._numbers["f8_gemm"]] = self.blas.sgemm, self.blas.dgemm
-        arguments = bases[self._entries] + self._offsets
+        given = {"input": inputs, "target": targets, **of_steps}
+        for name, num_bytes in self.of_steps.items():
+            if not given[name].flags.c_contiguous or given[name].nbytes != num_steps * num_bytes:
+                wanted = num_steps * num_bytes
+                raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps")
+        arrays = self._persistent() | self._own | given | {"losses": losses}
+        for name, array in arrays.items():
+            if name in self._numbers:
+                self._bases[self._numbers[name]] = self._address(name, array)
+        arguments = self._bases[self._entries] + self._offsets
         moving = np.stack([self._moving, arguments[self._moving], self._steps], axis=1)
+        segments = self._segments
+        if copies is not None:
+            (own,) = segments
+            assert not isinstance(own, External)
+            calls, moving, arguments = with_copies(copies, self.kernels.address(COPY, "a copy"), own, moving, arguments)
+            segments = [calls]
         with self.blas.threads(self.threads):
-            done = self._steps_of(num_steps, moving, arguments, arrays)
+            done = self._steps_of(segments, num_steps, moving, arguments, arrays)
         return Done(losses[:done], done)
+
+    def may_copy(self, copies: Copies) -> bool:
+        """Whether it is one call, and these arrays lie, each in one piece, in what stays from call to call."""
+        own = [*self._own.values(), *self._persistent().values()]
+        return len(self._segments) == 1 and all(
+            array.flags.c_contiguous and any(np.may_share_memory(array, each) for each in own)
+            for array, _ in (*copies.before, *copies.after)
+        )
 
     def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
         """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""
-        arrays = persistent(self.model, self.optimizer) | {"input": inputs, "target": targets}
-        arrays |= {"workspace": self._workspace, **self.program.constants}
-        views = {view: self._view(view, arrays, len(inputs) - 1) for view in self.program.results.values()}
+        arrays = self._persistent() | self._own | {"input": inputs, "target": targets}
+        views = {view: self._view(view, arrays, len(inputs) - 1) for view in self._wanted}
         return {name: views[view] for name, view in self.program.results.items()}  # one object for one view
 
-    def _address(self, name: str, array: Array, num_steps: int) -> int:
-        if name in self.program.of_steps:
-            wanted = num_steps * self.program.sizes[name]
-            if not array.flags.c_contiguous or array.nbytes != wanted:
-                raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps, not {array.nbytes}")
-        return array.ctypes.data
+    def _persistent(self) -> dict[str, Array]:
+        """What stays from step to step, by the names that a trace gives it."""
+        return persistent(self.model, self.optimizer, self._first_buffers)
 
-    def _steps_of(self, num_steps: int, moving: Array, arguments: Array, arrays: Mapping[str, Array]) -> int:
+    def _steps_of(
+        self, segments: list[Array | External], num_steps: int, moving: Array, arguments: Array,
+        arrays: Mapping[str, Array],
+    ) -> int:
         def run(first: int, last: int, calls: Array) -> int:
             done: int = self._run(
                 first, last, calls.ctypes.data, len(calls), moving.ctypes.data, len(moving), arguments.ctypes.data
             )
             return done
 
-        if len(self._segments) == 1:
-            (calls,) = self._segments
+        if len(segments) == 1:
+            (calls,) = segments
             assert not isinstance(calls, External)
             return run(0, num_steps, calls)
         for step in range(num_steps):
-            for segment in self._segments:
+            for segment in segments:
                 if isinstance(segment, External):
                     run_operation(segment.operation, lambda view: self._view(view, arrays, step))  # noqa: B023 - at once
                 elif run(step, step + 1, segment) == step:
@@ -138,9 +169,22 @@ class Plan:
     def _view(self, view: View, arrays: Mapping[str, Array], step: int) -> Array:
         """The array at a view of a storage."""
         where = self.program.where[view.storage]
-        start = arrays[where.entry].ctypes.data + where.offset + step * where.step
-        memory: Any = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)
-        return np.ndarray(view.shape, view.dtype, memory, view.offset, view.strides)
+        start = self._address(where.entry, arrays[where.entry]) + where.offset + step * where.step
+        before, array = self._views.get(view, (0, None))
+        if array is None or start != before:
+            memory: Any = (ctypes.c_uint8 * (view.offset + _extent(view))).from_address(start)
+            array = np.ndarray(view.shape, view.dtype, memory, view.offset, view.strides)
+            self._views[view] = start, array
+        return array
+
+    def _address(self, name: str, array: Array) -> int:
+        """Where the memory of an array begins. Asking takes longer than a small loop, and most stay where they were."""
+        before, address = self._addresses.get(name, (None, 0))
+        if before is not array:
+            address = array.ctypes.data
+            if name in self._stays:
+                self._addresses[name] = array, address
+        return address
 
 
 def _extent(view: View) -> int:
@@ -149,16 +193,18 @@ def _extent(view: View) -> int:
     return sum(max(0, span) for span in spans) + view.dtype.itemsize
 
 
-def persistent(model: Sequential, optimizer: Optimizer) -> dict[str, Array]:
+def first_buffers(model: Sequential) -> dict[str, str]:
+    """The buffers behind which all others of their kind lie: those of numbers, and those that count."""
+    counts, buffers = model.counter_names(), list(vars(model.buffer))
+    kinds = {"buffer": [name for name in buffers if name not in counts], "counters": list(counts)}
+    return {kind: names[0] for kind, names in kinds.items() if names}
+
+
+def persistent(model: Sequential, optimizer: Optimizer, first_buffers: Mapping[str, str]) -> dict[str, Array]:
     """What stays from step to step, by the names that a trace gives it."""
     arrays = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
     arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
-    counts = model.counter_names()
-    buffers = vars(model.buffer)
-    for kind, names in (("buffer", [name for name in buffers if name not in counts]), ("counters", list(counts))):
-        if names:
-            arrays[kind] = buffers[names[0]]  # the others lie behind it
-    return arrays
+    return arrays | {kind: vars(model.buffer)[name] for kind, name in first_buffers.items()}
 
 
 def check_numba() -> None:

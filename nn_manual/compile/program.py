@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.compile import row_products
 from nn_manual.compile.fusion import fused
 from nn_manual.compile.kernels import Kernel
 from nn_manual.compile.lowering import Lowering
@@ -47,6 +48,11 @@ class Call(NamedTuple):
         """What it was made of."""
         return "\n".join(map(str, self.places))
 
+    @property
+    def is_product(self) -> bool:
+        """Whether it is one matrix product, and nothing else."""
+        return self.kernel.endswith("_product") or self.kernel in map(row_products.text, ("f4", "f8"))
+
 
 class Factors(NamedTuple):
     """A kind of product: a, (m, k), times b, (k, n), each of which may lie transposed; the code of the dtype."""
@@ -63,7 +69,7 @@ class Program(NamedTuple):
     """What a plan runs. `calls` are calls, and operations that NumPy runs in their places. The entries of the table are
     the names of what the step is given, "losses", "f4_gemm", "f8_gemm", "workspace", of `num_bytes`, and the
     `constants` by their names. `where` says by storage where each array is that NumPy or somebody else wants.
-    `products` says how often the step makes each kind of product.
+    `products` says how often the step has a BLAS make each kind of product.
     """
 
     calls: list[Call | External]
@@ -160,8 +166,9 @@ class _Writer:
 
     def _products(self) -> Counter[Factors]:
         products: Counter[Factors] = Counter()
-        for leaf in (leaf for item in self.items for leaf in leaves_of(item)):
-            if isinstance(leaf, Product):
+        for item, leaf in ((item, leaf) for item in self.items for leaf in leaves_of(item)):
+            is_own_loop = isinstance(item, Product) and row_products.suits(item)
+            if isinstance(leaf, Product) and not is_own_loop:
                 a, b = (layout(access) for access in leaf.inputs)
                 assert a is not None
                 assert b is not None
@@ -202,7 +209,10 @@ class _Writer:
             return self._check(item)
         places = tuple(dict.fromkeys(leaf.place for leaf in leaves_of(item)))
         if isinstance(item, Product):
-            return Call(f"{code(item.output.dtype)}_product", self._product(item), places)
+            arguments, dtype = self._product(item), code(item.output.dtype)
+            if row_products.suits(item):
+                return Call(row_products.text(dtype), (*arguments[6:], *arguments[3:6]), places)
+            return Call(f"{dtype}_product", arguments, places)
         written = Kernel([item], self.names, self.unread, set()).written()
         pointers = [self._address(pointer.storage, pointer.offset) for pointer in written.pointers]
         return Call(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)

@@ -54,6 +54,10 @@ class Loss(ABC):
         """
         return float(len(target))
 
+    def denominators(self, targets: Array) -> list[float]:
+        """The `denominator` of each of several batches, which lie one behind the other: (batches, batch, ...)."""
+        return [self.denominator(target) for target in targets]
+
     def has_value(self, denominator: float) -> bool:
         """Whether the loss of a batch with this denominator is a number: a mean over nothing is none."""
         return denominator > 0 or self.reduction != "mean"

@@ -214,6 +214,13 @@ class CrossEntropyLoss(Loss):
             return float(np.count_nonzero(self.counted(target)))
         return float(self._labels(target, np.dtype(np.float64))[1].sum())
 
+    def denominators(self, targets: Array) -> list[float]:
+        """Of several batches: indices are counted all at once."""
+        if targets.dtype.kind == "f" or self.weight is not None:
+            return super().denominators(targets)
+        counted = np.count_nonzero(self.counted(targets), axis=tuple(range(1, targets.ndim)))
+        return [float(count) for count in counted]
+
     def _labels(self, target: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         """The index of each row, (rows,), 0 where it doesn't count, and its weight, which is 0 there."""
         counted = self.counted(target).ravel()

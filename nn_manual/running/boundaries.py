@@ -6,6 +6,7 @@ is proven.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,10 @@ from nn_manual.model import Sequential
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.step.recording import Recording
 
-#: What a layer received and returned, and how often it was called.
+#: What a layer received and returned; how often it was called; and where what it saved goes.
 ARRAYS = ("input", "output", "grad_output", "grad_input")
 COUNTS = ("place", "num_forwards", "num_backwards", "num_updates", "only_parameters")
+SAVED = ("saved", "saved_again", "saved_for_update")
 OF_LOSS = ("prediction", "grad_prediction")
 
 
@@ -36,38 +38,40 @@ class Boundaries:
 
     def __init__(self, *, copy_grads: bool) -> None:
         self._copy_grads = copy_grads
-        self._traced: Recording | None = None
+        #: Of each layer, in the order of a recording, what a call of it leaves besides arrays.
+        self._calls: list[dict[str, Any]] = []
 
     @contextmanager
     def observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[], Mapping[str, Array]]]:
         """The context in which the step that is traced runs."""
         from nn_manual.check.step.recording import Recording
 
-        self._traced = Recording(model, loss, copy_grads=self._copy_grads)
-        with self._traced:
-            yield self._arrays
+        traced = Recording(model, loss, copy_grads=self._copy_grads)
+        with traced:
+            yield functools.partial(self._arrays, traced)
 
-    def _arrays(self) -> dict[str, Array]:
-        """All that passed between layers, by names."""
-        assert self._traced is not None  # the step has run
-        found: dict[str, Any] = {f"loss.{name}": getattr(self._traced.loss, name) for name in OF_LOSS}
-        for i, calls in enumerate(self._traced.layers):
+    def _arrays(self, traced: Recording) -> dict[str, Array]:
+        """All that passed between layers, by names, of the step that has run."""
+        found: dict[str, Any] = {f"loss.{name}": getattr(traced.loss, name) for name in OF_LOSS}
+        self._calls = []
+        for i, calls in enumerate(traced.layers):
             found |= {f"{i}.{name}": getattr(calls, name) for name in ARRAYS}
             if self._copy_grads:
                 found |= {f"{i}.grads.{name}": grad for name, grad in calls.grads.items()}
+            # In the place of what was saved, which the plan keeps, a mark: the same one for the same object.
+            marks = {id(getattr(calls, name)): object() for name in SAVED}
+            saved = {name: marks[id(getattr(calls, name))] for name in SAVED}
+            self._calls.append({name: getattr(calls, name) for name in COUNTS} | saved)
         return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
 
     def fill(self, recorded: Recording, arrays: Mapping[str, Array], target: Array) -> None:
         """Let a recording be of the step that left these arrays."""
-        assert self._traced is not None  # there is a plan
-        for i, (calls, traced) in enumerate(zip(recorded.layers, self._traced.layers, strict=True)):
-            for name in COUNTS:
-                setattr(calls, name, getattr(traced, name))
+        for i, (calls, attributes) in enumerate(zip(recorded.layers, self._calls, strict=True)):
+            vars(calls).update(attributes)
             for name in ARRAYS:
                 setattr(calls, name, arrays.get(f"{i}.{name}"))
             if self._copy_grads:
-                calls.grads = {name: arrays[f"{i}.grads.{name}"] for name in traced.grads}
-            calls.saved = calls.saved_again = calls.saved_for_update = self  # it was the plan that kept it
+                calls.grads = {name: arrays[f"{i}.grads.{name}"] for name in calls.grad_views}
         loss = recorded.loss
         loss.target, loss.value = target, arrays["loss"][()]
         for name in OF_LOSS:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.copies import Copies
 from nn_manual.compile.plan import Plan, check_numba, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
-from nn_manual.losses import Loss
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
 from nn_manual.trace.operation import CannotTrace
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
 
 #: A call takes about so long, in seconds, at most: between two, signals are heard and progress is shown.
 SECONDS_OF_CALL = 0.2
-#: The batches of a call take so many bytes at most.
+#: The batches of a call, and the random numbers for them, take so many bytes at most.
 LARGEST_CALL = 64_000_000
-#: The first call has so few steps: how long one takes isn't known.
-FIRST_STEPS = 4
 
 
 class Step(NamedTuple):
@@ -46,8 +46,8 @@ class Step(NamedTuple):
 
 class CompiledSteps:
     """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
-    makes those whose batch is of another size than most, and those that are proven one by one. `reason` says why there
-    is no plan, or one that leaves something to NumPy.
+    makes those whose batch is of another size than most. `reason` says why there is no plan, or one that leaves
+    something to NumPy.
 
     Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
@@ -61,6 +61,8 @@ class CompiledSteps:
         check_choice(self.choice)
         self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
         self._seconds = 0.0
+        #: Whether steps that are checked may run many in a call: their arrays lie in what stays.
+        self._keeps = True
         self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
@@ -82,18 +84,24 @@ class CompiledSteps:
         while index < count:
             num_whole = num_examples // batch_size - index
             num_steps = min(num_whole, self._most()) if num_whole else 0
-            selection = slice(index * batch_size, (index + max(1, num_steps)) * batch_size)
+            num_kept = 0 if num_steps else self._most_kept((batch_size, *examples.input.shape[1:]), num_whole - 1)
+            selection = slice(index * batch_size, (index + max(1, num_steps, num_kept)) * batch_size)
             batch = examples if order is None else Examples(*(rows(array, order[selection]) for array in examples))
             one = Examples(*(array[:batch_size] for array in batch))
+            if num_whole and unchecked is not None:
+                self._check(unchecked, one)
             plan = self._plan(one) if num_whole else None
-            if plan is None or not num_steps:
-                run = functools.partial(self._observed, plan) if plan is not None and self._is_kept(one) else None
-                yield from trainer._plain_steps([one], unchecked, run)
+            if plan is None:
+                yield from trainer._plain_steps([one], unchecked)
+                index += 1
+            elif num_kept and (kept := self._kept(plan, batch, num_kept)):
+                yield from kept
+                index += len(kept)
+            elif not num_steps:
+                yield from trainer._plain_steps([one], None, functools.partial(self._observed, plan))
                 index += 1
             else:
-                if unchecked is not None:
-                    self._check(unchecked, batch, batch_size)
-                done = self._call(plan, batch, num_steps)
+                done, _ = self._run(plan, batch, num_steps)
                 yield from done
                 index += len(done)
                 if len(done) < num_steps:  # a number isn't finite: the formulas themselves say which
@@ -104,9 +112,11 @@ class CompiledSteps:
             unchecked = None
 
     def _most(self) -> int:
-        """How many steps the next call may have; 0 where the next step is checked."""
+        """How many steps the next call may have; 0 where the next step is checked. The first has one: how long it takes
+        isn't known.
+        """
         trainer = self.trainer
-        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else FIRST_STEPS
+        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else 1
         if trainer.check_every:
             most = min(most, trainer.check_every - 1 - trainer.num_steps % trainer.check_every)
             if not most:
@@ -115,30 +125,49 @@ class CompiledSteps:
             most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
         return max(most, 1)
 
-    def _is_kept(self, batch: Examples) -> bool:
-        """Whether the next step, which is checked, is kept to be proven with others: these are the plan's own values.
-        What the gradient of a target needs, a plan doesn't keep.
+    def _most_kept(self, input_shape: Shape, num_left: int) -> int:
+        """How many steps, all of which are checked, the next call may have; 0 where the next step is made alone. So is
+        the last one before a checkpoint, that of an epoch, and that which fills the ring: it is recorded.
+        """
+        trainer = self.trainer
+        if trainer.prover is None or trainer.check_every != 1 or trainer.lr_step == "step" or not self._keeps:
+            return 0
+        most = min(trainer.prover.room(input_shape), num_left, round(SECONDS_OF_CALL / (self._seconds or 1e-3)))
+        if trainer.stop_every:
+            most = min(most, trainer.stop_every - 1 - trainer.num_steps % trainer.stop_every)
+        return most if most > 1 else 0
+
+    def _kept(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
+        """The steps of one call, all of which wait for their proof; none where they can't be kept, or the first one
+        isn't finite.
         """
         prover, loss = self.trainer.prover, self.trainer.loss
-        if prover is None or hasattr(loss, "backward_target"):
-            return False
-        return prover.groups.of(batch.input.shape) is not None
+        assert prover is not None
+        copies = Copies(*prover.copies())
+        self._keeps = plan.may_copy(copies)
+        size = len(batch.input) // num_steps
+        targets = batch.target.reshape(num_steps, size, *batch.target.shape[1:])
+        if not self._keeps or not all(map(loss.has_value, loss.denominators(targets))):
+            return []
+        done, given = self._run(plan, batch, num_steps, copies)
+        checks = prover.keep(given, np.array([step.loss for step in done]))
+        return [step._replace(check=check) for step, check in zip(done, checks, strict=True)]
 
     def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
         """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""
         trainer = self.trainer
         assert trainer.checker is not None
-        if unchecked is not None:
-            self._check(Examples(*unchecked), Examples(input, target), len(input))
-        inputs, targets = (np.ascontiguousarray(array)[np.newaxis] for array in (input, target))
-        of_steps = self._coefficients(1) | self._noise(plan, input.shape, 1, trainer.num_steps)
+        assert unchecked is None
+        input, target = map(np.ascontiguousarray, (input, target))  # what is recorded may be views of these
+        inputs, targets = input[np.newaxis], target[np.newaxis]
+        of_steps = self._coefficients(plan, 1) | self._noise(plan, input.shape, 1, trainer.num_steps)
         done = plan.run(inputs, targets, of_steps)
         if not done.num_steps:
             trainer.model.grad_arena[...] = 0
             return trainer.step(input, target)
         trainer.optimizer.num_steps += 1
         self._boundaries.fill(trainer.checker.recorded, plan.results(inputs, targets), target)
-        trainer.checker.recorded.first.input = input  # of which the plan may have had a copy
+        trainer.checker.recorded.first.input = input
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:
@@ -163,60 +192,68 @@ class CompiledSteps:
     def _note(self, line: str) -> None:
         print(f"note: {line}", file=sys.stderr)
 
-    def _check(self, unchecked: Examples, batch: Examples, batch_size: int) -> None:
-        """As a plain step does: raise ValueError or TypeError for values that the model or the loss doesn't take."""
+    def _check(self, unchecked: Examples, batch: Examples) -> None:
+        """As a plain step does, before it is traced: raise ValueError or TypeError for values that the model or the
+        loss doesn't take.
+        """
         trainer = self.trainer
-        input = batch.input[:batch_size]
-        trainer.model.check_dtype(input)
+        trainer.model.check_dtype(batch.input)
         trainer.model.check_values(unchecked.input)
-        prediction = placeholder(trainer.model.output_shape(input.shape), trainer.model.dtype)
-        check_targets(trainer.loss, *unchecked, input, prediction)
+        prediction = placeholder(trainer.model.output_shape(batch.input.shape), trainer.model.dtype)
+        check_targets(trainer.loss, *unchecked, batch.input, prediction)
 
-    def _call(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
-        """The steps of one call, those before one that isn't finite."""
+    def _run(
+        self, plan: Plan, batch: Examples, num_steps: int, copies: Copies | None = None
+    ) -> tuple[list[Step], dict[str, Array]]:
+        """The steps of one call, those before one that isn't finite, and by name what all were given."""
         trainer = self.trainer
         size = len(batch.input) // num_steps
         inputs, targets = (
             np.ascontiguousarray(array).reshape(num_steps, size, *array.shape[1:]) for array in batch
         )
         lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
-        of_steps = self._coefficients(num_steps, lrs)
-        of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
         start = time.perf_counter()
-        done = plan.run(inputs, targets, of_steps)
+        of_steps = self._coefficients(plan, num_steps, lrs)
+        of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
+        done = plan.run(inputs, targets, of_steps, copies)
         if done.num_steps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
-            bytes_of_step = max(1, (inputs.nbytes + targets.nbytes) // num_steps)
-            self._seconds = max(self._seconds, SECONDS_OF_CALL * bytes_of_step / LARGEST_CALL)
-        number = trainer.num_steps
+            num_bytes = sum(array.nbytes for array in (inputs, targets, *of_steps.values()))
+            self._seconds = max(self._seconds, SECONDS_OF_CALL * num_bytes / num_steps / LARGEST_CALL)
+        numbers = itertools.count(trainer.num_steps + 1)
         trainer.num_steps += done.num_steps
         trainer.model.num_steps = trainer.num_steps
         trainer.optimizer.num_steps += done.num_steps
-        return [
-            Step(number + i + 1, loss, size, self._denominator(targets[i]), None)
-            for i, loss in enumerate(done.losses.tolist())
+        denominators = trainer.loss.denominators(targets[: done.num_steps])
+        steps = [
+            Step(number, loss, size, denominator, None)
+            for number, loss, denominator in zip(numbers, done.losses.tolist(), denominators, strict=False)
         ]
+        return steps, {"input": inputs, "target": targets, **of_steps}
 
-    def _denominator(self, target: Array) -> float:
-        loss = self.trainer.loss
-        return float(len(target)) if type(loss).denominator is Loss.denominator else loss.denominator(target)
-
-    def _coefficients(self, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
+    def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
         trainer, optimizer = self.trainer, self.trainer.optimizer
-        by_name: dict[str, list[float]] = {}
-        for step in range(num_steps):
-            if lrs is not None:
-                trainer._set_lrs(lrs[step], None)
-            for i, member in enumerate(optimizer.members):
-                for name, value in member.coefficients(optimizer.num_steps + step + 1).items():
-                    by_name.setdefault(f"{i}.{name}", []).append(value)
-        return {name: np.array(values, trainer.model.dtype) for name, values in by_name.items()}
+        members, numbers = optimizer.members, range(optimizer.num_steps + 1, optimizer.num_steps + num_steps + 1)
+        if lrs is None:
+            of_members = [list(map(member.coefficients, numbers)) for member in members]
+        else:
+            of_members = [[] for _ in members]
+            for count, number in zip(lrs, numbers, strict=True):
+                trainer._set_lrs(count, None)
+                for member, of_steps in zip(members, of_members, strict=True):
+                    of_steps.append(member.coefficients(number))
+        return {
+            f"{i}.{name}": np.fromiter(map(itemgetter(name), of_steps), trainer.model.dtype, num_steps)
+            for i, of_steps in enumerate(of_members)
+            for name in of_steps[0]
+            if f"{i}.{name}" in plan.of_steps
+        }
 
     def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
         """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
         model = self.trainer.model
-        drawn = {name for name in plan.program.of_steps if ".noise." in name}
+        drawn = {name for name in plan.of_steps if ".noise." in name}
         noise: dict[str, list[Array]] = {name: [] for name in drawn}
         for step in range(num_steps if drawn else 0):
             assert model._noise is not None  # the outermost draws

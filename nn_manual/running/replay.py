@@ -18,6 +18,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, placeholder
 from nn_manual.config import RunConfig, load_config
+from nn_manual.data import Examples
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running.bundle import (
@@ -113,8 +114,10 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     trainer.model.first_row = bundle.first_row
     _set_lrs(trainer, bundle, directory)
     report = None
+    batch = Examples(tensors[INPUT], tensors[TARGET])
     try:
-        trainer.train_step(tensors[INPUT], tensors[TARGET])
+        for _ in trainer.epoch(batch, len(batch.input), seed=config.seed, epoch=0):
+            pass
     except GradientMismatch as mismatch:
         report = mismatch.report
     assert trainer.checker is not None
@@ -167,7 +170,16 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
         config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
-    return Trainer(model, config.loss, optimizer, clip_grad_norm=config.clip_grad_norm)
+    compiled = config.compiled and len(tensors[INPUT]) == config.batch_size  # a smaller last batch never is
+    return Trainer(
+        model,
+        config.loss,
+        optimizer,
+        clip_grad_norm=config.clip_grad_norm,
+        compiled=compiled,
+        blas=config.blas if compiled else None,
+        threads=config.threads if compiled else None,
+    )
 
 
 def _set_lrs(trainer: Trainer, bundle: Bundle, directory: Path) -> None:

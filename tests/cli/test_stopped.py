@@ -30,14 +30,18 @@ class TestSignals:
             (signal.SIGHUP, 129, "hung up", 0),
         ],
     )
-    def test_the_first(self, small: Path, number: signal.Signals, status: int, word: str, every: int) -> None:
-        process = start("train", "small.yaml", ENDLESS, f"gradient_check.every={every}", "--run-dir", "run")
+    @pytest.mark.parametrize("compiled", ["false", "true"])
+    def test_the_first(
+        self, small: Path, number: signal.Signals, status: int, word: str, every: int, compiled: str
+    ) -> None:
+        settings = [ENDLESS, f"gradient_check.every={every}", f"compiled={compiled}"]
+        process = start("train", "small.yaml", *settings, "--run-dir", "run")
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(number)
         code, _, err = finish(process)
         assert code == status
-        said, where, how = err.splitlines()
+        said, where, how = err.splitlines()[-3:]
         assert said == f"nn-manual: {word}"
         stopped = re.fullmatch(r"stopped in epoch (\d+) at step (\d+); the run so far lies in run", where)
         assert stopped

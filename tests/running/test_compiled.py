@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from nn_manual import (
+    SGD,
     AdamW,
     BatchNorm1d,
     CrossEntropyLoss,
     Dropout,
     LayerNorm,
     Linear,
+    MSELoss,
     ReLU,
     Residual,
     Sequential,
@@ -24,6 +26,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
+from nn_manual.compile.copies import Copies
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
@@ -57,9 +60,9 @@ def num_run(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     run = plan.Plan.run
 
-    def counted(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
+    def counted(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
         calls.append(len(inputs))
-        return run(self, inputs, targets, of_steps)
+        return run(self, inputs, *others)
 
     monkeypatch.setattr(plan.Plan, "run", counted)
     return calls
@@ -91,14 +94,24 @@ PLANS = {
 @pytest.mark.parametrize("clip_grad_norm", [None, 0.05])
 @pytest.mark.parametrize("between", PLANS)
 def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run: list[int]) -> None:
-    """All but the first step, which the checker looks at alone, and the smaller last ones, are the plan's."""
+    """All but the smaller last steps are the plan's: the first, too, which the checker looks at alone."""
     trainer = new_trainer(
         compiled=True, check_every=1, between=copy.deepcopy(PLANS[between]), clip_grad_norm=clip_grad_norm
     )
     steps = [step for epoch in range(2) for step in trainer.epoch(examples(), 32, seed=0, epoch=epoch)]
     checks = [step.check for step in steps]
     assert all(check is not None and check.proven for check in checks)
-    assert num_run == [1] * (2 * 10 - 1)
+    assert num_run == [1] * (2 * 10)
+
+
+def test_steps_of_a_regression_are_proven(num_run: list[int]) -> None:
+    """Their loss has a gradient of the target, too, which no step of training computes."""
+    model = Sequential(Linear(6, 16), Tanh(), Linear(16, 3), seed=0)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1), compiled=True)
+    data = Examples(examples(96).input, np.random.default_rng(1).standard_normal((96, 3), np.float32))
+    checks = [step.check for step in trainer.epoch(data, 32, seed=0, epoch=0)]
+    assert all(check is not None and check.proven for check in checks)
+    assert num_run == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -111,13 +124,16 @@ def test_what_ran_is_proven(between: str, clip_grad_norm: float | None, num_run:
         ("exp_avg", "exp_avg"),
     ],
 )
-def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the third step that it makes, one number of a tensor is wrong by a hundredth."""
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_wrong_value_of_the_plan_is_found(
+    wrong: str, message: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number of a tensor is wrong by a hundredth, in the first step, which is proven by itself, or in the third."""
     results, count = plan.Plan.results, iter(range(100))
 
     def faulty(self: plan.Plan, inputs: Array, targets: Array) -> dict[str, Array]:
         arrays = results(self, inputs, targets)
-        if next(count) == 2:
+        if next(count) == step - 1:
             arrays |= {"param": self.model.param_arena, **self.optimizer.vectors}
             arrays[wrong].reshape(-1)[1] += 0.01
         return arrays
@@ -126,7 +142,41 @@ def test_a_wrong_value_of_the_plan_is_found(wrong: str, message: str, monkeypatc
     trainer = new_trainer(compiled=True, check_every=1)
     with pytest.raises(GradientMismatch, match=message):
         trained(trainer, examples())
-    assert trainer.num_steps == 4
+    assert trainer.num_steps == step
+
+
+@pytest.mark.parametrize(("position", "message"), [(0, "updated 0.weight"), (1, "exp_avg"), (3, "0.output")])
+def test_a_wrong_value_among_steps_of_one_call_is_found(
+    position: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the third step of a call leaves is wrong by a hundredth: it is named, and all stands as it was then."""
+    run, wrong = plan.Plan.run, list[int]()
+
+    def faulty(self: plan.Plan, *given: Any) -> plan.Done:
+        done, copies = run(self, *given), given[-1]
+        if isinstance(copies, Copies) and len(done.losses) > 5 and not wrong:
+            wrong.append(self.optimizer.num_steps + 3)
+            copies.after[position][1][2].reshape(-1)[1] += 0.01
+        return done
+
+    monkeypatch.setattr(plan.Plan, "run", faulty)
+    trainer = new_trainer(compiled=True, check_every=1, lr_scheduler=None, lr_step="epoch")
+    with pytest.raises(GradientMismatch, match=message):
+        trained(trainer, examples(3200))
+    assert [trainer.num_steps] == [trainer.optimizer.num_steps] == wrong
+
+
+def test_checked_steps_run_in_few_calls(num_run: list[int]) -> None:
+    """And are those that run alone: a schedule of steps has each of them made so."""
+    together, alone = (
+        new_trainer(compiled=True, check_every=1, lr_scheduler=None if lr_step == "epoch" else StepLR(1000, 0.5),
+                    lr_step=lr_step)
+        for lr_step in ("epoch", "step")
+    )
+    steps, num_calls = trained(together, examples(3300)), len(num_run)
+    assert steps == trained(alone, examples(3300))
+    np.testing.assert_array_equal(together.model.param_arena, alone.model.param_arena)
+    assert num_calls < len(num_run) / 5
 
 
 def test_most_steps_run_in_few_calls(num_run: list[int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from nn_manual.check.together.group import Group
 from nn_manual.check.together.groups import Groups
 from nn_manual.check.together.one_layer import CannotStack
 from nn_manual.check.together.past import Again, Past
+from nn_manual.check.together.ring import Copy
 from nn_manual.check.update import State, UpdateChecker, state_of
 from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.errors import GradientMismatch, NotFiniteError
@@ -59,6 +60,39 @@ class Prover:
         self._num_proofs = 0
         #: Where the last step that waits ended, while it is proven after another one was made.
         self._end: State | None = None
+
+    def room(self, input_shape: Shape) -> int:
+        """How many steps on inputs of this shape may run next unwatched, as the one that is recorded did. One that is
+        recorded comes after them.
+        """
+        group = self._group
+        if group is None or group is not self.groups.of(input_shape) or self._shape != input_shape:
+            return 0
+        ring = group.ring
+        return ring.num_steps - 1 - self._count % ring.num_steps if group.proves_updates else 0
+
+    def copies(self) -> tuple[list[Copy], list[Copy]]:
+        """What must be copied before and after each of them."""
+        assert self._group is not None  # there is room
+        assert self.checker.update is not None  # a trainer's checker has one
+        self.checker.update.check_unchanged()
+        return self._group.ring.copies(self._count % self._group.ring.num_steps, self.checker.recorded)
+
+    def keep(self, given: Mapping[str, Array], losses: Array) -> list[StepCheck]:
+        """The checks of steps that have just run unwatched, and of which `copies` were made. `given` is by name what
+        they were given, (steps, ...), and more.
+        """
+        assert self._group is not None  # there was room
+        group, count = self._group, len(losses)
+        i = self._count % group.ring.num_steps
+        group.ring.keep(i, given, losses)
+        if not self._waiting:
+            self._first_row = i
+        self._count += count
+        checks = [StepCheck(group.plan) for _ in losses]
+        self._waiting += [(check, None) for check in checks]
+        self.numbers += group.ring.numbers[i : i + count]
+        return checks
 
     @property
     def num_waiting(self) -> int:

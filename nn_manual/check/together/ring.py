@@ -8,6 +8,7 @@ takes them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,13 @@ class Kind(NamedTuple):
         """Of one, up to where the next may begin."""
         size = size_of(self.shape) * self.dtype.itemsize
         return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Copy(NamedTuple):
+    """From an array, to a row for each step."""
+
+    array: Array
+    rows: Array
 
 
 class Ring:
@@ -180,6 +188,33 @@ class Ring:
         self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
         self.numbers[i] = self._model.num_steps
         return True
+
+    def copies(self, i: int, recorded: Recording) -> tuple[list[Copy], list[Copy]]:
+        """What must be copied before and after each step that runs unwatched from the `i`-th on, in the memory of the
+        one that is recorded: all but what it is given, and the loss.
+        """
+        assert self.after is not None  # updates are proven
+        state = state_of(self._optimizer).all
+        before = list(zip(state, self.before.all, strict=True))
+        before += [(buffer, self.given_before(name)) for name, buffer in recorded.buffers.items()]
+        after = list(zip(state, self.after.all, strict=True))
+        sources = zip(self._packed, self._sources, strict=True)
+        after += [(source(), self.tensors[name]) for name, source in sources if name != "loss"]
+        if self.grad is not None:
+            after.append((self._model.grad_arena, self.grad))
+        return [Copy(array, rows[i:]) for array, rows in before], [Copy(array, rows[i:]) for array, rows in after]
+
+    def keep(self, i: int, given: Mapping[str, Array], losses: Array) -> None:
+        """Keep the rest of steps that have just run from the `i`-th on, and of which `copies` were made."""
+        rows = slice(i, i + len(losses))
+        for name in self.given_names():
+            if not name.endswith(BEFORE):
+                self._arrays[name][rows] = given[name][: len(losses)]
+        self.tensors["loss"][rows] = losses
+        model, optimizer, count = self._model, self._optimizer, len(losses)
+        self.lrs[rows] = [tuple(member.lr for member in optimizer.members)] * count
+        self.num_updates[rows] = range(optimizer.num_steps - count, optimizer.num_steps)
+        self.numbers[rows] = range(model.num_steps - count + 1, model.num_steps + 1)
 
     def padded(self, start: int, stop: int) -> slice:
         """The rows that torch computes for the steps in these: they begin and end at multiples of as many as it takes

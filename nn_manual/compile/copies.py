@@ -1,0 +1,48 @@
+"""What a program keeps of each step: copies before and after it, to a row for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+
+#: The kernel that copies bytes: from where, to where, how many.
+COPY = '''
+@njit(error_model="numpy")
+def kernel(source, destination, count):
+    no_overlap()
+    for i in range(count):
+        destination[i] = source[i]
+
+
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    kernel(u1_at(arguments[0]), u1_at(arguments[1]), arguments[2])
+    return 0
+'''
+
+
+class Copies(NamedTuple):
+    """What is copied before each step, and after it: from arrays whose memory stays, each to a row for each step."""
+
+    before: Sequence[tuple[Array, Array]]
+    after: Sequence[tuple[Array, Array]]
+
+
+def with_copies(
+    copies: Copies, copy: int, calls: Array, moving: Array, arguments: Array
+) -> tuple[Array, Array, Array]:
+    """A program's calls, its arguments that move with the step, and its arguments, as the driver takes them, with those
+    of copies; `copy` is the address of COPY.
+    """
+    both = [*copies.before, *copies.after]
+    places = len(arguments) + 3 * np.arange(len(both))
+    own = np.stack([np.full_like(places, copy), places], axis=1)
+    given = np.array([(array.ctypes.data, rows.ctypes.data, array.nbytes) for array, rows in both], np.int64)
+    strides = np.array([rows.strides[0] for _, rows in both], np.int64)
+    moving = np.concatenate([moving, np.stack([places + 1, given[:, 1], strides], axis=1)])
+    first = len(copies.before)
+    return np.concatenate([own[:first], calls, own[first:]]), moving, np.concatenate([arguments, given.ravel()])
