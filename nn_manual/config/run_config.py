@@ -94,7 +94,8 @@ class RunConfig:
     runs as it is written.
 
     `slices` cuts each batch, None into as many as there are processes; `bitwise` adds up their gradients one by one,
-    and `shard_optimizer` divides the optimizer's vectors among the processes.
+    and `shard_optimizer` divides the optimizer's vectors among the processes. With `sync_batch_norm`, batch
+    normalization takes the statistics of all slices.
 
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
 
@@ -119,6 +120,7 @@ class RunConfig:
     slices: Annotated[int, Field(ge=1)] | None = None
     bitwise: bool = False
     shard_optimizer: bool = False
+    sync_batch_norm: bool = False
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()

@@ -12,7 +12,7 @@ import yaml
 MAY_CHANGE = ("epochs", "checkpoint", "gradient_check")
 
 #: What a run had that was written before these keys were there.
-BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False, "compiled": False}
+BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False, "sync_batch_norm": False, "compiled": False}
 
 
 def changes(was: str, now: str) -> list[str]:

@@ -38,6 +38,8 @@ NORM = (
     .replace("batch_size: 17", "batch_size: 24")
     .replace("slices: 4", "slices: 6")
 )
+#: The last batch of 75 has 3 examples: of 3 processes, the last has no slice of it.
+SYNC = NORM.replace("num_examples: 90", "num_examples: 94") + "sync_batch_norm: true\n"
 LONG = ["epochs=100000", "gradient_check.every=0"]
 EPOCH = "epoch      1/100000"
 
@@ -46,7 +48,7 @@ EPOCH = "epoch      1/100000"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the cases have run, each in the folder of its name."""
     folder = tmp_path_factory.mktemp("processes")
-    for name, text in {"own": CONFIG, "norm": NORM}.items():
+    for name, text in {"own": CONFIG, "norm": NORM, "sync": SYNC}.items():
         (folder / f"{name}.yaml").write_text(text)
 
     def case(name: str, size: int, *arguments: str, function: str = "train", config: str = "own", **more: Any) -> Any:
@@ -63,6 +65,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("fast", 2),
         case("norm_alone", 1, config="norm"),
         case("norm_three", 3, "bitwise=true", config="norm"),
+        case("sync_alone", 1, config="sync"),
+        case("sync_two", 2, "bitwise=true", "shard_optimizer=true", config="sync"),
+        case("sync_three", 3, "bitwise=true", config="sync"),
+        case("sync_fast", 3, config="sync"),
         case("four_before", 4, "bitwise=true", "epochs=2", "checkpoint.every=3 steps"),
         case("two_after", 2, "epochs=4", function="resume", of="four_before"),
         case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
@@ -96,7 +102,14 @@ def results_of(directory: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("two", "alone"), ("four", "alone"), ("norm_three", "norm_alone"), ("four_before", "alone")],
+    [
+        ("two", "alone"),
+        ("four", "alone"),
+        ("norm_three", "norm_alone"),
+        ("sync_two", "sync_alone"),
+        ("sync_three", "sync_alone"),
+        ("four_before", "alone"),
+    ],
 )
 def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: Path, name: str, other: str) -> None:
     """Sharded and not; in a run that 4 processes begin and 2 end, too."""
@@ -105,8 +118,9 @@ def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: 
     assert [key for key in ours if ours[key] != theirs[key]] == []
 
 
-def test_without_bitwise_they_are_equal_within_rounding(folder: Path) -> None:
-    fast, alone = (read_weights(folder / name / "model.safetensors") for name in ("fast", "alone"))
+@pytest.mark.parametrize(("name", "other"), [("fast", "alone"), ("sync_fast", "sync_alone")])
+def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str, other: str) -> None:
+    fast, alone = (read_weights(folder / each / "model.safetensors") for each in (name, other))
     for name, weight in alone.items():
         np.testing.assert_allclose(fast[name], weight, rtol=0, atol=1e-5)
 
