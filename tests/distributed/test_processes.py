@@ -40,6 +40,8 @@ NORM = (
 )
 #: The last batch of 75 has 3 examples: of 3 processes, the last has no slice of it.
 SYNC = NORM.replace("num_examples: 90", "num_examples: 94") + "sync_batch_norm: true\n"
+#: A file of data, as an override: each process has its own.
+TABLE = "data={Arrays: {file: /proc/self/cwd/data.csv, target: class, task: classification}}"
 LONG = ["epochs=100000", "gradient_check.every=0"]
 EPOCH = "epoch      1/100000"
 
@@ -76,7 +78,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
         case("divided", 3),
         case("many", 1, "slices=18"),
+        case("many_two", 2, "slices=18"),
+        case("few", 3, "slices=2"),
         case("override", 2, "1: optimizer.SGD.lr=0.2"),
+        case("length", 2, "1: model=[Linear: {in_features: 2, out_features: 2}]"),
+        case("config", 2, str(folder / "norm.yaml"), function="train_another_config"),
+        case("no_config", 2, str(folder / "missing.yaml"), function="train_another_config"),
+        case("directory", 2, function="train_another_directory"),
+        case("elsewhere", 2, function="train_elsewhere"),
+        case("package", 2, function="train_another_package"),
+        case("data", 2, TABLE, function="train_other_data"),
+        case("threads", 2, "bitwise=true", function="train_with_other_threads"),
+        case("limit", 2, environment={"NN_MANUAL_TIME_LIMIT": "1 minute"}),
         case("wrong_layer", 2, "gradient_check.every=1", "slices=2", function="train_with_a_wrong_layer"),
         case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
         case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
@@ -143,6 +156,17 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
         ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
         ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
+        ("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        ("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),
+        ("length", [2, 2], "nn-manual: process 1 has another model than process 0: [{Linear: "),
+        ("config", [2, 2], "nn-manual: process 1 has another data.Spirals.num_examples than process 0: 90, not 71\n"),
+        ("no_config", [7, 2], "missing.yaml: No such file or directory\nprocess 1 says so, of 2\n"),
+        ("directory", [2, 2], "nn-manual: process 1 has another --run-dir than process 0: "),
+        ("elsewhere", [5, 5], "nn-manual: run: process 1 doesn't see the run directory, which process 0 has made\n"),
+        ("package", [2, 2], "nn-manual: process 1 has another source.layers/linear.py than process 0: "),
+        ("data", [5, 5], "nn-manual: process 1 has another data than process 0: "),
+        ("threads", [2, 2], "nn-manual: process 1 has another number of BLAS threads than process 0: 2, not 1\n"),
+        ("limit", [2, 2], "NN_MANUAL_TIME_LIMIT must be a number of seconds above 0 and below 86400, not '1 minute'"),
         ("wrong_layer", [3, 3], "nn-manual: gradient check failed: wrong first in 3 (Linear): 3.grad_weight\n"),
         ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
         ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
