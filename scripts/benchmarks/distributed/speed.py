@@ -39,18 +39,19 @@ from nn_manual.optim import Optimizer
 #: Our speed-up over DistributedDataParallel's, at least.
 WANTED = 0.95
 NETS = ("784-2048-2048-10", "gpt")
-ROUNDS, SECONDS = 15, 0.3
+ROUNDS, ROUNDS_IN_SHORT, SECONDS = 15, 3, 0.3
 
 Step = Callable[[], object]
 
 
-def main() -> bool:
-    """Print the table."""
+def main(*, short: bool = False) -> bool:
+    """Print the table, in short after fewer rounds."""
+    rounds = ROUNDS_IN_SHORT if short else ROUNDS
     columns = " ".join(f"{name:>7}" for name in ("ours", "by 2", "torch", "by 2"))
     print(f"{'milliseconds a step':20} {columns}   speed-up  torch's  ratio  hidden")
     passed = True
     for name in NETS:
-        process = torchrun(2, "benchmarks.distributed.speed", name, output=subprocess.PIPE)  # type: ignore[arg-type]  # Popen takes it
+        process = torchrun(2, "benchmarks.distributed.speed", name, str(rounds), output=subprocess.PIPE)  # type: ignore[arg-type]  # Popen takes it
         said, _ = process.communicate()
         found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
         passed &= found["ratio"] >= WANTED
@@ -120,7 +121,7 @@ def _dense(sizes: list[int]) -> Sequential:
     return Sequential(*layers[:-1])
 
 
-def measure(name: str) -> None:
+def measure(name: str, rounds: int) -> None:
     """What a process does; the first prints the figures."""
     torch.set_num_threads(1)
     with our_torchrun.processes() as group:
@@ -133,14 +134,14 @@ def measure(name: str) -> None:
         counts = {key: _count(step) if key in both or group.rank == 0 else 1 for key, step in steps.items()}
         counts = group.gather(counts)[0]
         exposed = 0.0
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for key, step in steps.items():
                 torch.distributed.barrier()
                 before = sum(waits)
                 if key in both or group.rank == 0:
                     times[key].append(_seconds(step, counts[key]))
                 if key == "ours by 2":
-                    exposed += (sum(waits) - before) / counts[key] / ROUNDS
+                    exposed += (sum(waits) - before) / counts[key] / rounds
         communication = _communication(net, group)
         if group.rank == 0:
             medians = {key: 1e3 * statistics.median(each) for key, each in times.items()}
@@ -192,4 +193,4 @@ def _seconds(step: Step, count: int) -> float:
 
 
 if __name__ == "__main__":
-    measure(sys.argv[1])
+    measure(sys.argv[1], int(sys.argv[2]))
