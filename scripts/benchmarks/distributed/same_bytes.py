@@ -18,7 +18,10 @@ DROPOUT = "model.1={Sequential: [LearnedPositions: {num_positions: 64, embedding
 #: What is trained: a file in config/ and overrides that give some 200 steps, and the same for a few.
 TRAININGS = {
     "digits": (["digits", "epochs=9"], ["digits", "epochs=1"]),
-    "gpt": (["gpt", "epochs=3", DROPOUT, "data.Text.stride=480"], ["gpt", "epochs=1", DROPOUT, "data.Text.stride=5000"]),
+    "gpt": (
+        ["gpt", "epochs=3", DROPOUT, "data.Text.stride=480"],
+        ["gpt", "epochs=1", DROPOUT, "data.Text.stride=5000"],
+    ),
     "convnet": (["convnet", "epochs=1", "batch_size=300"], ["digits_convnet", "epochs=1"]),
     "convnet, synchronised": (
         ["convnet", "epochs=1", "batch_size=300", "sync_batch_norm=true"],
