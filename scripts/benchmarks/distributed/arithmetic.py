@@ -1,7 +1,7 @@
 """The time of a step and the memory of a process, by arithmetic, beside what 1 to 4 processes take.
 
     time     one process alone on its share of the batch, + the bytes that it sends / the bytes a second that two
-             processes exchange; where there are fewer cores than processes, the first part that many times
+             processes exchange; where there are fewer cores than processes, the first part as many times as that
     memory   parameters, gradients and the optimizer's vectors, what is received of gradients, what forward saves of the
              share, and a gradient that comes in and one that goes out
 
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,12 @@ import torch
 
 from benchmarks.distributed.nets import NETS, Net
 from benchmarks.distributed.torchruns import torchrun
+from nn_manual import Sequential
+from nn_manual.arrays import Array
 from nn_manual.distributed.buckets import buckets_of
 from nn_manual.distributed.group import Group
 from nn_manual.distributed.sliced_step import Slicing
+from nn_manual.distributed.slices import cut
 from nn_manual.distributed.torchrun import processes
 
 SIZES = (1, 2, 3, 4)
@@ -47,27 +51,28 @@ def main(*, short: bool = False) -> bool:
     print(f"{num_cores} cores")
     for name in NETS:
         found = {size: _measured(name, size, num_steps) for size in SIZES}
-        size, alone, two = found[1]["size"], found[1]["alone"], found[2]
-        bandwidth = size / two["communication"]  # of 2 processes, each sends 2 (N - 1) / N = 1 times the gradients
+        size, waiting = found[1]["size"], found[2]["fastest"]["communication"]
+        bandwidth = size / waiting  # of 2 processes, each sends 2 (N - 1) / N = 1 times the gradients
         print(f"{name}: {size / MIB:.1f} MiB of gradients, {bandwidth / 1e9:.2f} GB a second between two processes")
         columns = ("processes", "way", "ms: arithmetic", "measured", "MiB: arithmetic", "measured")
         print("".join(f"{column:>16}" for column in columns))
         for count in SIZES:
             for way in WAYS if count > 1 else ["fastest"]:
                 measured = found[count][way]
-                compute = alone[str(count)] * max(1, count / num_cores)
+                compute = measured["alone"] * max(1, count / num_cores)
                 num_sent = 2 * (count - 1) / count * size  # each way, with a slice for each process
                 times = f"{1e3 * (compute + num_sent / bandwidth):16.1f}{1e3 * measured['seconds']:16.1f}"
-                memory = f"{_memory(found[1], size, count, way) / MIB:16.1f}{measured['memory'] / MIB:16.1f}"
+                memory = f"{_memory(found[count], count, way) / MIB:16.1f}{measured['memory'] / MIB:16.1f}"
                 print(f"{count:16}{way:>16}{times}{memory}", flush=True)
     return True
 
 
-def _memory(one: dict[str, Any], size: int, count: int, way: str) -> float:
+def _memory(found: dict[str, Any], count: int, way: str) -> float:
     """Of a process above that of one that trains nothing."""
-    vectors = one["num_vectors"] * size / (count if way == "sharded" else 1)
+    size = found["size"]
+    vectors = found["num_vectors"] * size / (count if way == "sharded" else 1)
     received = size if way != "fastest" and count > 1 else 0
-    return float(2 * size + vectors + received + one["alive"][str(count)])
+    return float(2 * size + vectors + received + found["alive"])
 
 
 def _measured(name: str, size: int, num_steps: int) -> dict[str, Any]:
@@ -86,47 +91,51 @@ def measure(name: str, num_steps: int) -> None:
         found: dict[str, Any] = {}
         for way, options in WAYS.items() if group.size > 1 else [("fastest", WAYS["fastest"])]:
             found[way] = _steps(net, Slicing(group.size, group, **options), num_steps)
-        if group.size == 1:
-            found |= _alone(net, num_steps)
-        found["communication"] = _communication(net, group, num_steps)
+        trainer = net.ours()
+        sizes = _sizes(trainer.model.forward(_share(net, group, 0)[0])[1])
+        found |= {"size": trainer.model.grad_arena.nbytes, "num_vectors": len(trainer.optimizer.vectors)}
+        found["alive"] = sum(sizes.values()) + 2 * max(sizes.values())
         if group.rank == 0:
             print(json.dumps(found))
 
 
+def _share(net: Net, group: Group, number: int) -> tuple[Array, ...]:
+    """What the first process has of a batch."""
+    batch = net.batches[number % len(net.batches)]
+    return tuple(array[cut(len(array), group.size)[0]] for array in batch)
+
+
 def _steps(net: Net, slicing: Slicing, num_steps: int) -> dict[str, float]:
-    """Seconds of a step, and bytes of the process above its start."""
+    """Bytes of the process above its start; then, in turns, seconds of a step, of one of the first process alone on its
+    share, and of the all-reduce of all gradients, in buckets.
+    """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # what the steps before have freed
     start = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM, the most so far, begins anew
-    trainer = net.ours(slicing)
-    seconds = []
-    for number in range(num_steps + 1):
-        slicing.group.gather(None)  # all begin together
-        begin = time.perf_counter()
-        trainer.train_step(*net.batches[number % len(net.batches)])
-        seconds.append(time.perf_counter() - begin)
-    return {"seconds": statistics.median(seconds[1:]), "memory": _status("VmHWM") - start}
-
-
-def _alone(net: Net, num_steps: int) -> dict[str, Any]:
-    """Of one process: seconds, and the bytes that a step keeps alive, on the share that a process of several has."""
-    found: dict[str, Any] = {"alone": {}, "alive": {}}
-    for count in SIZES:
-        rows = slice(0, -(-len(net.batches[0][0]) // count))
-        trainer = net.ours()
-        seconds = []
-        for number in range(num_steps + 1):
-            input, target = (array[rows] for array in net.batches[number % len(net.batches)])
+    trainer, group = net.ours(slicing), slicing.group
+    for number in range(2):
+        trainer.train_step(*net.batches[number])
+    found: dict[str, float] = {"memory": _status("VmHWM") - start}
+    alone = net.ours()
+    seconds: dict[str, list[float]] = {"seconds": [], "alone": [], "communication": []}
+    steps: dict[str, Callable[[int], object]] = {
+        "seconds": lambda number: trainer.train_step(*net.batches[number % len(net.batches)]),
+        "alone": lambda number: group.rank or alone.train_step(*_share(net, group, number)),
+        "communication": lambda _: _communicate(alone.model, group),
+    }
+    for number in range(num_steps):
+        for name, step in steps.items():
+            group.gather(None)  # all begin together
             begin = time.perf_counter()
-            trainer.train_step(input, target)
-            seconds.append(time.perf_counter() - begin)
-        found["alone"][count] = statistics.median(seconds[1:])
-        sizes = _sizes(trainer.model.forward(input)[1])
-        found["alive"][count] = sum(sizes.values()) + 2 * max(sizes.values())
-    found["size"] = trainer.model.grad_arena.nbytes
-    found["num_vectors"] = len(trainer.optimizer.vectors)
-    return found
+            step(number)
+            seconds[name].append(time.perf_counter() - begin)
+    return found | {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def _communicate(model: Sequential, group: Group) -> None:
+    for work in [group.start_sum(model.grad_arena[bucket.where]) for bucket in buckets_of(model)]:
+        work.wait()
 
 
 def _sizes(saved: Any) -> dict[int, int]:
@@ -136,20 +145,6 @@ def _sizes(saved: Any) -> dict[int, int]:
         return {id(owner): owner.nbytes} if isinstance(owner, np.ndarray) else {}
     parts = saved if isinstance(saved, tuple | list) else []
     return {key: size for part in parts for key, size in _sizes(part).items()}
-
-
-def _communication(net: Net, group: Group, num_steps: int) -> float:
-    """Seconds of the all-reduce of all gradients, in buckets, where nothing else runs."""
-    model = net.model()
-    model.grad_arena.fill(np.float32(1))
-    seconds = []
-    for _ in range(num_steps):
-        group.gather(None)
-        begin = time.perf_counter()
-        for work in [group.start_sum(model.grad_arena[bucket.where]) for bucket in buckets_of(model)]:
-            work.wait()
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
 
 
 def _status(key: str) -> int:
