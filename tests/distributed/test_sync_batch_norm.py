@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from nn_manual import (
     Residual,
     Sequential,
     Trainer,
+    cli,
 )
 from nn_manual.distributed.group import Group
 from nn_manual.distributed.sliced_step import Slicing
@@ -155,3 +158,58 @@ def test_a_single_value_in_the_batch_is_refused() -> None:
     trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1), check_every=0, slicing=slicing)
     with pytest.raises(ValueError, match=r"^BatchNorm1d needs more than 1 value for each feature in a training step"):
         trainer.train_step(np.ones((1, 2)), np.ones((1, 1)))
+
+
+CONFIG = """\
+data: {Spirals: {num_examples: 50, validation_fraction: 0.2}}
+batch_size: 20
+slices: 20
+epochs: 2
+model:
+  - Linear: {in_features: 2, out_features: 8, bias: false}
+  - wrap:Wrap:
+      inner: {BatchNorm1d: {num_features: 8}}
+  - BatchNorm1d: {num_features: 8}
+  - Linear: {in_features: 8, out_features: 2}
+loss: CrossEntropyLoss
+optimizer: {SGD: {lr: 0.1}}
+gradient_check: {every: 1}
+"""
+WRAP = """\
+from dataclasses import dataclass
+
+from nn_manual import Layer
+
+
+@dataclass(eq=False)
+class Wrap(Layer):
+    inner: Layer
+
+    def forward(self, input):
+        return self.inner.forward(input)
+
+    def infer(self, input):
+        return self.inner.infer(input)
+
+    def backward(self, saved, grad_output):
+        return self.inner.backward(saved, grad_output)
+
+    def update_buffers(self, saved):
+        self.inner.update_buffers(saved)
+
+    def reference(self, input, inner):
+        return inner(input)
+"""
+
+
+def test_a_run_in_slices_of_one_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a batch normalization in a composite of the user's, too; every step is proven."""
+    path = tmp_path / "run.yaml"
+    path.write_text(CONFIG)
+    (tmp_path / "wrap.py").write_text(WRAP)
+    assert cli.main(["train", str(path), "--run-dir", str(tmp_path / "by_slice")]) == 2
+    problem = "BatchNorm1d needs more than 1 value for each feature in a training step, the input has shape (1, 8)"
+    assert capsys.readouterr().err == f"nn-manual: {path}:9:5: {problem}, in a slice of a batch of an epoch\n"
+    assert cli.main(["train", str(path), "sync_batch_norm=true", "--run-dir", str(tmp_path / "run")]) == 0
+    checked = json.loads((tmp_path / "run" / "summary.json").read_text())["gradient_check"]
+    assert (checked["steps"], checked["unproven"]) == (4, [])
