@@ -172,6 +172,7 @@ class Trainer:
         proof = self._proof if self._is_recording else None
         value = sliced.gradients(input, target, look, proof)
         if not math.isfinite(value) and proof is None:
+            self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
             self._check_loss(value, input, target)
         if proof is None:
             sliced.update_buffers()

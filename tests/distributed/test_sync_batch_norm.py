@@ -21,12 +21,14 @@ from nn_manual import (
     GradientMismatch,
     Linear,
     MSELoss,
+    NotFiniteError,
     ReLU,
     Residual,
     Sequential,
     Trainer,
     cli,
 )
+from nn_manual.arrays import Array
 from nn_manual.distributed.group import Group
 from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.distributed.slices import parts_of
@@ -150,6 +152,56 @@ def test_a_wrong_formula_is_found(fault: str, tensor: str, monkeypatch: pytest.M
         )
     with pytest.raises(GradientMismatch, match=rf"wrong first in (1|4.1) \(BatchNorm1d\): {tensor}"):
         trained(3, 1)
+
+
+@pytest.mark.parametrize("check_every", [0, 1])
+@pytest.mark.parametrize("sync_batch_norm", [False, True])
+def test_a_number_that_is_not_finite_is_named(check_every: int, sync_batch_norm: bool) -> None:
+    model = Sequential(Linear(2, 2), BatchNorm1d(2), Linear(2, 1), seed=1)
+    slicing = Slicing(2, sync_batch_norm=sync_batch_norm)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1), check_every=check_every, slicing=slicing)
+    input = np.array([[0, 1], [1, 2], [2, 3], [3, np.nan]], np.float32)
+    message = r"^0.output of 0 \(Linear\) holds nan at index \([13], 0\) at step 1$"
+    with np.errstate(all="ignore"), pytest.raises(NotFiniteError, match=message):
+        trainer.train_step(input, np.ones((4, 1), np.float32))
+
+
+class Raising(ReLU):
+    """A ReLU that doesn't take 2 examples."""
+
+    torch_class = "ReLU"
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        if len(input) == 2:
+            raise ValueError("not two")
+        return super().forward(input)
+
+
+@pytest.mark.parametrize(
+    ("check_every", "error", "message"),
+    [(0, ValueError, "^not two$"), (1, GradientMismatch, r"1 \(Raising\): forward raised ValueError: not two")],
+)
+def test_a_layer_that_raises_in_one_slice_is_named(check_every: int, error: type[Exception], message: str) -> None:
+    model = Sequential(Linear(2, 2), Raising(), BatchNorm1d(2), Linear(2, 1), seed=1)
+    slicing = Slicing(2, sync_batch_norm=True)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1), check_every=check_every, slicing=slicing)
+    with pytest.raises(error, match=message):
+        trainer.train_step(np.ones((5, 2), np.float32), np.ones((5, 1), np.float32))
+
+
+def test_a_shared_parameter_has_the_sum_of_its_uses() -> None:
+    """Each use is compared, too."""
+    results = []
+    for num_slices, check_every in ((1, 0), (3, 1)):
+        layers = Linear(5, 5, bias=False), BatchNorm1d(5), ReLU(), Linear(5, 5)
+        model = Sequential(*layers, seed=1, dtype="float64", tied=[("0.weight", "3.weight")])
+        slicing = Slicing(num_slices, sync_batch_norm=True)
+        trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=check_every, slicing=slicing)
+        steps = [trainer.train_step(INPUT[:, :5], TARGET) for _ in range(3)]
+        results.append(model.param_arena)
+    np.testing.assert_allclose(results[1], results[0], rtol=0, atol=1e-13)
+    assert steps[-1].check is not None
+    assert {"0.grad_weight", "3.grad_weight", "0.grad_weight + 3.grad_weight"} <= set(steps[-1].check.tensors)
 
 
 def test_a_single_value_in_the_batch_is_refused() -> None:

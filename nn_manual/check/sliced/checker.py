@@ -161,11 +161,14 @@ class SlicedChecker(GradientChecker):
         sums = sums_of(self._grads, [self._weight_in_sum(part) for part in self._parts], self.model, self.group)
         if not self.loss.has_value(sum(part.denominator for part in self._parts)):
             return
-        self._all_or_none(lambda: self._judge(compare_loss(loss, self.twin)))
-        is_in_order, count = self.group.size == 1 or self.sliced.slicing.bitwise, len(self._parts)
-        self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
         if self.sliced.synchronized:
             gather_batch(self.recorded, self._recordings, loss, self.model.ties.use_grads.keys(), self.group)
+            if not (np.isfinite(value) and np.isfinite(sums.truth).all()):
+                self._all_or_none(self._compare_whole)  # it says which layer made the first one that isn't
+        is_in_order, count = self.group.size == 1 or self.sliced.slicing.bitwise, len(self._parts)
+        self._all_or_none(lambda: self._judge(compare_loss(loss, self.twin)))
+        self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
+        if self.sliced.synchronized:
             self._all_or_none(self._compare_whole)
         if self.sliced.max_norm is not None:
             self._unclipped_grad = self.model.grad_arena.copy()
