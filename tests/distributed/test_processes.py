@@ -93,6 +93,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("wrong_layer", 2, "gradient_check.every=1", "slices=2", function="train_with_a_wrong_layer"),
         case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
         case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
+        case("sync_wrong_sum", 3, "gradient_check.every=1", function="train_with_a_wrong_sum", config="sync"),
+        case("sync_killed", 3, *LONG, config="sync", victim=2, signum=signal.SIGKILL, after=EPOCH),
         case("wrong_parameters", 2, "gradient_check.every=1", function="train_with_other_parameters"),
         case("ddp", 2, function="beside_ddp"),
         case("collectives", 3, function="collectives"),
@@ -170,6 +172,8 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("wrong_layer", [3, 3], "nn-manual: gradient check failed: wrong first in 3 (Linear): 3.grad_weight\n"),
         ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
         ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
+        ("sync_wrong_sum", [3] * 3, "gradient check failed: process 1: wrong first in sum over the slices"),
+        ("sync_killed", [7, 7, -9], "nn-manual: process 2 died\nstopped in epoch "),
         ("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
     ],
 )
