@@ -35,9 +35,9 @@ def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **ot
         "source": _package() | sources_of(config),  # layers of the user's own are among these
         "data": sha256_of(split),
         "initial parameters": hashlib.sha256(model.param_arena.tobytes()).hexdigest(),
+        # The bits of a product depend on the threads that share it.
+        "number of BLAS threads": blas().get("num_threads") if config.bitwise else None,
     }
-    if config.bitwise:  # the bits of a product depend on the threads that share it
-        own["number of BLAS threads"] = blas().get("num_threads")
     everyone = group.gather(own)
     names = sorted({name for each in everyone for name in each["source"]})
     for each in everyone:
