@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -21,6 +20,7 @@ from nn_manual.check import tolerances
 from nn_manual.check.checker import GradientChecker
 from nn_manual.check.comparison import CannotCompare, Comparison, Differences, Quantity
 from nn_manual.check.sliced.found import Found, SlicedPlan, worst
+from nn_manual.check.sliced.replicas import compare_processes, digests_of
 from nn_manual.check.sliced.sums import LossOfBatch, compare_loss, compare_sums, sums_of
 from nn_manual.check.sliced.whole_batch import gather_batch, gathered, raised_in
 from nn_manual.check.step.calls import CallFailed
@@ -207,7 +207,7 @@ class SlicedChecker(GradientChecker):
         updates: list[tuple[list[Quantity], Differences]] = []
         with self.sliced.whole_vectors():
             self._all_or_none(lambda: updates.extend(self._compared_update(plan.update if plan else [])))
-        self._all_or_none(lambda: self._compare_processes(self.group.gather(self._digests())))
+        self._all_or_none(lambda: compare_processes(self.group.gather(digests_of(self.model))))
         found = worst([Found(*each) for each in self.group.gather(self._found) if each is not None])
         figures = [(each.name, each.absolute, each.scale, each.tolerance) for each in self._of_batch]
         for quantities, (absolute, scale, rounding) in updates:
@@ -233,18 +233,6 @@ class SlicedChecker(GradientChecker):
             yield clipping, compare_clipping(clipping, self.model.grad_arena, [self._unclipped_grad], max_norm)
         if quantities:  # this process had a slice, which says what there is
             yield quantities, self.update.compare(quantities)
-
-    def _digests(self) -> dict[str, str]:
-        """What every process must have in the end: of each parameter and buffer, the hash."""
-        own = vars(self.model.param) | vars(self.model.buffer)
-        return {name: hashlib.blake2b(array.tobytes(), digest_size=8).hexdigest() for name, array in own.items()}
-
-    def _compare_processes(self, digests: list[dict[str, str]]) -> None:
-        for rank, others in enumerate(digests):
-            for name, digest in others.items():
-                if digest != digests[0][name]:
-                    problem = f"updated {name} of process {rank} is not that of process 0"
-                    raise GradientMismatch(GradientReport((), problem=problem))
 
 
 def _headline(error: Exception) -> str:
