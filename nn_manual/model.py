@@ -116,14 +116,18 @@ class Sequential(Layer):
         changes.
         """
         self._check_input(input)
-        if self._noise is not None:
-            seed, step, first_row = self.seed, self.num_steps, self.first_row
-            self._noise.bind(self, input.shape, self.dtype, seed=seed, step=step, first_row=first_row)
+        self.bind_noise(input.shape)
         output, saved = input, []
         for layer in self.layers:
             output, layer_saved = layer.forward(output)
             saved.append(layer_saved)
         return output, saved
+
+    def bind_noise(self, input_shape: Shape) -> None:
+        """Give the layers the random numbers that a forward on this shape of input takes."""
+        if self._noise is not None:
+            seed, step, first_row = self.seed, self.num_steps, self.first_row
+            self._noise.bind(self, input_shape, self.dtype, seed=seed, step=step, first_row=first_row)
 
     def backward(self, saved: list[Any], grad_output: Array) -> Array:
         """Overwrite every gradient and return grad_input. Training uses `backward_parameters`."""

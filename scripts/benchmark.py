@@ -50,6 +50,7 @@ def main() -> int:
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     distributed = add("distributed", _distributed, "many processes: their speed, their bytes, what they survive")
     distributed.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(DISTRIBUTED_PARTS)}; or all")
+    distributed.add_argument("--short", action="store_true", help="less of it, to see whether it runs")
     trace = add("trace", _trace, "random programs of operations, traced, and replayed or compiled")
     parts = "fuzz: whose replay gives other bits; compiled: whose kernels give other numbers"
     trace.add_argument("part", choices=["fuzz", "compiled"], help=parts)
@@ -121,7 +122,7 @@ def _reliability(options: Options) -> int:
 def _distributed(options: Options) -> int:
     from benchmarks import distributed
 
-    return distributed.main(options.parts)
+    return distributed.main(options.parts, short=options.short)
 
 
 def _trace(options: Options) -> int:

@@ -166,8 +166,8 @@ class _Writer:
 
     def _products(self) -> Counter[Factors]:
         products: Counter[Factors] = Counter()
-        for item, leaf in ((item, leaf) for item in self.items for leaf in leaves_of(item)):
-            is_own_loop = isinstance(item, Product) and row_products.suits(item)
+        for whole, leaf in ((item, leaf) for item in self.items for leaf in leaves_of(item)):
+            is_own_loop = isinstance(whole, Product) and row_products.suits(whole)
             if isinstance(leaf, Product) and not is_own_loop:
                 a, b = (layout(access) for access in leaf.inputs)
                 assert a is not None

@@ -95,7 +95,8 @@ class RunConfig:
     `blas`, on so many `threads`; what is None is measured.
 
     `slices` cuts each batch, None into as many as there are processes; `bitwise` adds up their gradients one by one,
-    and `shard_optimizer` divides the optimizer's vectors among the processes.
+    and `shard_optimizer` divides the optimizer's vectors among the processes. With `sync_batch_norm`, batch
+    normalization takes the statistics of all slices.
 
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
 
@@ -120,6 +121,7 @@ class RunConfig:
     slices: Annotated[int, Field(ge=1)] | None = None
     bitwise: bool = False
     shard_optimizer: bool = False
+    sync_batch_norm: bool = False
     early_stopping: EarlyStopping | None = None
     gradient_check: GradientCheck = GradientCheck()
     checkpoint: Checkpointing = Checkpointing()

@@ -44,6 +44,8 @@ def check_sizes(config: RunConfig, split: Split) -> None:
 def _smaller_sizes(config: RunConfig, num_examples: int) -> dict[int, str]:
     """What else than a whole batch goes through the model at once: how many examples, and in words what they are."""
     slices, of = config.slices or 1, " a slice of" if config.slices not in (None, 1) else ""
+    if config.sync_batch_norm:  # it is the batch that must have more than one example
+        slices, of = 1, ""
     batches = {min(config.batch_size, num_examples): "a batch", num_examples % config.batch_size: "the last batch"}
     sizes: dict[int, str] = {}
     for num_rows, batch in batches.items():

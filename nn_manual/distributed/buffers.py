@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.distributed.group import Group
+from nn_manual.distributed.one_slice import OneSlice
 from nn_manual.model import Sequential
 
 
-def move_buffers(model: Sequential, kept: Sequence[list[Any]], group: Group) -> list[Array]:
-    """Move the buffers by each slice: `kept` has what this process's forward saved for them. Each process begins where
-    the one before it has ended, and all end where the last one does. Returns the buffers before each own slice.
+def move_buffers(model: Sequential, own: Sequence[OneSlice], group: Group) -> list[Array]:
+    """Move the buffers by each slice, of which `own` are this process's. Each process begins where the one before it
+    has ended, and all end where the last one does. Returns the buffers before each own slice.
     """
     if not vars(model.buffer):
-        return [_NONE] * len(kept)
+        return [_NONE] * len(own)
     before = []
     for rank in range(group.size):
         if rank == group.rank:
-            for saved in kept:
+            for one_slice in own:
                 before.append(packed_buffers(model))
-                model.update_buffers(saved)
+                one_slice.move_buffers()
         if group.size > 1:
             packed = packed_buffers(model)
             group.broadcast(packed, rank)

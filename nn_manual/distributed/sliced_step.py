@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.distributed.buffers import move_buffers, packed_buffers, restore_buffers
-from nn_manual.distributed.gradient_sum import Exchanged, Filled, GradientSum, InOrder, Reduced
+from nn_manual.distributed.gradient_sum import Exchanged, GradientSum, InOrder, Reduced
 from nn_manual.distributed.group import ALONE, Group
+from nn_manual.distributed.one_slice import Look, OneSlice, run_slice
 from nn_manual.distributed.sharded import ShardedOptimizer
 from nn_manual.distributed.slices import Part, loss_of, parts_of, share
-from nn_manual.losses import Loss, as_number
+from nn_manual.distributed.sync_batch_norm import has_batch_norm
+from nn_manual.distributed.synchronized import SynchronizedSlices
+from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
-
-#: Looks at the input of a slice and the prediction for it.
-Look = Callable[[Array, Array], None]
 
 
 @dataclass(frozen=True)
 class Slicing:
     """How a batch is cut, and who computes it: `num_slices` slices, of which each process of the group has as many.
     With `bitwise`, the gradients of all slices are added up one by one in their order: the same slices give the same
-    bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's vectors.
+    bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's vectors. With
+    `sync_batch_norm`, batch normalization takes the statistics of the whole batch, not those of its slice.
 
     Raises ValueError where the processes don't divide the slices.
     """
@@ -37,6 +38,7 @@ class Slicing:
     group: Group = ALONE
     bitwise: bool = False
     shard_optimizer: bool = False
+    sync_batch_norm: bool = False
 
     def __post_init__(self) -> None:
         self.own  # noqa: B018 - raises
@@ -65,6 +67,10 @@ class StepProof(Protocol):
     def slice(self, part: Part) -> AbstractContextManager[Any]:
         """The context in which forward, loss, backward and the buffers of a slice run; proven when it ends."""
 
+    def together(self, copies: Sequence[tuple[Sequential, Loss]]) -> AbstractContextManager[Any]:
+        """The same for all own slices that run side by side, by these. They are proven as one batch, in `compare_sum`.
+        """
+
     def settle(self, make_again: Callable[[Part], object]) -> None:
         """The processes tell each other what they have found. A slice that is wrong somewhere is made again."""
 
@@ -82,7 +88,12 @@ class SlicedStep:
         self.slicing, self.group = slicing, slicing.group
         self.sharded: ShardedOptimizer | None = None
         self._sum = self._new_sum()
-        self._kept: list[Any] = []
+        self.synchronized: SynchronizedSlices | None = None
+        if slicing.sync_batch_norm and has_batch_norm(model):
+            num_own = len(slicing.own)
+            self.synchronized = SynchronizedSlices(model, loss, num_own, slicing.num_slices, self.group)
+        #: The slices of the step under way by which the buffers have not moved.
+        self._moving: list[OneSlice] = []
         self._suspects = self._suspected = False
 
     def _new_sum(self) -> GradientSum:
@@ -109,20 +120,26 @@ class SlicedStep:
         slice's input and prediction. With a `proof`, the buffers have moved, too.
         """
         parts = parts_of(self.loss, target, self.slicing.num_slices)
-        own = [part for part in parts if part.number in self.slicing.own]
+        summed = parts if self.synchronized is None else [part._replace(weight=1.0) for part in parts]
         #: The losses of the slices, what signal has asked each process to stop, and who suspects a number.
         shared = np.zeros(self.slicing.num_slices + self.group.size + 1)
         shared[self.slicing.num_slices + self.group.rank] = self.group.signum
         shared[-1] = self._suspects
-        self._kept = []
-        self._sum.begin(own, len(parts), whole=proof is not None)
+        self._moving = []
+        self._sum.begin(self._own(summed), len(parts), whole=proof is not None)
+        if proof is not None:
+            proof.begin(parts, target)
+        batch = _Batch(parts, self._own(parts), input, target)
         try:
-            if proof is not None:
-                self._prove(parts, own, input, target, look, proof, shared)
+            if self.synchronized is not None:
+                self._run_together(self.synchronized, batch, look, proof, shared)
+            elif proof is not None:
+                self._prove(batch, look, proof, shared)
             else:
-                for position, part in enumerate(own):
-                    shared[part.number] = self._slice(part, input, target, look, self._sum.part(position))
-                    look = None
+                for position, part in enumerate(batch.own):
+                    one_slice = run_slice(self.model, self.loss, part, input, target, look, self._sum.part(position))
+                    shared[part.number], look = one_slice.value, None
+                    self._moving.append(one_slice)
         finally:
             self.model.first_row = 0
         self._sum.finish(shared)
@@ -133,71 +150,57 @@ class SlicedStep:
             proof.compare_sum(value)
         return value
 
-    def _prove(
-        self,
-        parts: list[Part],
-        own: list[Part],
-        input: Array,
-        target: Array,
-        look: Look | None,
-        proof: StepProof,
-        shared: Array,
+    def _own(self, parts: list[Part]) -> list[Part]:
+        return [part for part in parts if part.number in self.slicing.own]
+
+    def _run_together(
+        self, slices: SynchronizedSlices, batch: _Batch, look: Look | None, proof: StepProof | None, shared: Array
     ) -> None:
+        """The own slices, side by side. With a proof, the buffers move, too."""
+        with nullcontext() if proof is None else proof.together(slices.copies[: len(batch.own)]):
+            self._moving = slices.run(batch.parts, batch.own, batch.input, batch.target, look)
+            for position, (part, one_slice) in enumerate(zip(batch.own, self._moving, strict=True)):
+                shared[part.number] = one_slice.value
+                np.copyto(self.model.grad_arena, slices.gradient(position))
+                self._sum.part(position)(-1)
+            if proof is not None:
+                self._sum.start_rest()
+                self.update_buffers()
+
+    def _prove(self, batch: _Batch, look: Look | None, proof: StepProof, shared: Array) -> None:
         """The own slices, each proven; the buffers move, too."""
         model = self.model
-        proof.begin(parts, target)
-        before, after = self._buffers_before(own, input)
-        for position, part in enumerate(own):
+        before, after = self._buffers_before(batch)
+        for position, part in enumerate(batch.own):
             if before:
                 restore_buffers(model, before[position])
-            shared[part.number] = self._proven(part, input, target, look, proof)
+            shared[part.number] = self._proven(part, batch, look, proof)
             self._sum.part(position)(-1)
             look = None
         self._sum.start_rest()
-        proof.settle(lambda part: self._proven(part, input, target, None, proof))
+        proof.settle(lambda part: self._proven(part, batch, None, proof))
         if before:
             restore_buffers(model, after)
 
-    def _buffers_before(self, own: list[Part], input: Array) -> tuple[list[Array], Array]:
+    def _buffers_before(self, batch: _Batch) -> tuple[list[Array], Array]:
         """The buffers before each own slice, and after the last of all, where other processes move them, too."""
-        if self.group.size == 1 or not vars(self.model.buffer):
-            return [], packed_buffers(self.model)
-        for part in own:
-            self.model.first_row = part.rows.start
-            self._kept.append(self.model.kept_for_buffers(self.model.forward(input[part.rows])[1]))
-        before = move_buffers(self.model, self._kept, self.group)
-        self._kept = []
-        return before, packed_buffers(self.model)
+        model = self.model
+        if self.group.size == 1 or not vars(model.buffer):
+            return [], packed_buffers(model)
+        moving = []
+        for part in batch.own:
+            model.first_row = part.rows.start
+            kept = model.kept_for_buffers(model.forward(batch.input[part.rows])[1])
+            moving.append(OneSlice(math.nan, model, kept))
+        before = move_buffers(model, moving, self.group)
+        return before, packed_buffers(model)
 
-    def _slice(
-        self,
-        part: Part,
-        input: Array,
-        target: Array,
-        look: Look | None,
-        filled: Filled | None,
-    ) -> float:
-        """Forward and backward of a slice, and its loss."""
-        model, loss = self.model, self.loss
-        model.first_row = part.rows.start
-        prediction, saved = model.forward(input[part.rows])
-        if look is not None:
-            look(input[part.rows], prediction)
-        has_value = loss.has_value(part.denominator)  # else it is a mean over nothing, and its gradient is 0
-        with nullcontext() if has_value else np.errstate(invalid="ignore"):
-            value, loss_saved = loss.forward(prediction, target[part.rows])
-        number = as_number(loss, value)
-        model.backward_parameters(saved, loss.backward(loss_saved), filled)
-        self._kept.append(model.kept_for_buffers(saved))
-        return number
-
-    def _proven(
-        self, part: Part, input: Array, target: Array, look: Look | None, proof: StepProof
-    ) -> float:
+    def _proven(self, part: Part, batch: _Batch, look: Look | None, proof: StepProof) -> float:
         value = math.nan  # of a slice that is wrong, which `settle` raises
         with proof.slice(part):
-            value = self._slice(part, input, target, look, None)
-            self.model.update_buffers(self._kept.pop())
+            one_slice = run_slice(self.model, self.loss, part, batch.input, batch.target, look)
+            value = one_slice.value
+            one_slice.move_buffers()
         return value
 
     def share_suspicion(self, suspects: bool) -> bool:
@@ -209,8 +212,8 @@ class SlicedStep:
 
     def update_buffers(self) -> None:
         """Move the buffers, by one slice after the other."""
-        move_buffers(self.model, self._kept, self.group)
-        self._kept = []
+        move_buffers(self.model, self._moving, self.group)
+        self._moving = []
 
     def update(self) -> None:
         """Clip the gradient, and move the parameters."""
@@ -220,3 +223,12 @@ class SlicedStep:
             self.sharded.step()
         else:
             self.optimizer.step()
+
+
+class _Batch(NamedTuple):
+    """A batch, its slices, and those of this process."""
+
+    parts: list[Part]
+    own: list[Part]
+    input: Array
+    target: Array

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -18,7 +17,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.distributed.group import ALONE, DONE, Group, Work
-from nn_manual.errors import ProcessLostError
+from nn_manual.distributed.roll_call import RollCall, first_line
+from nn_manual.errors import ConfigError, ProcessLostError
 
 #: What torchrun sets in the environment of each process.
 RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
@@ -27,15 +27,11 @@ RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
 #: run has ended within a minute: to find out who is to blame takes a few more.
 TIME_LIMIT = "NN_MANUAL_TIME_LIMIT"
 SECONDS = 55.0
+#: A day: torch counts the limit in milliseconds, and a far larger one would overflow.
+MOST_SECONDS = 86_400.0
 
-#: So many seconds a process has to say that it is there, where one misses another.
-GRACE = 3.0
-
-#: What the store has: the directory of the run, whether a process misses another, who says what ended the run.
-RUN, MISSED, LAST_WORD = "run", "missed", "last word"
-
-#: So many seconds the first process may take to say what ended the run.
-PRECEDENCE = 1.0
+#: The name in the store of the run's directory.
+RUN = "run"
 
 Result = TypeVar("Result")
 
@@ -48,13 +44,20 @@ def processes() -> Iterator[Group]:
     if int(os.environ.get(WORLD_SIZE, "1")) == 1 or RANK not in os.environ:
         yield ALONE
         return
-    group = TorchGroup()
+    text = os.environ.get(TIME_LIMIT, str(SECONDS))
+    limit = _seconds(text)
+    group = TorchGroup(limit or SECONDS)
     try:
+        if limit is None:
+            known = f"a number of seconds above 0 and below {MOST_SECONDS:g}"
+            raise ConfigError(f"{TIME_LIMIT} must be {known}, not {text!r}")
         yield group
         group.leave()
     except BaseException as error:
         error.is_told = not group.claim_last_word()  # type: ignore[attr-defined]  # any error can carry it
-        group.part()
+        if group.rank and not isinstance(error, ProcessLostError):
+            error.add_note(f"process {group.rank} says so, of {group.size}")
+        group.roll_call.end()
         raise
 
 
@@ -65,28 +68,29 @@ class TorchGroup(Group):
     were lost. Before the first one, `gather` goes through torchrun's store: gloo aborts a process where sizes differ.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: float) -> None:
         import torch
         import torch.distributed
 
         self._torch, self._distributed = torch, torch.distributed
         self.rank, self.size = int(os.environ[RANK]), int(os.environ[WORLD_SIZE])
-        self.limit = float(os.environ.get(TIME_LIMIT, SECONDS))
+        self.limit = limit
         self.num_restarts = int(os.environ.get(RESTARTS, "0"))
-        self._num_gathered, self._num_collectives, self._is_connected, self._is_lost = 0, 0, False, False
+        self._num_gathered, self._is_connected, self._is_lost = 0, False, False
         try:
             self._lasting = self._new_store("", is_master=self.rank == 0 and not _is_by_torchrun())
-            self._store = self._new_store(f"start {self.num_restarts}")
-            others_see = self._new_store(f"start {self.num_restarts}")
+            self._store = self._new_store_of_start()
+            self.roll_call = RollCall(self._new_store_of_start, self.rank, self.size, self.limit)
         except RuntimeError as error:
-            raise ProcessLostError(f"process {self.rank} can't reach the others: {_first_line(error)}") from None
-        self._has_left = threading.Event()
-        self._answering = threading.Thread(target=self._answer, args=(others_see,), daemon=True)
-        self._answering.start()
+            raise ProcessLostError(f"process {self.rank} can't reach the others: {first_line(error)}") from None
+
+    def _new_store_of_start(self) -> Any:
+        """Each start of the processes has a part of the store of its own."""
+        return self._new_store(f"start {self.num_restarts}")
 
     def _new_store(self, prefix: str, *, is_master: bool = False) -> Any:
         """A connection of its own to the store that the environment names: torchrun's, or the first process's, where it
-        is not torchrun that has started them. Each start of the processes has a part of its own.
+        is not torchrun that has started them.
         """
         from torch._C._distributed_c10d import PrefixStore, TCPStore  # as in torch.distributed, which declares neither
 
@@ -94,16 +98,6 @@ class TorchGroup(Group):
         limit = timedelta(seconds=self.limit)
         store = TCPStore(address, port, is_master=is_master, timeout=limit, wait_for_workers=False)
         return PrefixStore(f"nn_manual {os.environ.get('TORCHELASTIC_RUN_ID', '')} {prefix}", store)
-
-    def _answer(self, store: Any) -> None:
-        """In a thread: once a process misses another, say that this one is there, and how many collectives it has
-        begun. One that has died or was stopped doesn't.
-        """
-        with suppress(RuntimeError):  # the store goes when the run ends
-            while not store.check([MISSED]):
-                if self._has_left.wait(0.1):
-                    return
-            store.set(f"there/{self.rank}", str(self._num_collectives))
 
     def connect(self) -> None:
         """Go on with gloo: the processes have found that they agree."""
@@ -136,7 +130,7 @@ class TorchGroup(Group):
             self._store.set(f"{key}/{self.rank}", json.dumps(value))
             return [json.loads(self._got(f"{key}/{rank}", rank)) for rank in range(self.size)]
         except RuntimeError as error:
-            raise ProcessLostError(f"process {self.rank} has lost the others: {_first_line(error)}") from None
+            raise ProcessLostError(f"process {self.rank} has lost the others: {first_line(error)}") from None
 
     def _got(self, key: str, rank: int) -> bytes:
         """What the process `rank` has set. Raises ProcessLostError where it doesn't in time."""
@@ -145,7 +139,7 @@ class TorchGroup(Group):
             if self._store.check([key]):
                 value: bytes = self._store.get(key)
                 return value
-            if self._store.check([LAST_WORD]):
+            if self.roll_call.someone_has_the_last_word():
                 break
             time.sleep(0.01)
         raise ProcessLostError(f"process {rank} didn't come within {self.limit:g} s")
@@ -195,56 +189,26 @@ class TorchGroup(Group):
 
     def _collective(self, run: Callable[[], Result]) -> Result:
         """What `run` returns. Raises ProcessLostError where it fails."""
-        self._num_collectives += 1
+        self.roll_call.num_collectives += 1
         try:
             return run()
         except RuntimeError as error:
             raise self.lost(error) from None
 
     def lost(self, error: RuntimeError) -> ProcessLostError:
-        """A collective has failed: find out who is to blame."""
+        """What to raise where a collective has failed."""
         self._is_lost = True
-        there: dict[int, int] = {}
-        try:
-            self._store.set(MISSED, "1")
-            end = time.monotonic() + GRACE
-            while len(there) < self.size and time.monotonic() < end and not self._store.check([LAST_WORD]):
-                for rank in set(range(self.size)) - there.keys():
-                    if self._store.check([f"there/{rank}"]):
-                        there[rank] = int(self._store.get(f"there/{rank}"))
-                time.sleep(0.02)
-        except RuntimeError:  # the store has gone, too
-            return ProcessLostError(f"process {self.rank} has lost the others: {_first_line(error)}")
-        missing = sorted(set(range(self.size)) - there.keys())
-        if not missing and min(there.values()) == max(there.values()):
-            return ProcessLostError(f"the processes can't reach each other: {_first_line(error)}")
-        if not missing:  # they are there, and some have not come
-            missing = [rank for rank, count in sorted(there.items()) if count < max(there.values())]
-        names = f"process{'es' if len(missing) > 1 else ''} {' and '.join(map(str, missing))}"
-        if "imed out" in str(error):
-            return ProcessLostError(f"{names} didn't come within {self.limit:g} s")
-        return ProcessLostError(f"{names} died")
+        return self.roll_call.lost(error)
 
     def claim_last_word(self) -> bool:
-        """As of every Group. The others leave it to the first for a moment: what it says has more to it."""
-        try:
-            end = time.monotonic() + (PRECEDENCE if self.rank else 0)
-            while time.monotonic() < end and not self._store.check([LAST_WORD]):
-                time.sleep(0.02)
-            return bool(self._store.compare_set(LAST_WORD, "", str(self.rank)) == str(self.rank).encode())
-        except RuntimeError:  # the store was in the first process, which has said what there was to say
-            return self.rank == 0
+        """As of every Group."""
+        return self.roll_call.claim_last_word()
 
     def leave(self) -> None:
         """As of every Group."""
-        self.part()
+        self.roll_call.end()
         if self._is_connected and not self._is_lost:
             self._distributed.destroy_process_group()
-
-    def part(self) -> None:
-        """End the thread: one that still calls the store while Python ends would abort the process."""
-        self._has_left.set()
-        self._answering.join(GRACE)
 
 
 class _Started:
@@ -265,5 +229,10 @@ def _is_by_torchrun() -> bool:
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _seconds(text: str) -> float | None:
+    """What the environment gives as the limit; None for what can't be one."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < MOST_SECONDS else None

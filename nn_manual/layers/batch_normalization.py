@@ -141,7 +141,10 @@ class BatchNorm(Layer):
     def update_buffers(self, saved: tuple[Array, ...]) -> None:
         """Move the running values towards the batch's."""
         normalized, _, mean, variance = saved
-        num_values = normalized.size // self.num_features
+        self._move(mean, variance, normalized.size // self.num_features)
+
+    def _move(self, mean: Array, variance: Array, num_values: int) -> None:
+        """Move the running values towards those of a batch in which each feature has `num_values`."""
         unbiased = variance * (num_values / (num_values - 1))
         if self.track_running_stats:
             self.buffer.num_batches_tracked += 1

@@ -15,7 +15,11 @@ from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.running.changes import differences, shown
-from nn_manual.running.environment import sha256_of, versions
+from nn_manual.running.environment import blas, sha256_of, versions
+from nn_manual.running.sources import sources_of
+
+#: So much of a SHA-256 is compared, and shown.
+SHOWN = 16
 
 
 def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **others: str) -> None:
@@ -24,18 +28,20 @@ def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **ot
     """
     if group.size == 1:
         return
-    package = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        package.update(path.read_bytes())
     own: dict[str, Any] = {
         **others,
         "versions": versions() | {"platform": ""},
-        "package": package.hexdigest(),
         "config": yaml.safe_load(dump_config(config)),
+        "source": _package() | sources_of(config),  # layers of the user's own are among these
         "data": sha256_of(split),
         "initial parameters": hashlib.sha256(model.param_arena.tobytes()).hexdigest(),
+        # The bits of a product depend on the threads that share it.
+        "number of BLAS threads": blas().get("num_threads") if config.bitwise else None,
     }
     everyone = group.gather(own)
+    names = sorted({name for each in everyone for name in each["source"]})
+    for each in everyone:
+        each["source"] = {name: each["source"].get(name, "no such file")[:SHOWN] for name in names}
     for rank, theirs in enumerate(everyone):
         for key, first, other in differences(everyone[0], theirs):
             name = one_line(key.removeprefix("config."))
@@ -43,9 +49,20 @@ def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **ot
             raise error(f"process {rank} has another {name} than process 0: {shown(other)}, not {shown(first)}")
 
 
+def _package() -> dict[str, str]:
+    """The SHA-256 of each of the package's files, by its path."""
+    folder = Path(__file__).parents[1]
+    files = sorted(folder.rglob("*.py"))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
 def check_all_see(directory: Path, group: Group) -> None:
-    """Raise DataError where a process doesn't see the run directory that process 0 has made."""
+    """Raise DataError where a process doesn't see the run directory that process 0 has just made, which is empty."""
     group.gather(None)  # it is made
-    for rank, sees in enumerate(group.gather(directory.is_dir())):
+    try:
+        is_seen = not any(directory.iterdir())
+    except OSError:
+        is_seen = False
+    for rank, sees in enumerate(group.gather(is_seen)):
         if not sees:
             raise DataError(f"{directory}: process {rank} doesn't see the run directory, which process 0 has made")

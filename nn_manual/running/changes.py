@@ -12,7 +12,10 @@ import yaml
 MAY_CHANGE = ("epochs", "checkpoint", "gradient_check", "blas", "threads")
 
 #: What a run had that was written before these keys were there.
-BEFORE = {"slices": 1, "bitwise": False, "shard_optimizer": False, "compiled": False, "blas": None, "threads": None}
+BEFORE = {
+    "slices": 1, "bitwise": False, "shard_optimizer": False, "sync_batch_norm": False,
+    "compiled": False, "blas": None, "threads": None,
+}
 
 
 def changes(was: str, now: str) -> list[str]:

@@ -51,7 +51,7 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
     split, model = load(config)
     if is_first:
         _note_schedule(config, split)
-    agree(config, split, model, group)
+    agree(config, split, model, group, **{"--run-dir": str(directory)})
     if is_first:
         files.create_run_directory(directory)
         group.remember_run(str(directory))

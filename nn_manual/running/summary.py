@@ -118,7 +118,8 @@ def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:
         return "none"
     steps = "every step" if every == 1 else f"1 step of {every:,}"
     if (config.slices or 1) > 1:
-        return f"{steps}, each of {config.slices} slices proven by itself, and their sum"
+        proven = "proven as one batch" if config.sync_batch_norm else "each proven by itself"
+        return f"{steps}, its {config.slices} slices {proven}, and their sum"
     try:
         if isinstance(step, NNManualError):
             raise step

@@ -27,7 +27,7 @@ from nn_manual.running.finite import not_finite_in_step, not_finite_output
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
-    from nn_manual.check.sliced import SlicedChecker
+    from nn_manual.check.sliced.checker import SlicedChecker
     from nn_manual.check.together.prover import Prover
 
 #: Inputs and their targets.
@@ -133,7 +133,7 @@ class Trainer:
         if not self.slicing.is_plain:
             self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
         if self.check_every and self.sliced is not None:
-            from nn_manual.check.sliced import SlicedChecker
+            from nn_manual.check.sliced.checker import SlicedChecker
 
             self.checker = self._proof = SlicedChecker(self.sliced, self.lr_scheduler)
         elif self.check_every:
@@ -179,6 +179,7 @@ class Trainer:
         proof = self._proof if self._is_recording else None
         value = sliced.gradients(input, target, look, proof)
         if not math.isfinite(value) and proof is None:
+            self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
             self._check_loss(value, input, target)
         if proof is None:
             sliced.update_buffers()

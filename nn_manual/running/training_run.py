@@ -43,7 +43,8 @@ class TrainingRun:
 
     def __init__(self, config: RunConfig, split: Split, model: Sequential, group: Group = ALONE) -> None:
         self.split, self.group = split, group
-        slicing = Slicing(config.slices or group.size, group, config.bitwise, config.shard_optimizer)
+        num_slices = config.slices or group.size
+        slicing = Slicing(num_slices, group, config.bitwise, config.shard_optimizer, config.sync_batch_norm)
         self.trainer = Trainer(
             model,
             config.loss,

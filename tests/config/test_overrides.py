@@ -99,7 +99,7 @@ def test_a_component_may_be_replaced_and_then_configured(tmp_path: Path) -> None
         ("epochs=# 3", "is empty"),
         ("=3", "unknown key '' in the config; known: seed, dtype, data, batch_size, epochs, model, tied, layer_folder, "
          "initializer, loss, optimizer, lr_scheduler, lr_step, clip_grad_norm, slices, bitwise, "
-         "shard_optimizer, early_stopping, gradient_check, checkpoint, compiled, "
+         "shard_optimizer, sync_batch_norm, early_stopping, gradient_check, checkpoint, compiled, "
          "blas, threads"),
         ("epochs=[3", "expected ',' or ']', but got '<stream end>' while parsing a flow sequence"),
         ("epochs=*a", "alias *a is not supported: write the value out"),

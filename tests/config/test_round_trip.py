@@ -56,6 +56,7 @@ clip_grad_norm: null
 slices: null
 bitwise: false
 shard_optimizer: false
+sync_batch_norm: false
 early_stopping: null
 gradient_check: {every: 1, memory: 64 MB}
 checkpoint: {every: 1 epoch, keep: 3}

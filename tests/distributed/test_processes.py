@@ -38,6 +38,10 @@ NORM = (
     .replace("batch_size: 17", "batch_size: 24")
     .replace("slices: 4", "slices: 6")
 )
+#: The last batch of 75 has 3 examples: of 3 processes, the last has no slice of it.
+SYNC = NORM.replace("num_examples: 90", "num_examples: 94") + "sync_batch_norm: true\n"
+#: A file of data, as an override: each process has its own.
+TABLE = "data={Arrays: {file: /proc/self/cwd/data.csv, target: class, task: classification}}"
 LONG = ["epochs=100000", "gradient_check.every=0"]
 EPOCH = "epoch      1/100000"
 
@@ -46,7 +50,7 @@ EPOCH = "epoch      1/100000"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the cases have run, each in the folder of its name."""
     folder = tmp_path_factory.mktemp("processes")
-    for name, text in {"own": CONFIG, "norm": NORM}.items():
+    for name, text in {"own": CONFIG, "norm": NORM, "sync": SYNC}.items():
         (folder / f"{name}.yaml").write_text(text)
 
     def case(name: str, size: int, *arguments: str, function: str = "train", config: str = "own", **more: Any) -> Any:
@@ -63,6 +67,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("fast", 2),
         case("norm_alone", 1, config="norm"),
         case("norm_three", 3, "bitwise=true", config="norm"),
+        case("sync_alone", 1, config="sync"),
+        case("sync_two", 2, "bitwise=true", "shard_optimizer=true", config="sync"),
+        case("sync_three", 3, "bitwise=true", config="sync"),
+        case("sync_fast", 3, config="sync"),
         case("four_before", 4, "bitwise=true", "epochs=2", "checkpoint.every=3 steps"),
         case("two_after", 2, "epochs=4", function="resume", of="four_before"),
         case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
@@ -70,10 +78,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
         case("divided", 3),
         case("many", 1, "slices=18"),
+        case("many_two", 2, "slices=18"),
+        case("few", 3, "slices=2"),
         case("override", 2, "1: optimizer.SGD.lr=0.2"),
+        case("length", 2, "1: model=[Linear: {in_features: 2, out_features: 2}]"),
+        case("config", 2, str(folder / "norm.yaml"), function="train_another_config"),
+        case("no_config", 2, str(folder / "missing.yaml"), function="train_another_config"),
+        case("directory", 2, function="train_another_directory"),
+        case("elsewhere", 2, function="train_elsewhere"),
+        case("package", 2, function="train_another_package"),
+        case("data", 2, TABLE, function="train_other_data"),
+        case("threads", 2, "bitwise=true", function="train_with_other_threads"),
+        case("limit", 2, environment={"NN_MANUAL_TIME_LIMIT": "1 minute"}),
         case("wrong_layer", 2, "gradient_check.every=1", "slices=2", function="train_with_a_wrong_layer"),
         case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
         case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
+        case("sync_wrong_sum", 3, "gradient_check.every=1", function="train_with_a_wrong_sum", config="sync"),
+        case("sync_killed", 3, *LONG, config="sync", victim=2, signum=signal.SIGKILL, after=EPOCH),
         case("wrong_parameters", 2, "gradient_check.every=1", function="train_with_other_parameters"),
         case("ddp", 2, function="beside_ddp"),
         case("collectives", 3, function="collectives"),
@@ -96,7 +117,14 @@ def results_of(directory: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("two", "alone"), ("four", "alone"), ("norm_three", "norm_alone"), ("four_before", "alone")],
+    [
+        ("two", "alone"),
+        ("four", "alone"),
+        ("norm_three", "norm_alone"),
+        ("sync_two", "sync_alone"),
+        ("sync_three", "sync_alone"),
+        ("four_before", "alone"),
+    ],
 )
 def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: Path, name: str, other: str) -> None:
     """Sharded and not; in a run that 4 processes begin and 2 end, too."""
@@ -105,8 +133,9 @@ def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: 
     assert [key for key in ours if ours[key] != theirs[key]] == []
 
 
-def test_without_bitwise_they_are_equal_within_rounding(folder: Path) -> None:
-    fast, alone = (read_weights(folder / name / "model.safetensors") for name in ("fast", "alone"))
+@pytest.mark.parametrize(("name", "other"), [("fast", "alone"), ("sync_fast", "sync_alone")])
+def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str, other: str) -> None:
+    fast, alone = (read_weights(folder / each / "model.safetensors") for each in (name, other))
     for name, weight in alone.items():
         np.testing.assert_allclose(fast[name], weight, rtol=0, atol=1e-5)
 
@@ -129,9 +158,22 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
         ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
         ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
+        ("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        ("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),
+        ("length", [2, 2], "nn-manual: process 1 has another model than process 0: [{Linear: "),
+        ("config", [2, 2], "nn-manual: process 1 has another data.Spirals.num_examples than process 0: 90, not 71\n"),
+        ("no_config", [7, 2], "missing.yaml: No such file or directory\nprocess 1 says so, of 2\n"),
+        ("directory", [2, 2], "nn-manual: process 1 has another --run-dir than process 0: "),
+        ("elsewhere", [5, 5], "nn-manual: run: process 1 doesn't see the run directory, which process 0 has made\n"),
+        ("package", [2, 2], "nn-manual: process 1 has another source.layers/linear.py than process 0: "),
+        ("data", [5, 5], "nn-manual: process 1 has another data than process 0: "),
+        ("threads", [2, 2], "nn-manual: process 1 has another number of BLAS threads than process 0: 2, not 1\n"),
+        ("limit", [2, 2], "NN_MANUAL_TIME_LIMIT must be a number of seconds above 0 and below 86400, not '1 minute'"),
         ("wrong_layer", [3, 3], "nn-manual: gradient check failed: wrong first in 3 (Linear): 3.grad_weight\n"),
         ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
         ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
+        ("sync_wrong_sum", [3] * 3, "gradient check failed: process 1: wrong first in sum over the slices"),
+        ("sync_killed", [7, 7, -9], "nn-manual: process 2 died\nstopped in epoch "),
         ("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.distributed.torchrun import TorchGroup, processes
 from nn_manual.errors import ProcessLostError
 from nn_manual.optim import Optimizer
+from nn_manual.running import agreement
+from nn_manual.running.environment import set_blas_threads
 
 torch.set_num_threads(1)
 
@@ -49,6 +53,53 @@ def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int
 def train_with_a_wrong_process(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and the same is wrong on process 1, whatever it gets."""
     return _train_with_a_fault(directory, rank, lambda _: rank == 1, *arguments)
+
+
+def train_another_config(directory: Path, rank: int, config: str, other: str) -> int:
+    """`train`, and process 1 has another config."""
+    return train(directory, rank, other if rank == 1 else config)
+
+
+def train_another_directory(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and process 1 has another run directory."""
+    return train(directory.with_name("another") if rank == 1 else directory, rank, *arguments)
+
+
+def train_elsewhere(directory: Path, rank: int, *arguments: str) -> int:
+    """`train` where the run directory is relative, and process 1 stands in another folder, which has one of its own."""
+    folder = directory.with_name(f"{directory.name}.{rank}")
+    (folder / "run").mkdir(parents=True)
+    if rank == 1:
+        (folder / "run" / "config.yaml").touch()
+    os.chdir(folder)
+    return train(Path("run"), rank, *arguments)
+
+
+def train_other_data(directory: Path, rank: int, *arguments: str) -> int:
+    """`train` on a file of data, in which process 1 finds another number."""
+    folder = directory.with_name(f"{directory.name}.{rank}")
+    folder.mkdir()
+    os.chdir(folder)
+    rows = [f"{0.1 * (row + rank)},{row % 3},{row % 2}" for row in range(80)]
+    Path("data.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
+    return train(directory, rank, *arguments)
+
+
+def train_another_package(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and the package of process 1 lies elsewhere, where a file is another."""
+    if rank == 1:
+        package = Path(f"{directory}.package")
+        shutil.copytree(Path(agreement.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+        with (package / "layers" / "linear.py").open("a") as file:
+            file.write("# changed\n")
+        agreement.__file__ = str(package / "running" / "agreement.py")
+    return train(directory, rank, *arguments)
+
+
+def train_with_other_threads(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and the BLAS of process 1 takes two threads."""
+    set_blas_threads(1 + rank)
+    return train(directory, rank, *arguments)
 
 
 def _train_with_a_fault(directory: Path, rank: int, is_wrong: Callable[[Array], bool], *arguments: str) -> int:

@@ -41,6 +41,7 @@ clip_grad_norm: 1
 slices: 2
 bitwise: true
 shard_optimizer: false
+sync_batch_norm: false
 early_stopping: {patience: 4, min_delta: 1e-3}
 gradient_check: {every: 1}
 checkpoint: {every: 2 epochs, keep: 1}

@@ -2,24 +2,28 @@
 
     slice()         each slice's step is compared as a batch of its own          check/checker.py
     settle()        the processes learn of what one of them has found
+    together()      or: the slices ran side by side, and are compared as one batch  check/sliced/whole_batch.py
     compare_sum()   its part in the loss of the batch, and the sum of the gradients
     compare()       clipping, the optimizer's step, and what the processes have in the end
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import numpy as np
-import torch
 
-from nn_manual.arrays import Array, blocks, carve
+from nn_manual.arrays import Array
 from nn_manual.check import tolerances
 from nn_manual.check.checker import GradientChecker
-from nn_manual.check.comparison import CannotCompare, Comparison, Differences, Pair, Quantity, as_tensor, compare
+from nn_manual.check.comparison import CannotCompare, Comparison, Differences, Quantity
+from nn_manual.check.sliced.found import Found, SlicedPlan, worst
+from nn_manual.check.sliced.replicas import compare_processes, digests_of
+from nn_manual.check.sliced.sums import LossOfBatch, compare_loss, compare_sums, sums_of
+from nn_manual.check.sliced.whole_batch import gather_batch, gathered, raised_in
+from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.update import compare_clipping
@@ -27,26 +31,9 @@ from nn_manual.check.verdict.report import GradientReport, StepCheck
 from nn_manual.distributed.sliced_step import SlicedStep
 from nn_manual.distributed.slices import Part
 from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
 from nn_manual.optim import Scheduler
-
-
-class Found(NamedTuple):
-    """What was compared: of each tensor its name, max|ours - torch|, the scale and the tolerance, in lists that JSON
-    knows. `rounding` and `not_judged` are those of a StepCheck.
-    """
-
-    tensors: list[str]
-    figures: list[list[float]]
-    rounding: list[str]
-    not_judged: list[str]
-
-
-class SlicedPlan(NamedTuple):
-    """What a StepCheck needs of a plan. A slice's tolerances depend on its size: each tensor has that of its worst."""
-
-    tensors: tuple[str, ...]
-    tolerances: Array
-    dtype: np.dtype[Any]
 
 
 class SlicedChecker(GradientChecker):
@@ -74,6 +61,8 @@ class SlicedChecker(GradientChecker):
         """The batch with this target is cut into these parts."""
         self._parts, self._target = parts, target
         self._own: list[Part] = []
+        #: Of the own slices, where they run side by side.
+        self._recordings: list[Recording] = []
         #: Of each own slice the gradients of the parameters, the prediction, and its gradient.
         self._grads, self._predictions, self._grad_predictions = list[Array](), list[Array](), list[Array]()
         self._found: Found | None = None
@@ -98,17 +87,40 @@ class SlicedChecker(GradientChecker):
                 raise
             self._failed = self._failed or (part.number, _headline(error))
 
+    @contextmanager
+    def together(self, copies: Sequence[tuple[Sequential, Loss]]) -> Iterator[None]:
+        """The context in which the own slices run side by side, each by one of these copies, and move the buffers."""
+        self._recordings = [Recording(model, loss) for model, loss in copies]
+        self.recorded.buffers_before = {name: buffer.copy() for name, buffer in self.recorded.buffers.items()}
+        try:
+            with ExitStack() as stack:
+                for recording in self._recordings:
+                    stack.enter_context(recording)
+                yield
+        except CallFailed as failed:
+            raise raised_in(self._recordings, failed) from failed
+        self._own = [part for part in self._parts if part.number in self.sliced.slicing.own]
+        for part, recording in zip(self._own, self._recordings, strict=True):
+            self._keep(part, recording)
+
+    def _keep(self, part: Part, recording: Recording) -> None:
+        """What the comparison of the batch needs of a slice."""
+        loss = recording.loss
+        assert loss.prediction is not None  # it ran
+        assert loss.grad_prediction is not None
+        self._grads.append(np.concatenate([grad.ravel() for grad in recording.grads.values()]))
+        self._predictions.append(loss.prediction.copy())
+        self._grad_predictions.append(loss.grad_prediction * loss.prediction.dtype.type(part.weight))
+
     def _compare_slice(self, part: Part) -> None:
-        recorded = self.recorded
         self._own.append(part)
         self._last = part
-        self._grads.append(self.model.grad_arena.copy())
-        assert recorded.loss.prediction is not None  # it ran
-        assert recorded.loss.grad_prediction is not None
-        self._predictions.append(recorded.loss.prediction.copy())
-        self._grad_predictions.append(recorded.loss.grad_prediction * recorded.loss.prediction.dtype.type(part.weight))
-        if not self.loss.has_value(part.denominator):
-            return
+        self._keep(part, self.recorded)
+        if self.loss.has_value(part.denominator):
+            self._compare_recorded()
+
+    def _compare_recorded(self) -> None:
+        """Compare the layers of what is recorded, a slice or the whole batch. Raises what `compare` does."""
         try:
             plan = self.plan()
             with threads_for(plan.num_products):
@@ -117,10 +129,8 @@ class SlicedChecker(GradientChecker):
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
         too_coarse = self.evidence.add_findings(proof.findings)
-        count = len(differences.absolute)
-        figures = np.stack([differences.absolute, differences.scale, plan.tolerances[:count]])
-        of_slice = Found(list(plan.tensors[:count]), figures.tolist(), sorted(differences.rounding), sorted(too_coarse))
-        self._found = of_slice if self._found is None else _worst([self._found, of_slice])
+        found = Found.of(plan.tensors, differences, plan.tolerances, too_coarse)
+        self._found = found if self._found is None else worst([self._found, found])
 
     def _keep_batch(self, error: Exception) -> None:
         """Have a mismatch say in which slice it was: of those that were computed here, the last."""
@@ -143,74 +153,35 @@ class SlicedChecker(GradientChecker):
         raise GradientMismatch(GradientReport((), problem=problem))
 
     def compare_sum(self, value: float) -> None:
-        """Compare the loss of the batch, its gradient and the sum of the gradients, which the model holds. Raises
-        GradientMismatch.
+        """Compare the loss of the batch, its gradient and the sum of the gradients, which the model holds, and slices
+        that ran side by side. Raises GradientMismatch, or NotFiniteError.
         """
-        trailing = next(shape for shape in self.group.gather(self._shape_of_predictions()) if shape is not None)
-        gathered = (self._gathered(arrays, tuple(trailing)) for arrays in (self._predictions, self._grad_predictions))
-        prediction, grad_prediction = map(np.concatenate, gathered)
-        truth, terms, in_order = self._sums()
+        prediction, grad = (gathered(own, self.group) for own in (self._predictions, self._grad_predictions))
+        loss = LossOfBatch(value, prediction, grad, self._target)
+        sums = sums_of(self._grads, [self._weight_in_sum(part) for part in self._parts], self.model, self.group)
         if not self.loss.has_value(sum(part.denominator for part in self._parts)):
             return
-        self._all_or_none(lambda: self._compare_batch(value, prediction, grad_prediction))
-        self._all_or_none(lambda: self._compare_sums(truth, terms, in_order))
+        if self.sliced.synchronized:
+            gather_batch(self.recorded, self._recordings, loss, self.model.ties.use_grads.keys(), self.group)
+            if not (np.isfinite(value) and np.isfinite(sums.truth).all()):
+                self._all_or_none(self._compare_whole)  # it says which layer made the first one that isn't
+        is_in_order, count = self.group.size == 1 or self.sliced.slicing.bitwise, len(self._parts)
+        self._all_or_none(lambda: self._judge(compare_loss(loss, self.twin)))
+        self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
+        if self.sliced.synchronized:
+            self._all_or_none(self._compare_whole)
         if self.sliced.max_norm is not None:
             self._unclipped_grad = self.model.grad_arena.copy()
 
-    def _shape_of_predictions(self) -> list[int] | None:
-        return list(self._predictions[0].shape[1:]) if self._predictions else None
+    def _weight_in_sum(self, part: Part) -> float:
+        """What a slice's gradient is multiplied by: that of a slice beside others has its weight in it."""
+        return 1.0 if self.sliced.synchronized else part.weight
 
-    def _gathered(self, own: list[Array], trailing: tuple[int, ...]) -> list[Array]:
-        """Arrays of all slices, in their order."""
-        empty = np.zeros((0, *trailing), self.model.dtype)
-        return self.group.gather_arrays(np.ascontiguousarray(np.concatenate([empty, *own])))
-
-    def _compare_batch(self, value: float, prediction: Array, grad_prediction: Array) -> None:
-        """The loss of the batch, from the predictions of all slices, and its gradient: torch divides by what it finds
-        in the whole target.
-        """
-        theirs = as_tensor(prediction).requires_grad_()
-        loss = self.twin.loss_function(theirs, as_tensor(self._target))
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's own lack of annotations
-        assert theirs.grad is not None  # it needed one
-        widest = tolerances.sum_of_products(self.model.dtype, prediction.size)
-        ours = np.asarray(value, self.model.dtype)
-        pairs = [
-            Pair(Quantity("batch.loss", "batch", widest), ours, loss.detach()),
-            Pair(Quantity("batch.grad_prediction", "batch", widest), grad_prediction, theirs.grad),
-        ]
-        self._judge([compare(*pair) for pair in pairs])
-
-    def _sums(self) -> tuple[Array, Array, Array]:
-        """Of all slices: the sum of the weighted gradients in float64, that of their magnitudes, and the sum in the
-        slices' order in the dtype of the model.
-        """
-        size, dtype = self.model.grad_arena.size, self.model.dtype
-        truth, terms, in_order = np.zeros(size), np.zeros(size), np.zeros(size, dtype)
-        for block in blocks(size):
-            own = np.array([grad[block] for grad in self._grads], dtype).reshape(-1, block.stop - block.start)
-            for part, grad in zip(self._parts, np.concatenate(self.group.gather_arrays(own)), strict=True):
-                exact = torch.from_numpy(grad).double() * float(dtype.type(part.weight))
-                torch.from_numpy(truth[block]).add_(exact)
-                torch.from_numpy(terms[block]).add_(exact.abs())
-                in_order[block] += grad * dtype.type(part.weight)
-        return truth, terms, in_order
-
-    def _compare_sums(self, truth: Array, terms: Array, in_order: Array) -> None:
-        shapes = self.model.parameter_shapes()
-        views = [vars(carve(vector, shapes)) for vector in (self.model.grad_arena, truth, terms, in_order)]
-        tolerance = tolerances.sum_of_products(self.model.dtype, len(self._parts))
-        compared = []
-        for name, ours, reference, magnitudes, ordered in zip(shapes, *(view.values() for view in views), strict=True):
-            quantity = Quantity(f"summed {name}", "sum over the slices", tolerance, "their sum is")
-            in_dtype = torch.from_numpy(reference).to(torch.from_numpy(ours).dtype)
-            compared.append(compare(quantity, ours, in_dtype, float(magnitudes.max())))
-            is_in_order = self.group.size == 1 or self.sliced.slicing.bitwise
-            if is_in_order and compared[-1].passed and not np.array_equal(ours, ordered):
-                where = np.unravel_index(np.flatnonzero(ours != ordered)[0], ours.shape)
-                problem = f"sum over the slices: summed {name}{list(map(int, where))} is not their sum in order"
-                raise GradientMismatch(GradientReport((), problem=f"{problem}, bit for bit"))
-        self._judge(compared)
+    def _compare_whole(self) -> None:
+        """Compare the batch that is recorded, whose slices ran side by side, with torch's step of it."""
+        assert self.recorded.first.input is not None  # some process had a slice
+        self.model.bind_noise(self.recorded.first.input.shape)
+        self._compare_recorded()
 
     def _judge(self, compared: list[Comparison]) -> None:
         if not all(comparison.passed for comparison in compared):
@@ -232,12 +203,12 @@ class SlicedChecker(GradientChecker):
     def compare(self) -> StepCheck:
         """Compare clipping and the update, and what the processes have after it. Raises what every checker does."""
         assert self.update is not None  # it has an optimizer
-        plan = self.plan() if self._own else None
+        plan = self.plan() if self._own or self.sliced.synchronized else None
         updates: list[tuple[list[Quantity], Differences]] = []
         with self.sliced.whole_vectors():
             self._all_or_none(lambda: updates.extend(self._compared_update(plan.update if plan else [])))
-        self._all_or_none(lambda: self._compare_processes(self.group.gather(self._digests())))
-        found = _worst([Found(*each) for each in self.group.gather(self._found) if each is not None])
+        self._all_or_none(lambda: compare_processes(self.group.gather(digests_of(self.model))))
+        found = worst([Found(*each) for each in self.group.gather(self._found) if each is not None])
         figures = [(each.name, each.absolute, each.scale, each.tolerance) for each in self._of_batch]
         for quantities, (absolute, scale, rounding) in updates:
             found = found._replace(rounding=[*found.rounding, *rounding])
@@ -263,35 +234,8 @@ class SlicedChecker(GradientChecker):
         if quantities:  # this process had a slice, which says what there is
             yield quantities, self.update.compare(quantities)
 
-    def _digests(self) -> dict[str, str]:
-        """What every process must have in the end: of each parameter and buffer, the hash."""
-        own = vars(self.model.param) | vars(self.model.buffer)
-        return {name: hashlib.blake2b(array.tobytes(), digest_size=8).hexdigest() for name, array in own.items()}
-
-    def _compare_processes(self, digests: list[dict[str, str]]) -> None:
-        for rank, others in enumerate(digests):
-            for name, digest in others.items():
-                if digest != digests[0][name]:
-                    problem = f"updated {name} of process {rank} is not that of process 0"
-                    raise GradientMismatch(GradientReport((), problem=problem))
-
 
 def _headline(error: Exception) -> str:
     """What an error says first: the lines up to an empty one."""
     lines = str(error).partition("\n\n")[0].splitlines()
     return " ".join(lines).removeprefix("gradient check failed: ")
-
-
-def _worst(found: list[Found]) -> Found:
-    """Of each tensor, the figures that are nearest to its tolerance."""
-    figures = np.array([each.figures for each in found])  # (found, 3, tensors)
-    absolute, scale, tolerance = figures.transpose(1, 0, 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        severity = np.where(absolute > 0, absolute / (scale * tolerance), scale * 0)
-    worst = np.nan_to_num(severity, nan=np.inf).argmax(axis=0)
-    chosen = figures[worst, :, np.arange(figures.shape[2])].T
-    # Of what is zero in one slice, another may show that it needn't be.
-    chosen[1] = np.where(absolute.max(axis=0) == 0, scale.max(axis=0), chosen[1])
-    rounding = sorted({name for each in found for name in each.rounding})
-    not_judged = sorted({name for each in found for name in each.not_judged})
-    return Found(found[0].tensors, chosen.tolist(), rounding, not_judged)

@@ -1,0 +1,1 @@
+"""Steps in slices: each of them, their sum, what the processes have in the end."""

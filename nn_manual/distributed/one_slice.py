@@ -1,0 +1,59 @@
+"""Forward, loss and backward of one slice of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.distributed.gradient_sum import Filled
+from nn_manual.distributed.slices import Part
+from nn_manual.losses import Loss, as_number
+from nn_manual.model import Sequential
+
+#: Looks at the input of a slice and the prediction for it.
+Look = Callable[[Array, Array], None]
+
+
+class OneSlice(NamedTuple):
+    """What has run: the slice's loss, the model that ran, and what that model's buffers will be moved by."""
+
+    value: float
+    model: Sequential
+    kept: list[Any]
+
+    def move_buffers(self) -> None:
+        """By this slice."""
+        self.model.update_buffers(self.kept)
+
+
+def run_slice(
+    model: Sequential,
+    loss: Loss,
+    part: Part,
+    input: Array,
+    target: Array,
+    look: Look | None,
+    filled: Filled | None = None,
+    *,
+    is_weighted: bool = False,
+) -> OneSlice:
+    """The slice `part` of the batch of this input and target; its gradients are left in the model: those of its loss,
+    or where `is_weighted` of its part in the batch's. `look` sees input and prediction, `filled` what backward does.
+    """
+    model.first_row = part.rows.start
+    prediction, saved = model.forward(input[part.rows])
+    if look is not None:
+        look(input[part.rows], prediction)
+    has_value = loss.has_value(part.denominator)  # else it is a mean over nothing, and its gradient is 0
+    with nullcontext() if has_value else np.errstate(invalid="ignore"):
+        value, loss_saved = loss.forward(prediction, target[part.rows])
+    number = as_number(loss, value)
+    grad_prediction = loss.backward(loss_saved)
+    if is_weighted:
+        grad_prediction = grad_prediction * model.dtype.type(part.weight)
+    model.backward_parameters(saved, grad_prediction, filled)
+    return OneSlice(number, model, model.kept_for_buffers(saved))
