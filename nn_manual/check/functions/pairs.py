@@ -71,6 +71,18 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
                 ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # of a sparse one, a copy
 
 
+def values_of_reference(case: Case) -> dict[str, torch.Tensor]:
+    """What the reference alone computes of these pairs: its floating outputs, and its gradients. Raises as `pairs`."""
+    ran = _run_reference(case, case.leaves())
+    found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
+    names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
+    differentiable = {name: output for name, output in ran.outputs.items() if output.requires_grad}
+    for kind, grad_outputs in case.grad_outputs(differentiable):
+        grads = ran.backward(grad_outputs) if grad_outputs else []
+        found |= {f"grad_{name}, {kind} upstream": grad for name, grad in zip(names, grads, strict=False)}
+    return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
+
+
 class _Ours:
     """The function's runs, and what it must not write into meanwhile."""
 
