@@ -52,13 +52,16 @@ def _effects(case: Case, truth: dict[str, Array], move: float, seed: int) -> dic
     moved = _Moved(move, seed)
 
     def changed(array: Any) -> torch.Tensor:
-        tensor: torch.Tensor = moved.move(as_tensor(array).double())
-        return tensor
+        return torch.mul(as_tensor(array).double(), 1.0)  # an operation, whose result is moved
 
     with moved:
         values = _values(replace(case, change=changed))
     with np.errstate(invalid="ignore"):
         return {name: np.abs(values[name] - true) for name, true in truth.items()}
+
+
+#: These compute nothing.
+COPIES = {torch.ops.aten.clone.default, torch.ops.aten._to_copy.default}
 
 
 class _Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
@@ -70,14 +73,13 @@ class _Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if any(returned.alias_info is not None for returned in func._schema.returns):
+        if func in COPIES or any(returned.alias_info is not None for returned in func._schema.returns):
             return result
         if isinstance(result, tuple | list):
-            return type(result)(map(self.move, result))
-        return self.move(result)
+            return type(result)(map(self._move, result))
+        return self._move(result)
 
-    def move(self, tensor: Any) -> Any:
-        """A floating tensor, each of its numbers up or down; everything else as it is."""
+    def _move(self, tensor: Any) -> Any:
         if not (isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.layout == torch.strided):
             return tensor
         signed = 2 * torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64) - 1
