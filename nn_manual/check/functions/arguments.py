@@ -134,12 +134,11 @@ def _filled(thing: Any, leaves: Sequence[Any]) -> Any:
 
 
 def named_outputs(returned: Any) -> dict[str, Any]:
-    """Everything that a function returned, by name: `output` where it is one, `output 0` and so on of several, and
-    `output['key']` in a dict. Arrays and numbers become tensors, everything else stays as it is.
+    """Everything that a function returned, by name: `output` where it is a tensor, `output 0` and so on in a list or
+    tuple, and `output['key']` in a dict. Arrays and numbers become tensors, everything else stays as it is.
     """
     if isinstance(returned, list | tuple):
-        several = [(f"output {i}" if len(returned) > 1 else "output", each) for i, each in enumerate(returned)]
-        return dict(flat for name, each in several for flat in _flat(each, name))
+        return dict(flat for i, each in enumerate(returned) for flat in _flat(each, f"output {i}"))
     return dict(_flat(returned, "output"))
 
 
@@ -163,10 +162,12 @@ def as_tensor(array: Any) -> torch.Tensor:
 
 
 def check_structure(label: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raise CannotCompare where the function returned another structure than its reference."""
+    """Raise CannotCompare where the function returned another structure than its reference. Lists and tuples are one."""
     if list(ours) == list(theirs):
         return
     if len(ours) != len(theirs):
         raise CannotCompare(f"{label}: {len(ours)} outputs, the reference has {len(theirs)}")
     name, other = next(both for both in zip(ours, theirs, strict=True) if both[0] != both[1])
+    called = {"output": "a tensor", "output 0": "a list or tuple of one"} if len(ours) == 1 else {}
+    name, other = (called.get(each, each) for each in (name, other))
     raise CannotCompare(f"{label}: returned {name} where the reference has {other}")

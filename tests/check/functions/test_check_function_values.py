@@ -74,7 +74,7 @@ def test_what_is_no_array_is_named() -> None:
     with pytest.raises(TypeError, match="output 1 of the reference is NoneType, not an array or tensor"):
         check_function(lambda x: x, lambda x: (x, None), [x])
     problem = check_function(lambda x: {"y": x}, square, [x]).problem
-    assert problem == "<lambda>: returned output['y'] where the reference has output"
+    assert problem == "<lambda>: returned output['y'] where the reference has a tensor"
     problem = check_function((lambda x: (x**2, x), lambda *_: "none"), square, [x]).problem or ""
     assert problem.endswith("grad_x, random upstream is str, not an array or tensor")
 

@@ -42,6 +42,23 @@ def test_outputs_in_dicts_have_names_and_a_structure() -> None:
     assert other.problem == "<lambda>: returned output['cosine'] where the reference has output['sine']"
 
 
+def test_a_list_of_one_tensor_is_no_tensor() -> None:
+    def alone(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    def of_one(x: torch.Tensor) -> list[torch.Tensor]:
+        return [2 * x]
+
+    x = values(3)
+    problem = check_function(of_one, alone, [x]).problem
+    assert problem == "of_one: returned a list or tuple of one where the reference has a tensor"
+    problem = check_function(alone, of_one, [x]).problem
+    assert problem == "alone: returned a tensor where the reference has a list or tuple of one"
+    report = check_function(lambda x: (2 * x,), of_one, [x])
+    assert report.passed, report
+    assert report.comparisons[0].name == "output 0"
+
+
 def test_keyword_arguments() -> None:
     def right(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
         return scale * x
