@@ -162,7 +162,7 @@ def as_tensor(array: Any) -> torch.Tensor:
 
 
 def check_structure(label: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raise CannotCompare where the function returned another structure than its reference. Lists and tuples are one."""
+    """Raise CannotCompare where the function returned another structure than its reference; a list may be a tuple."""
     if list(ours) == list(theirs):
         return
     if len(ours) != len(theirs):

@@ -11,7 +11,7 @@ import torch
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
-from nn_manual.check.functions.battery.upstream import LAYOUTS, expanded
+from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import floats, is_array
 from nn_manual.check.functions.case import Case
 from nn_manual.check.kinds import KINDS, draw
@@ -31,7 +31,7 @@ SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129)
 
 def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
-    for name, layout in LAYOUTS.items():
+    for name, layout in layouts_of(trial.case.arguments.leaves).items():
         if layout is expanded:
             yield name, lambda: _expanded_inputs(trial.case)
         else:
