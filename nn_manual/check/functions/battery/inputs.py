@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
-from nn_manual.check.functions.callables import floats, is_array
+from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case
 from nn_manual.check.kinds import KINDS, draw
 
@@ -36,6 +37,59 @@ def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
             yield name, lambda: _expanded_inputs(trial.case)
         else:
             yield name, lambda layout=layout: agree(replace(trial.case, layout=layout))  # type: ignore[misc] # a default
+    if any(map(_has_indices, trial.case.arguments.leaves)):
+        yield "repeated", lambda: _repeated(trial)
+
+
+def _has_indices(leaf: Any) -> bool:
+    """Whether it has integers, and not one alone."""
+    if not (is_array(leaf) and "int" in dtype_name(leaf)):
+        return False
+    tensor = as_tensor(leaf)
+    return bool((tensor != tensor.reshape(-1)[:1]).any())
+
+
+def _repeated(trial: Trial) -> None:
+    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation can't, and may
+    be what the function is for.
+    """
+    generator = torch.Generator().manual_seed(trial.seed)
+    arguments = trial.case.arguments
+    lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
+
+    def repeated(leaf: Any) -> Any:
+        if not _has_indices(leaf) or _permutes(as_tensor(leaf), lengths):
+            return leaf
+        found = _of_two_values(as_tensor(leaf), generator)
+        return found if isinstance(leaf, torch.Tensor) else found.numpy()
+
+    leaves = tuple(map(repeated, arguments.leaves))
+    if all(one is other for one, other in zip(leaves, arguments.leaves, strict=True)):
+        raise Skip("the integers are a permutation; ones that repeat are tried where the inputs have others")
+    agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+
+
+def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each is the smallest or the largest of them, the first two the same. Those in ascending order, which may be
+    offsets, stay so, with the same ends.
+    """
+    ends = torch.stack([tensor.min(), tensor.max()])
+    found = ends[torch.randint(2, tensor.shape, generator=generator)]
+    found.view(-1)[:2] = ends[0]
+    if tensor.equal(tensor.sort(-1).values):
+        found = found.sort(-1).values
+        found[..., 0], found[..., -1] = tensor[..., 0], tensor[..., -1]
+    return found
+
+
+def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
+    """Whether there are all of 0, 1, 2, ... once along an axis, as many as the elements of an axis of a floating input.
+    """
+    return any(
+        bool((tensor.sort(axis).values.movedim(axis, -1) == torch.arange(length)).all())
+        for axis, length in enumerate(tensor.shape)
+        if length > 1 and length in lengths
+    )
 
 
 def _expanded_inputs(case: Case) -> None:

@@ -236,6 +236,62 @@ def test_channels_may_come_last_in_memory(shape: tuple[int, ...], row: str, *, o
     assert check_function(Product, product, given).passed
 
 
+class Lookup(Function):
+    """The rows of a table."""
+
+    @staticmethod
+    def forward(context: Any, table: Any, index: Any) -> Any:
+        context.save_for_backward(index)
+        context.shape = table.shape
+        return table[index]
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (index,) = context.saved_tensors
+        return grad_output.new_zeros(context.shape).index_put((index,), grad_output, accumulate=True), None
+
+
+class LookupWithoutSum(Lookup):
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (index,) = context.saved_tensors
+        return grad_output.new_zeros(context.shape).index_put((index,), grad_output), None
+
+
+@pytest.mark.parametrize("index", [[1, 5, 7, 3], [0, 1, 2, 3], [[4, 2], [9, 1]]])
+def test_indices_repeat(index: Any) -> None:
+    def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return table[index]
+
+    table = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert check_function(Lookup, lookup, [table, torch.tensor(index)]).passed
+    report = check_function(LookupWithoutSum, lookup, [table, torch.tensor(index)])
+    assert [row.name for row in report.wrong] == ["inputs repeated"]
+    assert "grad_table" in report.wrong[0].note
+
+
+def test_a_permutation_and_offsets_stay_what_they_are() -> None:
+    class Permuted(LookupWithoutSum):
+        """Each row has one place."""
+
+    def permuted(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return table[index]
+
+    def sums(x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        if not (offsets[0] == 0 and offsets[-1] == len(x) and (offsets.diff() >= 0).all()):
+            raise ValueError("no offsets")
+        return torch.stack([part.sum(0) for part in x.tensor_split(offsets[1:-1])])
+
+    x = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    report = check_function(Permuted, permuted, [x, torch.tensor([2, 0, 3, 1])])
+    assert report.passed, report
+    assert "a permutation" in {row.name: row.note for row in report.skipped}["inputs repeated"]
+    report = check_function(sums, sums, [x, torch.tensor([0, 1, 3, 4])])
+    assert {row.name: row.verdict for row in report.rows}["inputs repeated"] == "right"
+
+
 def test_a_right_function_passes_every_row() -> None:
     report = check(Product)
     assert report.passed, report
