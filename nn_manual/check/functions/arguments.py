@@ -21,7 +21,8 @@ NUMBERS = np.ndarray | np.generic | int | float | complex
 class Arguments:
     """The arguments of a call as a flat list of `leaves`, each with a name, among them what a list, tuple or dict
     holds, and the parameters of a module. `positional` and `keywords` are the arguments with the number of a leaf in
-    the place of each; `parameters` has that number for each parameter.
+    the place of each; `parameters` has that number for each parameter. `buffers` are those that a module and its
+    reference both have.
     """
 
     names: tuple[str, ...]
@@ -29,16 +30,36 @@ class Arguments:
     positional: tuple[Any, ...]
     keywords: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
+    buffers: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def call(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         """What the function returns for other leaves in the same places. A module's buffers stay as they are."""
+        return self.call_and_buffers(function, leaves)[0]
+
+    def call_and_buffers(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
+        """The same, and what has become of the `buffers`, by name."""
         positional = tuple(_filled(each, leaves) for each in self.positional)
         keywords = {name: _filled(each, leaves) for name, each in self.keywords.items()}
-        if isinstance(function, torch.nn.Module):
-            state = {name: leaves[number] for name, number in self.parameters.items()}
-            state |= {name: buffer.clone() for name, buffer in function.named_buffers()}
-            return functional_call(function, state, positional, keywords)
-        return function(*positional, **keywords)
+        if not isinstance(function, torch.nn.Module):
+            return function(*positional, **keywords), {}
+        state = {name: leaves[number] for name, number in self.parameters.items()}
+        state |= self._buffers_of(function, leaves)
+        returned = functional_call(function, state, positional, keywords)
+        return returned, {name: state[name] for name in self.buffers}
+
+    def _buffers_of(self, module: torch.nn.Module, leaves: Sequence[Any]) -> dict[str, torch.Tensor]:
+        """Copies of the module's buffers, in the dtype and on the device to which the leaves have gone: of float64
+        where these are, and else as its parameters, as by module.to(dtype).
+        """
+        dtypes = {own.dtype: leaves[self.parameters[name]].dtype for name, own in module.named_parameters()}
+        tensors = [as_tensor(leaf) for leaf in leaves if isinstance(leaf, np.ndarray | torch.Tensor)]
+        if all(tensor.dtype == torch.float64 for tensor in tensors if tensor.is_floating_point()):
+            dtypes = {torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64}
+        buffers = {**dict(module.named_buffers()), **self.buffers}
+        return {
+            name: buffer.detach().to(tensors[0].device, dtypes.get(buffer.dtype, buffer.dtype), copy=True)
+            for name, buffer in buffers.items()
+        }
 
 
 def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> Arguments:
@@ -59,12 +80,14 @@ def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[
     of_positional = [_numbered(each, name, names, leaves) for each, name in zip(positional, called, strict=True)]
     of_keywords = {name: _numbered(each, name, names, leaves) for name, each in keywords.items()}
     parameters: dict[str, int] = {}
+    buffers: dict[str, torch.Tensor] = {}
     if isinstance(function, torch.nn.Module):
         for name, parameter in _shared_parameters(function, reference).items():
             parameters[name] = len(leaves)
             names.append(name)
             leaves.append(parameter.detach())
-    return Arguments(tuple(names), tuple(leaves), tuple(of_positional), of_keywords, parameters)
+        buffers = _shared_buffers(function, reference)
+    return Arguments(tuple(names), tuple(leaves), tuple(of_positional), of_keywords, parameters, buffers)
 
 
 def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, torch.nn.Parameter]:
@@ -80,6 +103,16 @@ def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, tor
             shapes = f"{tuple(parameter.shape)}, the reference's {tuple(theirs[name].shape)}"
             raise ValueError(f"parameter {name} of {type(module).__name__} has shape {shapes}")
     return own
+
+
+def _shared_buffers(module: torch.nn.Module, reference: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The module's buffers of which the reference has the like. Others are each its own, as a table of sines is."""
+    theirs = dict(reference.named_buffers())
+    return {
+        name: buffer
+        for name, buffer in module.named_buffers()
+        if name in theirs and (buffer.shape, buffer.dtype) == (theirs[name].shape, theirs[name].dtype)
+    }
 
 
 def _names_of_inputs(function: Any, count: int) -> list[str]:

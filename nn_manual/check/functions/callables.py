@@ -22,6 +22,9 @@ Checked: TypeAlias = Function | tuple[Function, Function]
 #: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
 
+#: What the name of a module's buffer begins with, among what its forward leaves behind.
+BUFFER = "buffer "
+
 #: The note on what a reference raises.
 BY_THE_REFERENCE = "raised by the reference"
 
@@ -68,7 +71,8 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
     tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
     with _going_on():
-        outputs = named_outputs(arguments.call(applied(function), given))
+        returned, buffers = arguments.call_and_buffers(applied(function), given)
+    outputs = named_outputs(returned) | {f"{BUFFER}{name}": buffer.detach() for name, buffer in buffers.items()}
 
     def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
         for name in grad_outputs:

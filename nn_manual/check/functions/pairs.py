@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.functions.arguments import as_tensor, check_structure
 from nn_manual.check.functions.callables import (
+    BUFFER,
     Forward,
     by_autograd,
     dtype_name,
@@ -44,6 +45,8 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
     outputs = ours.run_forward()
     check_structure(case.label, outputs, theirs.outputs)
     for name, output in outputs.items():
+        if name.startswith(BUFFER) and _stays(case, name, (output, theirs.outputs[name])):
+            continue
         yield from paired.pair(name, output, theirs.outputs[name], truth and truth.outputs[name])
 
     floating = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
@@ -81,6 +84,12 @@ def values_of_reference(case: Case) -> dict[str, torch.Tensor]:
         grads = ran.backward(grad_outputs) if grad_outputs else []
         found |= {f"grad_{name}, {kind} upstream": grad for name, grad in zip(names, grads, strict=False)}
     return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
+
+
+def _stays(case: Case, name: str, after: tuple[Any, Any]) -> bool:
+    """Whether neither the function nor its reference changed a buffer."""
+    before = case.arguments.buffers[name.removeprefix(BUFFER)]
+    return all(each.shape == before.shape and same_values(each, before.to(each)) for each in after)
 
 
 class _Ours:
