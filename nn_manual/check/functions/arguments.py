@@ -1,20 +1,15 @@
-"""What a function is called with, and what it returns: tensors in lists, dicts and modules, each with a name."""
+"""What a function is called with: tensors in lists, dicts and modules, each with a name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from torch.func import functional_call
-
-from nn_manual.check.comparison import CannotCompare
-
-#: Numbers that a function returns as they are: a loss without its tensor.
-NUMBERS = np.ndarray | np.generic | int | float | complex
 
 
 @dataclass(frozen=True)
@@ -166,41 +161,9 @@ def _filled(thing: Any, leaves: Sequence[Any]) -> Any:
     return type(thing)(*inner) if hasattr(thing, "_fields") else type(thing)(inner)
 
 
-def named_outputs(returned: Any) -> dict[str, Any]:
-    """Everything that a function returned, by name: `output` where it is a tensor, `output 0` and so on in a list or
-    tuple, and `output['key']` in a dict. Arrays and numbers become tensors, everything else stays as it is.
-    """
-    if isinstance(returned, list | tuple):
-        return dict(flat for i, each in enumerate(returned) for flat in _flat(each, f"output {i}"))
-    return dict(_flat(returned, "output"))
-
-
-def _flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(thing, Mapping):
-        for key, each in thing.items():
-            yield from _flat(each, f"{name}[{key!r}]")
-    elif isinstance(thing, list | tuple):
-        for i, each in enumerate(thing):
-            yield from _flat(each, f"{name}[{i}]")
-    else:
-        yield name, as_tensor(thing) if isinstance(thing, NUMBERS) else thing
-
-
 def as_tensor(array: Any) -> torch.Tensor:
     """The array or number as a tensor; memory that torch can use is shared."""
     if isinstance(array, torch.Tensor):
         return array
     array = np.asarray(array, order="C")
     return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
-def check_structure(label: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raise CannotCompare where the function returned another structure than its reference; a list may be a tuple."""
-    if list(ours) == list(theirs):
-        return
-    if len(ours) != len(theirs):
-        raise CannotCompare(f"{label}: {len(ours)} outputs, the reference has {len(theirs)}")
-    name, other = next(both for both in zip(ours, theirs, strict=True) if both[0] != both[1])
-    called = {"output": "a tensor", "output 0": "a list or tuple of one"} if len(ours) == 1 else {}
-    name, other = (called.get(each, each) for each in (name, other))
-    raise CannotCompare(f"{label}: returned {name} where the reference has {other}")

@@ -14,16 +14,14 @@ from torch.autograd.function import BackwardCFunction
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.arguments import Arguments, as_tensor, named_outputs
+from nn_manual.check.functions.arguments import Arguments, as_tensor
+from nn_manual.check.functions.outputs import BUFFER, Outputs, named_outputs
 
 Function: TypeAlias = Callable[..., Any]
 #: Differentiable by autograd, or a pair (forward, backward).
 Checked: TypeAlias = Function | tuple[Function, Function]
 #: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
-
-#: What the name of a module's buffer begins with, among what its forward leaves behind.
-BUFFER = "buffer "
 
 #: The note on what a reference raises.
 BY_THE_REFERENCE = "raised by the reference"
@@ -37,10 +35,15 @@ class Forward(NamedTuple):
     the inputs as it got them.
     """
 
-    outputs: dict[str, Any]
+    returned: Outputs
     saved: Any
     backward: Backward
     given: list[Any]
+
+    @property
+    def outputs(self) -> dict[str, torch.Tensor]:
+        """The tensors that it returned."""
+        return self.returned.tensors
 
 
 def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
@@ -55,14 +58,15 @@ def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any],
         returned = arguments.call(forward, given)
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
-    outputs, saved = returned
+    outputs, saved = named_outputs(returned[0]), returned[1]
     as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
 
     def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
         with _going_on():
-            return _several(backward(saved, *map(as_inputs, grad_outputs.values())))
+            several = [as_inputs(grad_outputs[name]) for name in outputs.tensors if name in grad_outputs]
+            return _several(backward(saved, *several))
 
-    return Forward(named_outputs(outputs), saved, way_back, given)
+    return Forward(outputs, saved, way_back, given)
 
 
 def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
@@ -72,7 +76,9 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
     with _going_on():
         returned, buffers = arguments.call_and_buffers(applied(function), given)
-    outputs = named_outputs(returned) | {f"{BUFFER}{name}": buffer.detach() for name, buffer in buffers.items()}
+        found = named_outputs(returned)
+    outputs = found.tensors
+    outputs |= {f"{BUFFER}{name}": buffer.detach() for name, buffer in buffers.items()}
 
     def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
         for name in grad_outputs:
@@ -86,7 +92,7 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
         with _going_on():
             return list(torch.autograd.grad(carrying, floating, grads, retain_graph=True, allow_unused=True))
 
-    return Forward(outputs, _saved_in_graph(outputs.values()), backward, given)
+    return Forward(found, _saved_in_graph(outputs.values()), backward, given)
 
 
 @contextmanager
