@@ -127,7 +127,7 @@ def test_another_structure_is_a_mismatch(capsys: pytest.CaptureFixture[str]) -> 
     [
         (["no_kernels:Scale"], "no module 'no_kernels' in "),
         (["broken_kernels:Scale"], "broken_kernels.py:3"),
-        (["Scael"], "'the_kernels' has no 'Scael': did you mean Scale?"),
+        (["Scael"], "'the_kernels' has no 'Scael': did you mean 'Scale'?"),
         (["the_kernels:"], "is no import path: write module:name"),
         (["number"], "the_kernels:number is int, not a function"),
         (["Scale", "--sizes", "N=4"], "--sizes: there is no size for D, which --shapes has"),

@@ -14,6 +14,7 @@ from nn_manual.check.functions.callables import Checked, Function
 from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.functions.report import FunctionReport
+from nn_manual.check.functions.settings import kept_generators
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
 
@@ -72,10 +73,11 @@ def check_function(
         seed,
     )
     assert trial.case.floating  # raises what is wrong with the inputs
-    values = _values(trial)
-    trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
-    own = {field.name: getattr(values, field.name) for field in fields(values)}
-    return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
+    with kept_generators():
+        values = _values(trial)
+        trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
+        own = {field.name: getattr(values, field.name) for field in fields(values)}
+        return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
 
 
 def _values(trial: Trial) -> GradientReport:

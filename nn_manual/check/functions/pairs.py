@@ -17,13 +17,12 @@ from nn_manual.check.functions.callables import (
     dtype_name,
     floats,
     is_array,
-    naming,
-    raised_by_the_reference,
     run_function,
 )
 from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
 from nn_manual.check.functions.low_precision import allowed_in_low_precision
 from nn_manual.check.functions.outputs import BUFFER, Outputs, check_structure
+from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.kept import Kept, arrays_in, same_values

@@ -11,9 +11,10 @@ import torch
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import Forward, applied, by_autograd, floats, naming, run_function
+from nn_manual.check.functions.callables import Forward, applied, by_autograd, floats, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.outputs import check_structure, named_outputs
+from nn_manual.check.functions.raised import naming
 
 #: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when
 #: it runs, but nothing leads from it to the inputs: torch.autograd.grad(..., allow_unused=True) never runs it.

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import by_autograd, is_array, naming, run_function
+from nn_manual.check.functions.callables import by_autograd, is_array, run_function
 from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.raised import naming
 
 
 def transposed(tensor: torch.Tensor) -> torch.Tensor:
