@@ -14,6 +14,7 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import Arguments, as_tensor
 from nn_manual.check.functions.outputs import BUFFER, Outputs, named_outputs
 from nn_manual.check.functions.raised import going_on
+from nn_manual.messages import one_line
 
 Function: TypeAlias = Callable[..., Any]
 #: Differentiable by autograd, or a pair (forward, backward).
@@ -132,13 +133,18 @@ def applied(function: Any) -> Function:
     return called
 
 
+def is_mere_class(function: Any) -> bool:
+    """Whether it is a class that makes functions, such as a module's, and none that is applied."""
+    return isinstance(function, type) and not issubclass(function, torch.autograd.Function)
+
+
 def label_of_function(function: Any) -> str:
     """What a function, or a pair of them, is called in a report."""
     if isinstance(function, tuple):
         return " and ".join(label_of_function(each) for each in function)
     owner = getattr(function, "__self__", None)
     named = owner if isinstance(owner, type) else function  # the apply of an autograd.Function is its class's
-    return str(getattr(named, "__name__", type(named).__name__))
+    return one_line(str(getattr(named, "__name__", type(named).__name__)))
 
 
 def is_array(thing: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.functions.battery.trial import Dtype
+from nn_manual.check.functions.callables import is_mere_class
 from nn_manual.check.functions.check_function import check_function
 from nn_manual.check.functions.raised import is_from_outside, is_of_the_reference, place_of, words_of
 from nn_manual.check.functions.report import FunctionReport
@@ -112,6 +113,8 @@ def _imported(path: str) -> Any:
             hint = f": did you mean {meant!r}?" if meant else ""
             raise ConfigError(f"{quoted(module_name)} has no {quoted(name)}{hint}")
         thing = getattr(thing, part)
+    if is_mere_class(thing):
+        raise ConfigError(f"{path} is a class: name an instance of it, made in its module")
     if not callable(thing):
         raise ConfigError(f"{path} is {type(thing).__name__}, not a function")
     return thing

@@ -20,7 +20,7 @@ from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
 from nn_manual.check.functions.low_precision import TooCoarse
 from nn_manual.check.functions.raised import is_of_the_reference, words_of
-from nn_manual.check.functions.report import Row
+from nn_manual.check.functions.report import AS_ASKED, FULL_SIZE, Row
 from nn_manual.check.functions.settings import kept_generators
 from nn_manual.messages import nearest, one_line
 
@@ -58,7 +58,7 @@ FAMILIES: dict[str, Family] = {
     "sizes": sizes,
     "dtype": dtype,
     "twice": twice,
-    "full size": full_size,
+    FULL_SIZE: full_size,
     "cuda": cuda,
     "cost": cost,
 }
@@ -79,7 +79,7 @@ def run_rows(trial: Trial, skip: Sequence[str], problem: str | None) -> tuple[Ro
 
 def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str | None) -> Row:
     if {family, f"{family} {variant}".rstrip()} & set(skip):
-        return Row(family, variant, "skipped", "as asked for")
+        return Row(family, variant, "skipped", AS_ASKED)
     try:
         with warnings.catch_warnings(), kept_generators():
             warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
@@ -87,7 +87,7 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str 
     except (Skip, TooCoarse) as reason:
         return Row(family, variant, "skipped", one_line(str(reason)))
     except (Wrong, CannotCompare) as wrong:
-        if str(wrong) == problem:
+        if one_line(str(wrong)) == problem:
             return Row(family, variant, "skipped", "what went wrong above went wrong here")
         return Row(family, variant, "WRONG", one_line(str(wrong)))
     except Exception as error:  # a reference, too, may raise anything

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
+from nn_manual.check.functions.battery import families
 from nn_manual.check.functions.report import FunctionReport
 
 
@@ -409,6 +412,34 @@ def test_the_full_size_runs_once_where_rows_run_on_smaller_ones() -> None:
     report = check_function(Blocked, product, inputs, sizes={"N": 4, "D": 200}, skip=["sizes"])
     assert [row.name for row in report.wrong] == ["full size"]
     assert report.comparisons[0].shape == (4, 6)
+
+
+def test_a_full_size_that_there_is_no_memory_for_is_said_at_the_head() -> None:
+    report = check_function(Product, product, inputs, sizes={"N": 1 << 30, "D": 1 << 20}, skip=["sizes", "cost"])
+    assert report.passed
+    assert "in output; not tried at the full size: the check raised RuntimeError: " in str(report).replace("\n", " ")
+    skipped = check_function(Product, product, inputs, sizes={"N": 9, "D": 200}, skip=["sizes", "full size"])
+    assert "not tried" not in str(skipped)
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("after", [0, families.BAR_AFTER])
+def test_a_bar_shows_how_far_it_is_after_a_while(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert families.BAR_AFTER == 2
+    monkeypatch.setattr(families, "BAR_AFTER", after)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    check_function(Product, product, [torch.ones(2), torch.ones(2)], skip=["cost", "sizes"])
+    assert ("Product:" in terminal.getvalue()) == (after == 0)
+
+
+def test_a_class_is_no_function() -> None:
+    with pytest.raises(TypeError, match=r"^Tanh is a class: pass an instance of it, as Tanh\(\.\.\.\) makes one$"):
+        check_function(torch.nn.Tanh, torch.tanh, [torch.ones(2)])
 
 
 def test_large_inputs_are_cut_for_the_rows() -> None:
