@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +16,17 @@ from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, wit
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case
-from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.kinds import KINDS, draw, spread
 
 #: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
 #: and numbers of which exp overflows.
 FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large")
 LARGE = 1000
+
+#: How often a small input is drawn anew, to have had more of the values.
+MOST_RUNS = 6
+#: How many values further the next input begins: a prime number, so that no two inputs are the same.
+APART = 31
 
 #: What torch says when something is written into a tensor that was expanded.
 SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
@@ -126,12 +132,36 @@ def _kind(trial: Trial, kind: str) -> None:
         return as_tensor(draw(kind, tuple(tensor.shape), "float64", generator)).to(tensor)
 
     try:
-        agree(with_leaves(trial.case, drawn))
+        for case in _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]:
+            agree(case)
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
             advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"
             raise Skip(f"{problem}; {advice}") from problem
         raise
+
+
+def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
+    """All floating inputs spread; then each alone, while the others are 1: what they scale is at its thresholds then.
+    Small inputs take several runs, until the largest has had every value.
+    """
+    values = torch.from_numpy(generator.permutation(spread()))
+    inputs = [as_tensor(leaf) for leaf in case.arguments.leaves if floats(leaf)]
+    largest = max(1, *(tensor.numel() for tensor in inputs))
+
+    def filled(tensor: torch.Tensor, start: int) -> torch.Tensor:
+        return values[(start + torch.arange(tensor.numel())) % len(values)].reshape(tensor.shape).to(tensor)
+
+    for run in range(min(MOST_RUNS, math.ceil(len(values) / largest))):
+        full = [filled(tensor, run * tensor.numel() + APART * i) for i, tensor in enumerate(inputs)]
+        yield _with_inputs(case, full)
+        for alone in range(len(full)) if len(full) > 1 else ():
+            yield _with_inputs(case, [x if i == alone else torch.ones_like(x) for i, x in enumerate(full)])
+
+
+def _with_inputs(case: Case, inputs: Iterable[torch.Tensor]) -> Case:
+    left = iter(inputs)
+    return with_leaves(case, lambda _: next(left))
 
 
 def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:

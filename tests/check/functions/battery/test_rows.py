@@ -422,6 +422,40 @@ def test_a_full_size_that_there_is_no_memory_for_is_said_at_the_head() -> None:
     assert "not tried" not in str(skipped)
 
 
+def test_a_threshold_of_what_another_input_scales() -> None:
+    """A quantizer with a learned scale, whose gradient at the ends of its range is 1, and of the wrong one 0."""
+
+    def clipped(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return (x / scale).clamp(-8, 7)
+
+    class Clipped(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, scale: Any) -> Any:
+            context.save_for_backward(x, scale)
+            return clipped(x, scale)
+
+        @classmethod
+        @once_differentiable
+        def backward(cls, context: Any, grad_output: Any) -> Any:
+            x, scale = context.saved_tensors
+            grad = grad_output * cls.inside(x / scale) / scale
+            return grad, -(grad * x / scale).sum()
+
+        @staticmethod
+        def inside(quotient: Any) -> Any:
+            return (quotient >= -8) & (quotient <= 7)
+
+    class Open(Clipped):
+        @staticmethod
+        def inside(quotient: Any) -> Any:
+            return (quotient > -8) & (quotient < 7)
+
+    given = [torch.randn(8, 9, generator=torch.Generator().manual_seed(0)), torch.tensor(0.25)]
+    report = check_function(Clipped, clipped, given)
+    assert report.passed, report
+    assert [row.name for row in check_function(Open, clipped, given).wrong] == ["kinds spread"]
+
+
 class Terminal(StringIO):
     def isatty(self) -> bool:
         return True
