@@ -20,7 +20,7 @@ from nn_manual.check.functions.callables import (
     run_function,
 )
 from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
-from nn_manual.check.functions.low_precision import allowed_in_low_precision
+from nn_manual.check.functions.low_precision import allowed_in_low_precision, check_choices
 from nn_manual.check.functions.outputs import BUFFER, Outputs, check_structure
 from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
@@ -203,6 +203,8 @@ class _Paired:
             return
         label, tolerance = self.case.label, self.tolerance
         array, tensor = _same_kind(f"{label}: {name}", ours, reference)
+        if truth is not None and self.case.drawn and not reference.is_floating_point():
+            check_choices(name, array, tensor, truth)
         if truth is not None and self.case.is_low and reference.is_floating_point():
             rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
             array = array.astype(np.float64)
