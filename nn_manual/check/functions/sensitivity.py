@@ -25,8 +25,9 @@ PROPORTIONAL = 8.0
 
 
 def sensitivities(case: Case) -> tuple[dict[str, Array], dict[str, float]]:
-    """The reference's values in float64, by name, and how far each tensor goes for a unit by which its inputs, the
-    upstream gradients and the results of all operations are moved, each by half to one and a half of it, at random.
+    """The reference's values in float64, by name, 0 where there is no number; and how far each tensor goes, for a unit
+    by which its inputs, the upstream gradients and the results of all operations are moved: each by half to one and a
+    half of it, at random.
     """
     truth = _values(replace(case, change=as_double))
     largest = dict.fromkeys(truth, 0.0)
@@ -36,7 +37,7 @@ def sensitivities(case: Case) -> tuple[dict[str, Array], dict[str, float]]:
             one, other = (effect[name] for effect in effects)
             proportional = np.where(other >= PROPORTIONAL * one, one, 0.0)  # of NaN neither
             largest[name] = max(largest[name], float(proportional.max(initial=0.0)) / MOVE)
-    return truth, largest
+    return {name: np.where(np.isfinite(values), values, 0.0) for name, values in truth.items()}, largest
 
 
 def as_double(array: Any) -> Any:

@@ -141,3 +141,31 @@ def test_what_is_rounding_of_large_values_is_not_blamed(only: str | None) -> Non
         x = torch.randn(4, 5, generator=torch.Generator().manual_seed(seed))
         report = check_function(Softmax, lambda x: x.softmax(-1), [x], seed=seed)
         assert report.passed, report
+
+
+def test_what_is_rounding_beside_what_is_no_number() -> None:
+    """exp(x - the largest of all) is 0 in the other groups: 0 / 0 in the reference, where groups are judged by none."""
+
+    def by_largest(x: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+        terms = (x - x.max().detach()).exp()
+        return terms / torch.zeros(3, dtype=x.dtype).index_add(0, group, terms)[group]
+
+    class ByGroup(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any, group: Any) -> Any:
+            terms = (x - x.new_full((3,), -torch.inf).scatter_reduce(0, group, x, "amax")[group]).exp()
+            output = terms / x.new_zeros(3).index_add(0, group, terms)[group]
+            context.save_for_backward(output, group)
+            return output
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            output, group = context.saved_tensors
+            sums = grad_output.new_zeros(3).index_add(0, group, grad_output * output)
+            return output * (grad_output - sums[group]), None
+
+    for seed in range(5):
+        x = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        report = check_function(ByGroup, by_largest, [x, torch.arange(9) % 3], seed=seed)
+        assert report.passed, report
