@@ -29,6 +29,14 @@ exit status:
 """
 
 
+EXIT_STATUSES_OF_A_FUNCTION = """\
+exit status:
+  0    every value and every row is right
+  2    usage, or something can't be imported, doesn't fit or has no gradient
+  3    a value or a row is wrong
+"""
+
+
 class _Version(argparse.Action):
     """Prints the version of the installed package, which it takes a moment to find."""
 
@@ -83,14 +91,21 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
     check.set_defaults(command=commands.check)
     function = names.add_parser(
-        "check-function", help="put an autograd.Function or a kernel through a battery, beside its definition"
+        "check-function",
+        help="put an autograd.Function or a kernel through a battery, beside its definition",
+        epilog=EXIT_STATUSES_OF_A_FUNCTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     function.add_argument("function", metavar="MODULE:NAME", help="as in my_kernels:layer_norm")
     function.add_argument("--reference", required=True, metavar="MODULE:NAME", help="its definition, in torch")
     function.add_argument("--shapes", required=True, metavar="SHAPES", help="of the inputs, as in NxD,D,D")
     function.add_argument("--sizes", required=True, metavar="SIZES", help="the full ones, as in N=8,D=128")
     function.add_argument(
-        "--dtype", action="append", default=[], metavar="DTYPE", help="float32 (default); again for another one"
+        "--dtype",
+        action="append",
+        default=[],
+        metavar="DTYPE",
+        help="float32 (default), or one for each input, as in bfloat16,float32; again for another row",
     )
     function.add_argument("--skip", action="append", default=[], metavar="ROW", help="a row or family of rows")
     function.set_defaults(command=commands.check_function)

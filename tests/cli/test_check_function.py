@@ -68,6 +68,11 @@ def no_way_back(x, weight):
     return Ends.apply(x, weight)
 
 
+class Norm(torch.nn.Module):
+    def forward(self, x, weight):
+        return x * weight
+
+
 number = 3
 """
 
@@ -79,8 +84,10 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "the_kernels.py"
     path.write_text(KERNELS)
     (tmp_path / "broken_kernels.py").write_text("\n\n1 / 0\n")
+    (tmp_path / "unreadable_kernels.py").write_text("\nx = = 2\n")
+    (tmp_path / "ending_kernels.py").write_text("import sys\nsys.stdout = None\nraise KeyboardInterrupt\n")
     yield path
-    for name in ("the_kernels", "broken_kernels"):
+    for name in ("the_kernels", "broken_kernels", "unreadable_kernels", "ending_kernels"):
         sys.modules.pop(name, None)
 
 
@@ -127,9 +134,13 @@ def test_another_structure_is_a_mismatch(capsys: pytest.CaptureFixture[str]) -> 
     [
         (["no_kernels:Scale"], "no module 'no_kernels' in "),
         (["broken_kernels:Scale"], "broken_kernels.py:3"),
-        (["Scael"], "'the_kernels' has no 'Scael': did you mean Scale?"),
+        (["Scael"], "'the_kernels' has no 'Scael': did you mean 'Scale'?"),
         (["the_kernels:"], "is no import path: write module:name"),
         (["number"], "the_kernels:number is int, not a function"),
+        (["Norm"], "the_kernels:Norm is a class: name an instance of it"),
+        (["unreadable_kernels:Scale"], "raised SyntaxError: invalid syntax"),
+        (["unreadable_kernels:Scale"], "unreadable_kernels.py:2\n"),
+        (["ending_kernels:Scale"], "raised KeyboardInterrupt at "),
         (["Scale", "--sizes", "N=4"], "--sizes: there is no size for D, which --shapes has"),
         (["Scale", "--sizes", "N=4,D=6,E=2"], "--sizes: E is in none of the shapes"),
         (["Scale", "--sizes", "N=four,D=6"], "--sizes: 'N=four' is no size"),
@@ -166,3 +177,11 @@ def test_a_reference_or_shapes_that_do_not_fit_end_with_2(
     said = capsys.readouterr()
     assert words in said.err
     assert said.err.count("\n") == 1
+
+
+def test_help_has_the_exit_statuses_and_several_dtypes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["check-function", "--help"])
+    said = capsys.readouterr().out
+    assert "  3    a value or a row is wrong" in said
+    assert "bfloat16,float32" in said

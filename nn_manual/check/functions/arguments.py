@@ -1,9 +1,9 @@
-"""What a function is called with, and what it returns: tensors in lists, dicts and modules, each with a name."""
+"""What a function is called with: tensors in lists, dicts and modules, each with a name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +11,13 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from nn_manual.check.comparison import CannotCompare
-
-#: Numbers that a function returns as they are: a loss without its tensor.
-NUMBERS = np.ndarray | np.generic | int | float | complex
-
 
 @dataclass(frozen=True)
 class Arguments:
     """The arguments of a call as a flat list of `leaves`, each with a name, among them what a list, tuple or dict
     holds, and the parameters of a module. `positional` and `keywords` are the arguments with the number of a leaf in
-    the place of each; `parameters` has that number for each parameter.
+    the place of each; `parameters` has that number for each parameter. `buffers` are those that a module and its
+    reference both have.
     """
 
     names: tuple[str, ...]
@@ -29,16 +25,36 @@ class Arguments:
     positional: tuple[Any, ...]
     keywords: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
+    buffers: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def call(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         """What the function returns for other leaves in the same places. A module's buffers stay as they are."""
+        return self.call_and_buffers(function, leaves)[0]
+
+    def call_and_buffers(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
+        """The same, and what has become of the `buffers`, by name."""
         positional = tuple(_filled(each, leaves) for each in self.positional)
         keywords = {name: _filled(each, leaves) for name, each in self.keywords.items()}
-        if isinstance(function, torch.nn.Module):
-            state = {name: leaves[number] for name, number in self.parameters.items()}
-            state |= {name: buffer.clone() for name, buffer in function.named_buffers()}
-            return functional_call(function, state, positional, keywords)
-        return function(*positional, **keywords)
+        if not isinstance(function, torch.nn.Module):
+            return function(*positional, **keywords), {}
+        state = {name: leaves[number] for name, number in self.parameters.items()}
+        state |= self._buffers_of(function, leaves)
+        returned = functional_call(function, state, positional, keywords)
+        return returned, {name: state[name] for name in self.buffers}
+
+    def _buffers_of(self, module: torch.nn.Module, leaves: Sequence[Any]) -> dict[str, torch.Tensor]:
+        """Copies of the module's buffers, in the dtype and on the device to which the leaves have gone: of float64
+        where these are, and else as its parameters, as by module.to(dtype).
+        """
+        dtypes = {own.dtype: leaves[self.parameters[name]].dtype for name, own in module.named_parameters()}
+        tensors = [as_tensor(leaf) for leaf in leaves if isinstance(leaf, np.ndarray | torch.Tensor)]
+        if all(tensor.dtype == torch.float64 for tensor in tensors if tensor.is_floating_point()):
+            dtypes = {torch.float32: torch.float64, torch.bfloat16: torch.float64, torch.float16: torch.float64}
+        buffers = {**dict(module.named_buffers()), **self.buffers}
+        return {
+            name: buffer.detach().to(tensors[0].device, dtypes.get(buffer.dtype, buffer.dtype), copy=True)
+            for name, buffer in buffers.items()
+        }
 
 
 def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> Arguments:
@@ -59,12 +75,14 @@ def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[
     of_positional = [_numbered(each, name, names, leaves) for each, name in zip(positional, called, strict=True)]
     of_keywords = {name: _numbered(each, name, names, leaves) for name, each in keywords.items()}
     parameters: dict[str, int] = {}
+    buffers: dict[str, torch.Tensor] = {}
     if isinstance(function, torch.nn.Module):
         for name, parameter in _shared_parameters(function, reference).items():
             parameters[name] = len(leaves)
             names.append(name)
             leaves.append(parameter.detach())
-    return Arguments(tuple(names), tuple(leaves), tuple(of_positional), of_keywords, parameters)
+        buffers = _shared_buffers(function, reference)
+    return Arguments(tuple(names), tuple(leaves), tuple(of_positional), of_keywords, parameters, buffers)
 
 
 def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, torch.nn.Parameter]:
@@ -80,6 +98,16 @@ def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, tor
             shapes = f"{tuple(parameter.shape)}, the reference's {tuple(theirs[name].shape)}"
             raise ValueError(f"parameter {name} of {type(module).__name__} has shape {shapes}")
     return own
+
+
+def _shared_buffers(module: torch.nn.Module, reference: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The module's buffers of which the reference has the like. Others are each its own, as a table of sines is."""
+    theirs = dict(reference.named_buffers())
+    return {
+        name: buffer
+        for name, buffer in module.named_buffers()
+        if name in theirs and (buffer.shape, buffer.dtype) == (theirs[name].shape, theirs[name].dtype)
+    }
 
 
 def _names_of_inputs(function: Any, count: int) -> list[str]:
@@ -133,40 +161,9 @@ def _filled(thing: Any, leaves: Sequence[Any]) -> Any:
     return type(thing)(*inner) if hasattr(thing, "_fields") else type(thing)(inner)
 
 
-def named_outputs(returned: Any) -> dict[str, Any]:
-    """Everything that a function returned, by name: `output` where it is one, `output 0` and so on of several, and
-    `output['key']` in a dict. Arrays and numbers become tensors, everything else stays as it is.
-    """
-    if isinstance(returned, list | tuple):
-        several = [(f"output {i}" if len(returned) > 1 else "output", each) for i, each in enumerate(returned)]
-        return dict(flat for name, each in several for flat in _flat(each, name))
-    return dict(_flat(returned, "output"))
-
-
-def _flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(thing, Mapping):
-        for key, each in thing.items():
-            yield from _flat(each, f"{name}[{key!r}]")
-    elif isinstance(thing, list | tuple):
-        for i, each in enumerate(thing):
-            yield from _flat(each, f"{name}[{i}]")
-    else:
-        yield name, as_tensor(thing) if isinstance(thing, NUMBERS) else thing
-
-
 def as_tensor(array: Any) -> torch.Tensor:
     """The array or number as a tensor; memory that torch can use is shared."""
     if isinstance(array, torch.Tensor):
         return array
     array = np.asarray(array, order="C")
     return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
-def check_structure(label: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raise CannotCompare where the function returned another structure than its reference."""
-    if list(ours) == list(theirs):
-        return
-    if len(ours) != len(theirs):
-        raise CannotCompare(f"{label}: {len(ours)} outputs, the reference has {len(theirs)}")
-    name, other = next(both for both in zip(ours, theirs, strict=True) if both[0] != both[1])
-    raise CannotCompare(f"{label}: returned {name} where the reference has {other}")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +11,10 @@ from torch.autograd.function import BackwardCFunction
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.arguments import Arguments, as_tensor, named_outputs
+from nn_manual.check.functions.arguments import Arguments, as_tensor
+from nn_manual.check.functions.outputs import BUFFER, Outputs, named_outputs
+from nn_manual.check.functions.raised import going_on
+from nn_manual.messages import one_line
 
 Function: TypeAlias = Callable[..., Any]
 #: Differentiable by autograd, or a pair (forward, backward).
@@ -22,22 +22,20 @@ Checked: TypeAlias = Function | tuple[Function, Function]
 #: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
 
-#: The note on what a reference raises.
-BY_THE_REFERENCE = "raised by the reference"
-
-#: The code that a message doesn't point at: this package's and torch's.
-_OTHERS_CODE = (Path(__file__).parents[2], Path(torch.__file__).parent)
-
-
 class Forward(NamedTuple):
     """What a forward returned, by name, what it saved for its backward, as far as that can be seen, the backward, and
     the inputs as it got them.
     """
 
-    outputs: dict[str, Any]
+    returned: Outputs
     saved: Any
     backward: Backward
     given: list[Any]
+
+    @property
+    def outputs(self) -> dict[str, torch.Tensor]:
+        """The tensors that it returned."""
+        return self.returned.tensors
 
 
 def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
@@ -48,18 +46,19 @@ def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any],
         return by_autograd(function, arguments, leaves, wanted)
     forward, backward = function
     given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-    with _going_on():
+    with going_on():
         returned = arguments.call(forward, given)
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
-    outputs, saved = returned
+    outputs, saved = named_outputs(returned[0]), returned[1]
     as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
 
     def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
-        with _going_on():
-            return _several(backward(saved, *map(as_inputs, grad_outputs.values())))
+        with going_on():
+            several = [as_inputs(grad_outputs[name]) for name in outputs.tensors if name in grad_outputs]
+            return _several(backward(saved, *several))
 
-    return Forward(named_outputs(outputs), saved, way_back, given)
+    return Forward(outputs, saved, way_back, given)
 
 
 def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
@@ -67,8 +66,11 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
     tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
     tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
-    with _going_on():
-        outputs = named_outputs(arguments.call(applied(function), given))
+    with going_on():
+        returned, buffers = arguments.call_and_buffers(applied(function), given)
+        found = named_outputs(returned)
+    outputs = found.tensors
+    outputs |= {f"{BUFFER}{name}": buffer.detach() for name, buffer in buffers.items()}
 
     def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
         for name in grad_outputs:
@@ -79,19 +81,10 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
         floating = [leaf for leaf, want in zip(tensors, wanted, strict=True) if want]
         carrying = [outputs[name] for name in grad_outputs]
         grads = list(grad_outputs.values())
-        with _going_on():
+        with going_on():
             return list(torch.autograd.grad(carrying, floating, grads, retain_graph=True, allow_unused=True))
 
-    return Forward(outputs, _saved_in_graph(outputs.values()), backward, given)
-
-
-@contextmanager
-def _going_on() -> Iterator[None]:
-    """A context in which anyone's sys.exit() is an error like others: the check would end as if all were right."""
-    try:
-        yield
-    except SystemExit as end:
-        raise RuntimeError(f"sys.exit({end})") from end
+    return Forward(found, _saved_in_graph(outputs.values()), backward, given)
 
 
 class _Copied(torch.autograd.Function):
@@ -133,45 +126,16 @@ def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
     return {**dict(enumerate(tensors)), **attributes}
 
 
-@contextmanager
-def naming(label: str, doing: str) -> Iterator[None]:
-    """A context in which everything that the function raises becomes CannotCompare, with its label and its line."""
-    try:
-        yield
-    except CannotCompare:
-        raise
-    except Exception as error:  # anyone's function may raise anything
-        words = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise CannotCompare(f"{label}: {doing} raised {words}{place_of(error)}") from error
-
-
-@contextmanager
-def raised_by_the_reference() -> Iterator[None]:
-    """A context in which what is raised gets a note that the reference raised it."""
-    try:
-        yield
-    except Exception as error:  # anyone's function may raise anything
-        error.add_note(BY_THE_REFERENCE)
-        raise
-
-
-def is_of_the_reference(error: BaseException) -> bool:
-    """Whether the reference raised it."""
-    return BY_THE_REFERENCE in getattr(error, "__notes__", [])
-
-
-def place_of(error: BaseException) -> str:
-    """Where in the user's code an error was raised, as " at file:line"; nothing where no line of it ran."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not any(Path(frame.filename).is_relative_to(folder) for folder in _OTHERS_CODE)]
-    return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
-
-
 def applied(function: Any) -> Function:
     """What is called: of a subclass of torch.autograd.Function, its apply."""
     is_class = isinstance(function, type) and issubclass(function, torch.autograd.Function)
     called: Function = function.apply if is_class else function
     return called
+
+
+def is_mere_class(function: Any) -> bool:
+    """Whether it is a class that makes functions, such as a module's, and none that is applied."""
+    return isinstance(function, type) and not issubclass(function, torch.autograd.Function)
 
 
 def label_of_function(function: Any) -> str:
@@ -180,7 +144,7 @@ def label_of_function(function: Any) -> str:
         return " and ".join(label_of_function(each) for each in function)
     owner = getattr(function, "__self__", None)
     named = owner if isinstance(owner, type) else function  # the apply of an autograd.Function is its class's
-    return str(getattr(named, "__name__", type(named).__name__))
+    return one_line(str(getattr(named, "__name__", type(named).__name__)))
 
 
 def is_array(thing: Any) -> bool:

@@ -10,12 +10,14 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.battery.families import run_rows
 from nn_manual.check.functions.battery.inputs import FUNCTION_KINDS
 from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
-from nn_manual.check.functions.callables import Checked, Function
+from nn_manual.check.functions.callables import Checked, Function, is_mere_class
 from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.functions.report import FunctionReport
+from nn_manual.check.functions.settings import kept_generators
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
+from nn_manual.messages import one_line
 
 
 def check_function(
@@ -61,6 +63,9 @@ def check_function(
     outputs, complex ones among them, ValueError for inputs or a reference with nothing to differentiate and for other
     arguments that don't fit, and what the reference or `inputs` raise, with a note.
     """
+    for each in (*(function if isinstance(function, tuple) else [function]), reference):
+        if is_mere_class(each):
+            raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
     trial = Trial(
         function,
         reference,
@@ -72,17 +77,18 @@ def check_function(
         seed,
     )
     assert trial.case.floating  # raises what is wrong with the inputs
-    values = _values(trial)
-    trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
-    own = {field.name: getattr(values, field.name) for field in fields(values)}
-    return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
+    with kept_generators():
+        values = _values(trial)
+        trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
+        own = {field.name: getattr(values, field.name) for field in fields(values)}
+        return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
 
 
 def _values(trial: Trial) -> GradientReport:
     try:
         return judge(trial.case)
     except CannotCompare as problem:
-        return GradientReport((), problem=str(problem))
+        return GradientReport((), problem=one_line(str(problem)))
 
 
 def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:

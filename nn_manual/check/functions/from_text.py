@@ -12,11 +12,13 @@ from typing import Any
 import torch
 
 from nn_manual.check.functions.battery.trial import Dtype
-from nn_manual.check.functions.callables import is_of_the_reference, place_of
+from nn_manual.check.functions.callables import is_mere_class
 from nn_manual.check.functions.check_function import check_function
+from nn_manual.check.functions.raised import is_from_outside, is_of_the_reference, place_of, words_of
 from nn_manual.check.functions.report import FunctionReport
+from nn_manual.check.functions.settings import STREAMS, kept
 from nn_manual.errors import ConfigError
-from nn_manual.messages import nearest, quoted
+from nn_manual.messages import nearest, one_line, quoted
 
 #: The shape of a tensor with one number.
 SCALAR = "scalar"
@@ -36,10 +38,9 @@ def check_named_function(
         )
     except Exception as error:  # a reference may raise anything
         if is_of_the_reference(error):
-            raised = f"{type(error).__name__}: {error}".partition("\n")[0]
-            raise ConfigError(f"the reference {reference} raised {raised}{place_of(error)}") from error
+            raise ConfigError(f"the reference {reference} raised {words_of(error)}{place_of(error)}") from error
         if isinstance(error, ValueError | TypeError):
-            raise ConfigError(f"{function}: {error}") from error
+            raise ConfigError(f"{function}: {one_line(str(error))}") from error
         raise
 
 
@@ -98,18 +99,22 @@ def _imported(path: str) -> Any:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        thing: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a module's code may raise anything
+        with kept(STREAMS):
+            thing: Any = importlib.import_module(module_name)
+    except BaseException as error:  # a module's code may raise anything
+        if is_from_outside(error):
+            raise
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed") from None
-        raised = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise ConfigError(f"module {quoted(module_name)} raised {raised}{place_of(error)}") from error
+        raise ConfigError(f"module {quoted(module_name)} raised {words_of(error)}{place_of(error)}") from error
     for part in name.split("."):
         if not hasattr(thing, part):
             meant = nearest(part, [known for known in vars(thing) if not known.startswith("_")])
-            hint = f": did you mean {meant}?" if meant else ""
+            hint = f": did you mean {meant!r}?" if meant else ""
             raise ConfigError(f"{quoted(module_name)} has no {quoted(name)}{hint}")
         thing = getattr(thing, part)
+    if is_mere_class(thing):
+        raise ConfigError(f"{path} is a class: name an instance of it, made in its module")
     if not callable(thing):
         raise ConfigError(f"{path} is {type(thing).__name__}, not a function")
     return thing

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from nn_manual.check.comparison import Comparison, Pair, compare
+from nn_manual.check.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.pairs import pairs
 from nn_manual.check.functions.rounding import beyond_by_rounding
@@ -17,6 +17,8 @@ from nn_manual.check.verdict.report import GradientReport
 def judge(case: Case, before_backward: Callable[[], object] | None = None) -> GradientReport:
     """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
     compared = list(pairs(case, before_backward))
+    if not (compared or case.drawn or case.settled):
+        raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
     report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(compared)))
     if report.agrees:
         return report

@@ -33,5 +33,13 @@ def allowed_in_low_precision(
     return allowed
 
 
+def check_choices(name: str, ours: Array, reference: torch.Tensor, truth: torch.Tensor) -> None:
+    """Raise TooCoarse where integers, such as the places of the largest, differ, and the reference in float64 chooses
+    others, too: where two values are one in so few bits, rounding decides, and about all that follows.
+    """
+    if not np.array_equal(ours, reference.numpy()) and not torch.equal(reference, truth.cpu().double()):
+        raise TooCoarse(f"{name}: in so few bits the reference itself has other integers than in float64")
+
+
 class TooCoarse(ValueError):  # noqa: N818 - says what the dtype is, not that something broke
     """In this dtype the reference is so far from the truth that nothing can be judged by it."""

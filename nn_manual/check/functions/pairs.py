@@ -10,19 +10,19 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, Pair, Quantity
-from nn_manual.check.functions.arguments import as_tensor, check_structure
+from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.callables import (
     Forward,
     by_autograd,
     dtype_name,
     floats,
     is_array,
-    naming,
-    raised_by_the_reference,
     run_function,
 )
 from nn_manual.check.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
-from nn_manual.check.functions.low_precision import allowed_in_low_precision
+from nn_manual.check.functions.low_precision import allowed_in_low_precision, check_choices
+from nn_manual.check.functions.outputs import BUFFER, Outputs, check_structure
+from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.kept import Kept, arrays_in, same_values
@@ -42,8 +42,10 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
     paired = _Paired(case, theirs)
     ours = _Ours(case)
     outputs = ours.run_forward()
-    check_structure(case.label, outputs, theirs.outputs)
+    check_structure(case.label, ours.returned, theirs.returned)
     for name, output in outputs.items():
+        if name.startswith(BUFFER) and _stays(case, name, (output, theirs.outputs[name])):
+            continue
         yield from paired.pair(name, output, theirs.outputs[name], truth and truth.outputs[name])
 
     floating = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
@@ -71,6 +73,24 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
                 ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # of a sparse one, a copy
 
 
+def values_of_reference(case: Case) -> dict[str, torch.Tensor]:
+    """What the reference alone computes of these pairs: its floating outputs, and its gradients. Raises as `pairs`."""
+    ran = _run_reference(case, case.leaves())
+    found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
+    names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
+    differentiable = {name: output for name, output in ran.outputs.items() if output.requires_grad}
+    for kind, grad_outputs in case.grad_outputs(differentiable):
+        grads = ran.backward(grad_outputs) if grad_outputs else []
+        found |= {f"grad_{name}, {kind} upstream": grad for name, grad in zip(names, grads, strict=False)}
+    return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
+
+
+def _stays(case: Case, name: str, after: tuple[Any, Any]) -> bool:
+    """Whether neither the function nor its reference changed a buffer."""
+    before = case.arguments.buffers[name.removeprefix(BUFFER)]
+    return all(each.shape == before.shape and same_values(each, before.to(each)) for each in after)
+
+
 class _Ours:
     """The function's runs, and what it must not write into meanwhile."""
 
@@ -79,6 +99,7 @@ class _Ours:
         self.names = case.arguments.names
         self.forward: Forward | None = None
         self.first: dict[str, Any] = {}
+        self.returned = Outputs({}, {})
 
     def keep(self, arrays: dict[str, Any]) -> None:
         """Have these watched, too."""
@@ -94,6 +115,7 @@ class _Ours:
         with naming(case.label, "forward"):
             self.forward = run_function(case.function, case.arguments, leaves, case.wants())
             given.check("forward wrote into")
+        self.returned = self.forward.returned
         if case.watched:
             self._check_inputs(leaves)
         self.keep({f"its {name}": output.detach() for name, output in self.forward.outputs.items() if is_array(output)})
@@ -158,12 +180,9 @@ def _run_reference(case: Case, leaves: list[Any]) -> Forward:
     with raised_by_the_reference():
         ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
     for name, output in ran.outputs.items():
-        called = name if name != "output" else "output 0"
-        if not isinstance(output, torch.Tensor):
-            raise TypeError(f"{called} of the reference is {type(output).__name__}, not an array or tensor")
         if output.is_complex() or (floats(output) and dtype_name(output) not in SUPPORTED):
             raise TypeError(
-                f"{called} of the reference is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
+                f"{name} of the reference is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
             )
     if case.wanted is None and not any(output.requires_grad for output in ran.outputs.values()):
         raise ValueError("no output of the reference depends on a floating input in a way that autograd can follow")
@@ -184,6 +203,8 @@ class _Paired:
             return
         label, tolerance = self.case.label, self.tolerance
         array, tensor = _same_kind(f"{label}: {name}", ours, reference)
+        if truth is not None and self.case.drawn and not reference.is_floating_point():
+            check_choices(name, array, tensor, truth)
         if truth is not None and self.case.is_low and reference.is_floating_point():
             rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
             array = array.astype(np.float64)
@@ -193,9 +214,7 @@ class _Paired:
         else:
             array, tensor = self._judged(array, tensor)
         if array.size == 0:
-            if self.case.drawn:
-                return
-            raise CannotCompare(f"{label}: {name} is empty: there is nothing to compare")
+            return
         yield Pair(Quantity(name, label, tolerance), array, tensor)
 
     def _judged(

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from nn_manual.check.verdict.report import WIDTH, GradientReport
 
+#: The family of rows at the sizes that were asked for, and why a row that was left out is skipped.
+FULL_SIZE, AS_ASKED = "full size", "as asked for"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -47,7 +50,8 @@ class FunctionReport(GradientReport):
     def _headline(self) -> str:
         if self.wrong and super().passed:
             return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
-        return super()._headline()
+        untried = [row.note for row in self.skipped if row.family == FULL_SIZE and row.note != AS_ASKED]
+        return super()._headline() + "".join(f"; not tried at the full size: {note}" for note in untried[:1])
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, Pair, compare
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.callables import floats
 from nn_manual.check.functions.case import Case, eps_of
 from nn_manual.check.functions.pairs import pairs
+from nn_manual.check.functions.sensitivity import as_double, sensitivities
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, distance, move_but_ties, move_by_eps
 
@@ -27,45 +29,74 @@ def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
 
     A function that can't compute in float64 is judged by the distance to these values alone: it may be three times that
     of the reference in float32. 16 bits are judged so from the beginning. On inputs that were drawn, as a feature alone
-    is, of which a norm leaves only rounding, one that takes float64 and sums in float32 may be as far as the reference.
+    is, of which a norm leaves only rounding, one that takes float64 and sums in float32 may be as far as the reference;
+    and what rounding amounts to is measured in all that the reference computes.
     """
     if case.tolerance is not None:
         return frozenset()
-    of_terms = _within_terms(case, failed) if case.drawn else frozenset()
-    left = [pair for pair in failed if pair.quantity.name not in of_terms]
-    if case.is_low or not left:
-        return of_terms
+    excused = _by_formulas_or_distance(case, failed)
+    left = [pair for pair in failed if pair.quantity.name not in excused]
+    return excused | _within_terms(case, left) if case.drawn and left else excused
+
+
+def _by_formulas_or_distance(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
+    if case.is_low:
+        return frozenset()
     try:
-        excused = _by_both_formulas(case, left)
-        if not excused and case.drawn:
-            excused = _by_distance(case, left, 1)
-        return of_terms | excused
+        excused = _by_both_formulas(case, failed)
+        return _by_distance(case, failed, 1) if not excused and case.drawn else excused
     except CannotCompare:  # it doesn't compute in float64
-        return of_terms | _by_distance(case, left, LOW_PRECISION_FACTOR)
+        return _by_distance(case, failed, LOW_PRECISION_FACTOR)
     except Exception:  # a reference may raise anything where it can't compute in another dtype
-        return of_terms
+        return frozenset()
 
 
 def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
-    """Those that differ by no more than a few roundings of the terms that they may be sums of: products of an upstream
-    gradient, which is of the order of 1, and two of the inputs. Where a softmax has become 1, its gradient is the
-    difference of two such terms, which one formula computes as 0 and another as one rounding of them. What is left of
-    terms is more than the truth: where ours is less than half of it, a gradient was lost, unless the reference's is
-    such a rounding itself.
+    """Those that differ from the reference, here or in float64, by no more than a few roundings of the terms that they
+    are made of. Where a softmax has become 1, its gradient is the difference of two such terms, which one formula
+    computes as 0 and another as one rounding of them. What is left of terms is more than the truth: where ours is less
+    than half of it, a gradient was lost, unless the truth is such a rounding itself.
+
+    The terms of the reference are measured. Another formula may have larger ones: products of an upstream gradient,
+    which is of the order of 1, and two of the inputs. So a function may be off by their rounding where it is right by
+    float64's, at the same values. Of one that doesn't compute in float64, a rounded exponent is all that may be larger:
+    of exp(x), a rounding of x is x roundings.
     """
-    largest = 1.0
-    for leaf in case.leaves():
-        if floats(leaf) and as_tensor(leaf).numel():
-            largest = max(largest, float(as_tensor(leaf).detach().abs().max()))
-    eps = case.eps_of_low_precision or eps_of(case.dtype)
-    rounding = (LOW_PRECISION_FACTOR if case.is_low else MARGIN) * eps * largest**2
-    nothing = 0.0 if case.is_low else MARGIN * eps
-    return frozenset(
-        name
-        for name, ours, reference in ((pair.quantity.name, pair.ours, pair.reference.numpy()) for pair in failed)
-        if distance(ours, reference) <= rounding
-        and (np.abs(ours).max() >= np.abs(reference).max() / 2 or np.abs(reference).max() <= nothing)
-    )
+    try:
+        truth, measured = sensitivities(case)
+    except Exception:  # a reference may raise anything where it can't compute in another dtype
+        return frozenset()
+    inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
+    largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])
+    eps, eps_of_double = case.eps_of_low_precision or eps_of(case.dtype), eps_of(np.float64)
+    factor = LOW_PRECISION_FACTOR / 2 if case.is_low else MARGIN  # one rounding is half an eps
+    proven = _proven(case, truth, {name: max(size, largest**2) for name, size in measured.items()})
+    excused = set()
+    for pair in failed:
+        name = pair.quantity.name
+        if name not in truth:  # it is an integer, or has no gradient
+            continue
+        size = float(np.abs(truth[name]).max())
+        terms = max(measured[name], largest**2) if name in proven else measured[name]
+        allowed = factor * eps * terms
+        if name not in proven:
+            allowed = max(allowed, LOW_PRECISION_FACTOR * eps_of(case.dtype) * largest * size)
+        nothing = MARGIN * eps_of_double * terms
+        is_lost = np.abs(pair.ours).max() < size / 2 and size > nothing
+        error = np.minimum(np.abs(pair.ours - truth[name]), np.abs(pair.ours - pair.reference.numpy())).max()
+        if error <= allowed and not is_lost:
+            excused.add(name)
+    return frozenset(excused)
+
+
+def _proven(case: Case, truth: dict[str, Array], terms: dict[str, float]) -> set[str]:
+    """The names of the tensors that the function computes in float64, too, with no more than its rounding."""
+    allowed = {name: MARGIN * eps_of(np.float64) * size for name, size in terms.items()}
+    try:
+        ours = {pair.quantity.name: pair.ours for pair in pairs(replace(case, change=as_double, watched=False))}
+    except CannotCompare:  # it doesn't compute in float64
+        return set()
+    return {name for name, size in allowed.items() if name in ours and distance(ours[name], truth[name]) <= size}
 
 
 def _by_both_formulas(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
@@ -77,7 +108,7 @@ def _by_both_formulas(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     def move_in_double(array: Any) -> torch.Tensor:
         return move_but_ties(as_tensor(array).double(), case.seed)
 
-    in_double = {pair.quantity.name: pair for pair in pairs(replace(case, change=_double))}
+    in_double = {pair.quantity.name: pair for pair in pairs(replace(case, change=as_double))}
     rounding = Rounding({name: pair.reference.numpy() for name, pair in in_double.items()})
     moved = replace(case, function=case.reference, change=move, watched=False)
     for _ in range(NUM_PERTURBATIONS):
@@ -93,7 +124,7 @@ def _by_distance(case: Case, failed: Sequence[Pair], factor: float) -> frozenset
     """Those in float32 that are no further from float64 than `factor` times the reference in float32."""
     if case.dtype != np.float32:
         return frozenset()
-    in_double = pairs(replace(case, function=case.reference, change=_double, watched=False))
+    in_double = pairs(replace(case, function=case.reference, change=as_double, watched=False))
     truth = {pair.quantity.name: pair.reference.numpy() for pair in in_double}
     return frozenset(
         name
@@ -101,6 +132,3 @@ def _by_distance(case: Case, failed: Sequence[Pair], factor: float) -> frozenset
         if distance(ours, truth[name]) <= factor * distance(reference, truth[name])
     )
 
-
-def _double(array: Any) -> Any:
-    return array.astype(np.float64) if isinstance(array, np.ndarray) else array.double()

@@ -15,8 +15,9 @@ from benchmarks.functions.reported import layers, surroundings, values
 from benchmarks.functions.subject import Subject
 from benchmarks.functions.unseen import activations, conduct, losses, normalization, products
 from nn_manual import check_function
-from nn_manual.check.functions.arguments import Arguments, arguments_of, as_tensor, named_outputs
+from nn_manual.check.functions.arguments import Arguments, arguments_of, as_tensor
 from nn_manual.check.functions.callables import floats
+from nn_manual.check.functions.outputs import named_outputs
 
 UNSEEN = (activations, conduct, losses, normalization, products)
 REPORTED = (layers, surroundings, values)
@@ -78,7 +79,7 @@ def by_assert_close(subject: Subject) -> Verdict:
 
 def _run(run: Callable[[Sequence[Any]], Any], arguments: Arguments) -> dict[str, Any]:
     leaves = [leaf.detach().clone().requires_grad_() if floats(leaf) else leaf for leaf in arguments.leaves]
-    outputs = named_outputs(run(_cloned(leaves)))
+    outputs = named_outputs(run(_cloned(leaves))).tensors
     floating = [output for output in outputs.values() if output.is_floating_point() and output.requires_grad]
     torch.autograd.backward(floating, [torch.ones_like(output) for output in floating])
     grads = {f"grad_{name}": leaf.grad for name, leaf in zip(arguments.names, leaves, strict=True) if floats(leaf)}
@@ -126,7 +127,7 @@ def _cloned(leaves: Sequence[Any]) -> list[Any]:
 
 
 def _floating(returned: Any) -> tuple[torch.Tensor, ...]:
-    return tuple(output for output in named_outputs(returned).values() if output.is_floating_point())
+    return tuple(output for output in named_outputs(returned).tensors.values() if output.is_floating_point())
 
 
 JUDGES: dict[str, Judge] = {

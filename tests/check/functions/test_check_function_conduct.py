@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Any
 
 import numpy as np
@@ -194,3 +196,96 @@ def test_other_values_may_be_none_that_the_function_takes() -> None:
     x = torch.rand(4, 3, generator=torch.Generator().manual_seed(0))
     assert check_function(only_probabilities, torch.log, [x / x.sum(-1, keepdim=True)]).passed
     assert check_function(torch.linalg.cholesky, torch.linalg.cholesky, [x.mT @ x + torch.eye(3)]).passed
+
+
+class Tidy(torch.autograd.Function):
+    """x * x. `mess` runs first in its forward."""
+
+    mess: Any = staticmethod(lambda: None)
+
+    @classmethod
+    def forward(cls, context: Any, x: torch.Tensor) -> torch.Tensor:
+        cls.mess()
+        context.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        (x,) = context.saved_tensors
+        return torch.mul(2 * x, grad_output)
+
+
+@pytest.mark.parametrize(
+    ("mess", "words"),
+    [
+        (lambda: torch.set_default_dtype(torch.float64), "get_default_dtype(), which was torch.float32 and "),
+        (lambda: torch.set_num_threads(torch.get_num_threads() + 1), "torch.get_num_threads(), which was "),
+        (lambda: torch.manual_seed(3), "the seed of torch's generator"),
+        (lambda: setattr(sys, "stdout", None), "sys.stdout, which was a stream and became None"),
+    ],
+)
+def test_what_is_set_for_everybody_is_set_back_and_named(
+    mess: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tidy, "mess", staticmethod(mess))
+    before = (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled(), sys.stdout)
+    torch.manual_seed(1)
+    drawn = torch.rand(2)
+    torch.manual_seed(1)
+    report = check_function(Tidy, lambda x: x * x, [torch.randn(3, generator=torch.Generator().manual_seed(0))])
+    assert (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled(), sys.stdout) == before
+    assert torch.equal(torch.rand(2), drawn)
+    assert [row.name for row in report.wrong] == ["settings"]
+    assert words in report.wrong[0].note
+
+
+def test_gradients_that_are_switched_off_are_switched_on_again() -> None:
+    def switches_off(x: torch.Tensor) -> torch.Tensor:
+        torch.set_grad_enabled(False)
+        return x * x
+
+    report = check_function(switches_off, lambda x: x * x, [torch.randn(3)])
+    assert torch.is_grad_enabled()
+    assert "output carries no gradient" in (report.problem or "")
+
+
+class NoWords(Exception):  # noqa: N818 - it has none
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Unheard(BaseException):
+    """None that `except Exception` takes."""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KeyboardInterrupt(), "RuntimeError: KeyboardInterrupt"),
+        (Unheard("of"), "RuntimeError: Unheard: of"),
+        (NoWords(), "NoWords: whose text raised RuntimeError"),
+        (ValueError("\x1b[31mred"), "ValueError: \\x1b[31mred"),
+    ],
+)
+@pytest.mark.parametrize("back", [False, True])
+def test_whatever_is_raised_is_reported(error: BaseException, words: str, *, back: bool) -> None:
+    def forward(x: Any) -> Any:
+        if not back:
+            raise error
+        return x * x, x
+
+    def backward(*_: Any) -> Any:
+        raise error
+
+    x = torch.randn(3)
+    problem = check_function((forward, backward), lambda x: x * x, [x]).problem or ""
+    assert f"raised {words} at {__file__}:" in problem
+
+
+def test_ctrl_c_ends_the_check() -> None:
+    def interrupted(x: torch.Tensor) -> torch.Tensor:
+        signal.raise_signal(signal.SIGINT)
+        return x * x
+
+    with pytest.raises(KeyboardInterrupt):
+        check_function(interrupted, lambda x: x * x, [torch.randn(3)])

@@ -90,3 +90,82 @@ def test_a_wrong_formula_for_ties_is_no_rounding(dtype: str) -> None:
 
     assert check_function((forward, right), definition, [x]).passed
     assert not check_function((forward, wrong), definition, [x]).passed
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-6), ("float32", 0.001), ("bfloat16", 0.05)])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("only", [False, True])
+def test_large_values_are_judged(dtype: str, error: float, sign: int, *, only: bool) -> None:
+    """A kernel that is wrong beyond 100 alone, whether it computes in other dtypes, too, or in its own alone."""
+
+    class Kernel(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            if only and x.dtype != getattr(torch, dtype):
+                raise TypeError(dtype)
+            context.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            (x,) = context.saved_tensors
+            return torch.where(sign * x > 100, grad_output * (1 + error), grad_output)
+
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    rows = {row.name: row.note for row in check_function(Kernel, lambda x: x * 1, [x], dtypes=[dtype]).wrong}
+    assert "grad_x" in rows["kinds large"]
+    assert rows.keys() <= {"kinds large", "kinds scattered"}
+
+
+@pytest.mark.parametrize("only", [None, "float32"])
+def test_what_is_rounding_of_large_values_is_not_blamed(only: str | None) -> None:
+    """Of a softmax that has become 1 the terms cancel; exp(x - log(sum(exp(x)))) rounds what it takes exp of."""
+
+    class Softmax(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            if only is not None and x.dtype != getattr(torch, only):
+                raise TypeError(only)
+            context.save_for_backward(x, x.logsumexp(-1, keepdim=True))
+            return x.softmax(-1)
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            x, normalizer = context.saved_tensors
+            probability = (x - normalizer).exp()
+            return probability * (grad_output - (probability * grad_output).sum(-1, keepdim=True))
+
+    for seed in range(3):
+        x = torch.randn(4, 5, generator=torch.Generator().manual_seed(seed))
+        report = check_function(Softmax, lambda x: x.softmax(-1), [x], seed=seed)
+        assert report.passed, report
+
+
+def test_what_is_rounding_beside_what_is_no_number() -> None:
+    """exp(x - the largest of all) is 0 in the other groups: 0 / 0 in the reference, where groups are judged by none."""
+
+    def by_largest(x: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+        terms = (x - x.max().detach()).exp()
+        return terms / torch.zeros(3, dtype=x.dtype).index_add(0, group, terms)[group]
+
+    class ByGroup(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any, group: Any) -> Any:
+            terms = (x - x.new_full((3,), -torch.inf).scatter_reduce(0, group, x, "amax")[group]).exp()
+            output = terms / x.new_zeros(3).index_add(0, group, terms)[group]
+            context.save_for_backward(output, group)
+            return output
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            output, group = context.saved_tensors
+            sums = grad_output.new_zeros(3).index_add(0, group, grad_output * output)
+            return output * (grad_output - sums[group]), None
+
+    for seed in range(5):
+        x = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        report = check_function(ByGroup, by_largest, [x, torch.arange(9) % 3], seed=seed)
+        assert report.passed, report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_what_is_complex_is_refused() -> None:
     x, z = values(3), values(3) + 1j
     with pytest.raises(TypeError, match="z is complex128: floating inputs must be"):
         check_function(lambda x, z: x * abs(z), lambda x, z: x * abs(z), [x, z])
-    with pytest.raises(TypeError, match="output 0 of the reference is complex128"):
+    with pytest.raises(TypeError, match="output of the reference is complex128"):
         check_function(lambda x: x * 1j, lambda x: x * 1j, [x])
     report = check_function(lambda x: x * 1j, square, [x])
     assert report.problem == "<lambda>: output is complex128, the reference's float64"
@@ -71,12 +72,46 @@ def test_what_is_complex_is_refused() -> None:
 
 def test_what_is_no_array_is_named() -> None:
     x = values(3)
-    with pytest.raises(TypeError, match="output 1 of the reference is NoneType, not an array or tensor"):
-        check_function(lambda x: x, lambda x: (x, None), [x])
+    problem = check_function(lambda x: x, lambda x: (x, None), [x]).problem
+    assert problem == "<lambda>: 1 outputs, the reference has 2"
     problem = check_function(lambda x: {"y": x}, square, [x]).problem
-    assert problem == "<lambda>: returned output['y'] where the reference has output"
+    assert problem == "<lambda>: returned output['y'] where the reference has a tensor"
     problem = check_function((lambda x: (x**2, x), lambda *_: "none"), square, [x]).problem or ""
     assert problem.endswith("grad_x, random upstream is str, not an array or tensor")
+
+
+@dataclass
+class Result:
+    value: Any
+    others: Any = None
+    name: str = "result"
+
+
+def test_what_stands_beside_the_tensors_is_the_same() -> None:
+    def right(x: torch.Tensor) -> Result:
+        return Result(x.sin(), {"both": [x.cos(), None], "how": torch.float32})
+
+    report = check_function(right, right, [values(3)])
+    assert report.passed, report
+    assert [c.name for c in report.comparisons][:2] == ["output.value", "output.others['both'][0]"]
+    wrong: list[tuple[Any, str]] = [
+        (lambda x: Result(x.sin(), {"both": [x.cos(), x], "how": torch.float32}), "['both'][1] is a Tensor, the "),
+        (lambda x: Result(x.sin(), {"both": [x.cos(), None], "how": None}), "['how'] is None, the reference's a dtype"),
+        (lambda x: Result(x.sin(), {"both": [None, x.cos()], "how": torch.float32}), "['both'][0] is None, the "),
+    ]
+    for function, words in wrong:
+        report = check_function(function, right, [values(3)])
+        assert f"<lambda>: output.others{words}" in (report.problem or "")
+        assert not report.wrong  # the rows say nothing more
+    renamed = check_function(lambda x: replace(right(x), name="other"), right, [values(3)])
+    assert renamed.problem == "<lambda>: output.name is 'other', the reference's 'result'"
+    assert check_function(lambda x: {"a": x, "b": None}, lambda x: {"b": None, "a": 1 * x}, [values(3)]).passed
+
+
+def test_an_empty_tensor_among_others_is_right() -> None:
+    report = check_function(lambda *both: torch.cat(both), lambda a, b: torch.cat([a, b]), [values(0, 3), values(2, 3)])
+    assert report.passed, report
+    assert {c.name.partition(",")[0] for c in report.comparisons} == {"output", "grad_b"}
 
 
 def test_views_of_every_kind_are_arrays() -> None:

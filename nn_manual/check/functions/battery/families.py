@@ -14,14 +14,15 @@ from nn_manual.check.functions.battery.cost import cost
 from nn_manual.check.functions.battery.dtypes import dtype, full_size
 from nn_manual.check.functions.battery.inputs import kinds, layouts, sizes
 from nn_manual.check.functions.battery.requires import requires_grad
-from nn_manual.check.functions.battery.runs import determinism, no_grad, retain_graph, two_forwards
+from nn_manual.check.functions.battery.runs import determinism, no_grad, retain_graph, settings, two_forwards
 from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
-from nn_manual.check.functions.callables import is_of_the_reference
 from nn_manual.check.functions.low_precision import TooCoarse
-from nn_manual.check.functions.report import Row
-from nn_manual.messages import nearest
+from nn_manual.check.functions.raised import is_of_the_reference, words_of
+from nn_manual.check.functions.report import AS_ASKED, FULL_SIZE, Row
+from nn_manual.check.functions.settings import kept_generators
+from nn_manual.messages import nearest, one_line
 
 #: Seconds after which a bar shows how far the rows are.
 BAR_AFTER = 2
@@ -51,12 +52,13 @@ FAMILIES: dict[str, Family] = {
     "retain_graph": retain_graph,
     "no_grad": no_grad,
     "determinism": determinism,
+    "settings": settings,
     "inputs": layouts,
     "kinds": kinds,
     "sizes": sizes,
     "dtype": dtype,
     "twice": twice,
-    "full size": full_size,
+    FULL_SIZE: full_size,
     "cuda": cuda,
     "cost": cost,
 }
@@ -77,17 +79,17 @@ def run_rows(trial: Trial, skip: Sequence[str], problem: str | None) -> tuple[Ro
 
 def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str | None) -> Row:
     if {family, f"{family} {variant}".rstrip()} & set(skip):
-        return Row(family, variant, "skipped", "as asked for")
+        return Row(family, variant, "skipped", AS_ASKED)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), kept_generators():
             warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
             return Row(family, variant, "right", run() or "")
     except (Skip, TooCoarse) as reason:
-        return Row(family, variant, "skipped", str(reason))
+        return Row(family, variant, "skipped", one_line(str(reason)))
     except (Wrong, CannotCompare) as wrong:
-        if str(wrong) == problem:
+        if one_line(str(wrong)) == problem:
             return Row(family, variant, "skipped", "what went wrong above went wrong here")
-        return Row(family, variant, "WRONG", str(wrong))
+        return Row(family, variant, "WRONG", one_line(str(wrong)))
     except Exception as error:  # a reference, too, may raise anything
         by_whom = "the reference" if is_of_the_reference(error) else "the check"
-        return Row(family, variant, "skipped", f"{by_whom} raised {type(error).__name__}: {error}".partition("\n")[0])
+        return Row(family, variant, "skipped", f"{by_whom} raised {words_of(error)}")

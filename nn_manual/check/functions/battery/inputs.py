@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,15 +13,20 @@ import torch
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
-from nn_manual.check.functions.battery.upstream import LAYOUTS, expanded
-from nn_manual.check.functions.callables import floats, is_array
+from nn_manual.check.functions.battery.upstream import expanded, layouts_of
+from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case
-from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.kinds import KINDS, draw, spread
 
 #: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
 #: and numbers of which exp overflows.
 FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large")
 LARGE = 1000
+
+#: How often a small input is drawn anew, to have had more of the values.
+MOST_RUNS = 6
+#: How many values further the next input begins: a prime number, so that no two inputs are the same.
+APART = 31
 
 #: What torch says when something is written into a tensor that was expanded.
 SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
@@ -31,11 +38,64 @@ SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129)
 
 def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
-    for name, layout in LAYOUTS.items():
+    for name, layout in layouts_of(trial.case.arguments.leaves).items():
         if layout is expanded:
             yield name, lambda: _expanded_inputs(trial.case)
         else:
             yield name, lambda layout=layout: agree(replace(trial.case, layout=layout))  # type: ignore[misc] # a default
+    if any(map(_has_indices, trial.case.arguments.leaves)):
+        yield "repeated", lambda: _repeated(trial)
+
+
+def _has_indices(leaf: Any) -> bool:
+    """Whether it has integers, and not one alone."""
+    if not (is_array(leaf) and "int" in dtype_name(leaf)):
+        return False
+    tensor = as_tensor(leaf)
+    return bool((tensor != tensor.reshape(-1)[:1]).any())
+
+
+def _repeated(trial: Trial) -> None:
+    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation can't, and may
+    be what the function is for.
+    """
+    generator = torch.Generator().manual_seed(trial.seed)
+    arguments = trial.case.arguments
+    lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
+
+    def repeated(leaf: Any) -> Any:
+        if not _has_indices(leaf) or _permutes(as_tensor(leaf), lengths):
+            return leaf
+        found = _of_two_values(as_tensor(leaf), generator)
+        return found if isinstance(leaf, torch.Tensor) else found.numpy()
+
+    leaves = tuple(map(repeated, arguments.leaves))
+    if all(one is other for one, other in zip(leaves, arguments.leaves, strict=True)):
+        raise Skip("the integers are a permutation; ones that repeat are tried where the inputs have others")
+    agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+
+
+def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each is the smallest or the largest of them, the first two the same. Those in ascending order, which may be
+    offsets, stay so, with the same ends.
+    """
+    ends = torch.stack([tensor.min(), tensor.max()])
+    found = ends[torch.randint(2, tensor.shape, generator=generator)]
+    found.view(-1)[:2] = ends[0]
+    if tensor.equal(tensor.sort(-1).values):
+        found = found.sort(-1).values
+        found[..., 0], found[..., -1] = tensor[..., 0], tensor[..., -1]
+    return found
+
+
+def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
+    """Whether there are all of 0, 1, 2, ... once along an axis, as many as the elements of an axis of a floating input.
+    """
+    return any(
+        bool((tensor.sort(axis).values.movedim(axis, -1) == torch.arange(length)).all())
+        for axis, length in enumerate(tensor.shape)
+        if length > 1 and length in lengths
+    )
 
 
 def _expanded_inputs(case: Case) -> None:
@@ -72,12 +132,36 @@ def _kind(trial: Trial, kind: str) -> None:
         return as_tensor(draw(kind, tuple(tensor.shape), "float64", generator)).to(tensor)
 
     try:
-        agree(with_leaves(trial.case, drawn))
+        for case in _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]:
+            agree(case)
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
             advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"
             raise Skip(f"{problem}; {advice}") from problem
         raise
+
+
+def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
+    """All floating inputs spread; then each alone, while the others are 1: what they scale is at its thresholds then.
+    Small inputs take several runs, until the largest has had every value.
+    """
+    values = torch.from_numpy(generator.permutation(spread()))
+    inputs = [as_tensor(leaf) for leaf in case.arguments.leaves if floats(leaf)]
+    largest = max(1, *(tensor.numel() for tensor in inputs))
+
+    def filled(tensor: torch.Tensor, start: int) -> torch.Tensor:
+        return values[(start + torch.arange(tensor.numel())) % len(values)].reshape(tensor.shape).to(tensor)
+
+    for run in range(min(MOST_RUNS, math.ceil(len(values) / largest))):
+        full = [filled(tensor, run * tensor.numel() + APART * i) for i, tensor in enumerate(inputs)]
+        yield _with_inputs(case, full)
+        for alone in range(len(full)) if len(full) > 1 else ():
+            yield _with_inputs(case, [x if i == alone else torch.ones_like(x) for i, x in enumerate(full)])
+
+
+def _with_inputs(case: Case, inputs: Iterable[torch.Tensor]) -> Case:
+    left = iter(inputs)
+    return with_leaves(case, lambda _: next(left))
 
 
 def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:

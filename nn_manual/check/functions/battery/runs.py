@@ -12,9 +12,11 @@ import numpy as np
 import torch
 
 from nn_manual.check.functions.battery.trial import Run, Trial, Wrong, agree, with_leaves
-from nn_manual.check.functions.callables import Forward, floats, is_array, naming, run_function
+from nn_manual.check.functions.callables import Forward, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
+from nn_manual.check.functions.raised import naming
+from nn_manual.check.functions.settings import noticed_in
 from nn_manual.check.verdict.kept import same_values
 
 
@@ -111,6 +113,18 @@ def _no_grad(case: Case) -> None:
     with torch.no_grad():
         agree(case)
     agree(case)
+
+
+def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """What is set for everybody stays as it is: torch's default dtype, its number of threads, its seed."""
+    yield "", lambda: _leaves_settings(trial.case)
+
+
+def _leaves_settings(case: Case) -> None:
+    with naming(case.label, "a run"):
+        noticed = noticed_in(lambda: _back(case, _forward(case)))
+    if noticed:
+        raise Wrong(f"it changes {noticed[0]}; that is changed back after each run here, and nowhere else")
 
 
 def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:

@@ -9,10 +9,12 @@ from typing import Any
 import torch
 
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.arguments import Arguments, Number, as_tensor, named_outputs
+from nn_manual.check.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import applied, by_autograd, floats, naming, run_function
+from nn_manual.check.functions.callables import Forward, applied, by_autograd, floats, run_function
 from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.outputs import check_structure, named_outputs
+from nn_manual.check.functions.raised import naming
 
 #: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when
 #: it runs, but nothing leads from it to the inputs: torch.autograd.grad(..., allow_unused=True) never runs it.
@@ -32,7 +34,12 @@ def _twice(trial: Trial) -> str | None:
         raise Skip("a pair is differentiable once")
     if trial.settled:
         raise Skip("the gradients are wrong")
-    case = _of_gradients(trial.case)
+    own = trial.case
+    with naming(own.label, "forward"):
+        ours = run_function(own.function, own.arguments, own.leaves(), own.wants())
+    theirs = by_autograd(own.reference, own.arguments, own.leaves(), own.wants())
+    check_structure(own.label, ours.returned, theirs.returned)
+    case = _of_gradients(own, theirs)
     try:
         with naming(case.label, "backward with create_graph=True"):
             grads = run_function(case.function, case.arguments, case.leaves(), case.wants()).outputs.values()
@@ -59,9 +66,8 @@ def _nodes(nodes: list[Any]) -> set[str]:
     return names
 
 
-def _of_gradients(case: Case) -> Case:
+def _of_gradients(case: Case, theirs: Forward) -> Case:
     """The case whose function is the gradient of the case's function, a function of the inputs and of grad_output."""
-    theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
     differentiable = {name: output.detach() for name, output in theirs.outputs.items() if output.requires_grad}
     _, grad_outputs = next(case.grad_outputs(differentiable))
     leaves = tuple(as_tensor(leaf) if floats(leaf) else leaf for leaf in case.arguments.leaves)
@@ -87,7 +93,7 @@ class _Gradient:
         own, grad_outputs = leaves[:count], leaves[count:]
         floating = [leaf for leaf in own if floats(leaf) and leaf.requires_grad]
         copies = [leaf.clone() if floats(leaf) else leaf for leaf in own]  # it may work in place
-        outputs = named_outputs(self.case.arguments.call(self.function, copies))
+        outputs = named_outputs(self.case.arguments.call(self.function, copies)).tensors
         carrying = [outputs[name] for name in self.outputs]
         grads = torch.autograd.grad(carrying, floating, grad_outputs, create_graph=True, allow_unused=True)
         found = [

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import by_autograd, naming, run_function
+from nn_manual.check.functions.callables import by_autograd, is_array, run_function
 from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.raised import naming
 
 
 def transposed(tensor: torch.Tensor) -> torch.Tensor:
@@ -41,12 +42,32 @@ def with_offset(tensor: torch.Tensor) -> torch.Tensor:
     return memory[3:].view(tensor.shape)
 
 
-LAYOUTS = {"transposed": transposed, "expanded": expanded, "strided": strided, "with an offset": with_offset}
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values of a batch of images or volumes, axis 1 last in memory, as convolutions like it."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return tensor.contiguous(memory_format=formats[tensor.ndim]) if tensor.ndim in formats else tensor
+
+
+LAYOUTS = {
+    "transposed": transposed,
+    "expanded": expanded,
+    "strided": strided,
+    "with an offset": with_offset,
+    "channels_last": channels_last,
+}
+
+
+def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
+    """The layouts that one of the tensors or arrays at least can have: channels are an axis of images and volumes."""
+    has_channels = any(is_array(tensor) and tensor.ndim in (4, 5) for tensor in tensors)
+    return {name: layout for name, layout in LAYOUTS.items() if has_channels or layout is not channels_last}
 
 
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Gradients of the outputs as autograd hands them over: seldom contiguous, sometimes zero, sometimes none."""
-    for name, layout in LAYOUTS.items():
+    case = trial.case
+    outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
+    for name, layout in layouts_of(outputs.values()).items():
         # Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn.
         case = replace(trial.case, upstream=layout, drawn=layout is expanded)
         yield name, lambda case=case: agree(case)  # type: ignore[misc] # a default

@@ -89,6 +89,28 @@ def test_mixed_dtypes_are_judged_each_in_its_own() -> None:
     assert check_function(scaled(0), definition, [x.bfloat16(), weight]).passed
 
 
+def test_what_rounding_chooses_is_not_judged() -> None:
+    """The places of the largest of a product: in float16 large ones are infinite, and the kernel sums in float32."""
+
+    def largest(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        value, place = (x * weight).softmax(-1).topk(2)
+        return value, place
+
+    def wide(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        value, place = largest(x.float(), weight.float())
+        return value.to(x.dtype), place
+
+    def wrong(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        value, place = wide(x, weight)
+        return value, 1 * (place == 0)
+
+    report = check_function(wide, largest, inputs, sizes={"N": 4, "D": 5}, dtypes=["float16"])
+    assert report.passed, report
+    assert any("the reference itself has other integers than in float64" in row.note for row in report.skipped)
+    report = check_function(wrong, largest, inputs, sizes={"N": 4, "D": 5}, dtypes=["float16"])
+    assert [failure.name for failure in report.failures] == ["output 1"]
+
+
 def test_a_tolerance_of_ones_own() -> None:
     function = scaled(1e-3)  # off by this much: between the two tolerances
     assert not check_function(function, definition, inputs, sizes={"N": 4, "D": 5}).passed

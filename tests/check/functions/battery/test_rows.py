@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
+from nn_manual.check.functions.battery import families
 from nn_manual.check.functions.report import FunctionReport
 
 
@@ -211,6 +214,87 @@ def test_a_row_names_what_the_values_do_not_show(function: Any, row: str, words:
     assert not any(found.family == family for found in check(function, skip=[family]).wrong)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 2, 4, 5)])
+@pytest.mark.parametrize(("row", "of_gradient"), [("grad_output channels_last", True), ("inputs channels_last", False)])
+def test_channels_may_come_last_in_memory(shape: tuple[int, ...], row: str, *, of_gradient: bool) -> None:
+    """A kernel that takes what is not contiguous for such, and all else for what it is."""
+
+    def misread(tensor: torch.Tensor) -> torch.Tensor:
+        formats: Any = {4: torch.channels_last, 5: torch.channels_last_3d}
+        in_other_order = not tensor.is_contiguous() and tensor.is_contiguous(memory_format=formats[tensor.ndim])
+        return raw(tensor, int(tensor.storage_offset())) if in_other_order else tensor
+
+    class Reads(Product):
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            x, y = context.saved_tensors
+            grad_output, x = (misread(grad_output), x) if of_gradient else (grad_output, misread(x))
+            return grad_output * y, grad_output * x
+
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2)]
+    report = check_function(Reads, product, given)
+    assert [found.name for found in report.wrong] == [row]
+    assert check_function(Product, product, given).passed
+
+
+class Lookup(Function):
+    """The rows of a table."""
+
+    @staticmethod
+    def forward(context: Any, table: Any, index: Any) -> Any:
+        context.save_for_backward(index)
+        context.shape = table.shape
+        return table[index]
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (index,) = context.saved_tensors
+        return grad_output.new_zeros(context.shape).index_put((index,), grad_output, accumulate=True), None
+
+
+class LookupWithoutSum(Lookup):
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (index,) = context.saved_tensors
+        return grad_output.new_zeros(context.shape).index_put((index,), grad_output), None
+
+
+@pytest.mark.parametrize("index", [[1, 5, 7, 3], [0, 1, 2, 3], [[4, 2], [9, 1]]])
+def test_indices_repeat(index: Any) -> None:
+    def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return table[index]
+
+    table = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert check_function(Lookup, lookup, [table, torch.tensor(index)]).passed
+    report = check_function(LookupWithoutSum, lookup, [table, torch.tensor(index)])
+    assert [row.name for row in report.wrong] == ["inputs repeated"]
+    assert "grad_table" in report.wrong[0].note
+
+
+def test_a_permutation_and_offsets_stay_what_they_are() -> None:
+    class Permuted(LookupWithoutSum):
+        """Each row has one place."""
+
+    def permuted(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        return table[index]
+
+    def sums(x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+        if not (offsets[0] == 0 and offsets[-1] == len(x) and (offsets.diff() >= 0).all()):
+            raise ValueError("no offsets")
+        return torch.stack([part.sum(0) for part in x.tensor_split(offsets[1:-1])])
+
+    x = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    report = check_function(Permuted, permuted, [x, torch.tensor([2, 0, 3, 1])])
+    assert report.passed, report
+    assert "a permutation" in {row.name: row.note for row in report.skipped}["inputs repeated"]
+    report = check_function(sums, sums, [x, torch.tensor([0, 1, 3, 4])])
+    assert {row.name: row.verdict for row in report.rows}["inputs repeated"] == "right"
+
+
 def test_a_right_function_passes_every_row() -> None:
     report = check(Product)
     assert report.passed, report
@@ -328,6 +412,68 @@ def test_the_full_size_runs_once_where_rows_run_on_smaller_ones() -> None:
     report = check_function(Blocked, product, inputs, sizes={"N": 4, "D": 200}, skip=["sizes"])
     assert [row.name for row in report.wrong] == ["full size"]
     assert report.comparisons[0].shape == (4, 6)
+
+
+def test_a_full_size_that_there_is_no_memory_for_is_said_at_the_head() -> None:
+    report = check_function(Product, product, inputs, sizes={"N": 1 << 30, "D": 1 << 20}, skip=["sizes", "cost"])
+    assert report.passed
+    assert "in output; not tried at the full size: the check raised RuntimeError: " in str(report).replace("\n", " ")
+    skipped = check_function(Product, product, inputs, sizes={"N": 9, "D": 200}, skip=["sizes", "full size"])
+    assert "not tried" not in str(skipped)
+
+
+def test_a_threshold_of_what_another_input_scales() -> None:
+    """A quantizer with a learned scale, whose gradient at the ends of its range is 1, and of the wrong one 0."""
+
+    def clipped(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return (x / scale).clamp(-8, 7)
+
+    class Clipped(Function):
+        @staticmethod
+        def forward(context: Any, x: Any, scale: Any) -> Any:
+            context.save_for_backward(x, scale)
+            return clipped(x, scale)
+
+        @classmethod
+        @once_differentiable
+        def backward(cls, context: Any, grad_output: Any) -> Any:
+            x, scale = context.saved_tensors
+            grad = grad_output * cls.inside(x / scale) / scale
+            return grad, -(grad * x / scale).sum()
+
+        @staticmethod
+        def inside(quotient: Any) -> Any:
+            return (quotient >= -8) & (quotient <= 7)
+
+    class Open(Clipped):
+        @staticmethod
+        def inside(quotient: Any) -> Any:
+            return (quotient > -8) & (quotient < 7)
+
+    given = [torch.randn(8, 9, generator=torch.Generator().manual_seed(0)), torch.tensor(0.25)]
+    report = check_function(Clipped, clipped, given)
+    assert report.passed, report
+    assert [row.name for row in check_function(Open, clipped, given).wrong] == ["kinds spread"]
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("after", [0, families.BAR_AFTER])
+def test_a_bar_shows_how_far_it_is_after_a_while(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert families.BAR_AFTER == 2
+    monkeypatch.setattr(families, "BAR_AFTER", after)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    check_function(Product, product, [torch.ones(2), torch.ones(2)], skip=["cost", "sizes"])
+    assert ("Product:" in terminal.getvalue()) == (after == 0)
+
+
+def test_a_class_is_no_function() -> None:
+    with pytest.raises(TypeError, match=r"^Tanh is a class: pass an instance of it, as Tanh\(\.\.\.\) makes one$"):
+        check_function(torch.nn.Tanh, torch.tanh, [torch.ones(2)])
 
 
 def test_large_inputs_are_cut_for_the_rows() -> None:

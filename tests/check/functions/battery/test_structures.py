@@ -42,6 +42,23 @@ def test_outputs_in_dicts_have_names_and_a_structure() -> None:
     assert other.problem == "<lambda>: returned output['cosine'] where the reference has output['sine']"
 
 
+def test_a_list_of_one_tensor_is_no_tensor() -> None:
+    def alone(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    def of_one(x: torch.Tensor) -> list[torch.Tensor]:
+        return [2 * x]
+
+    x = values(3)
+    problem = check_function(of_one, alone, [x]).problem
+    assert problem == "of_one: returned a list or tuple of one where the reference has a tensor"
+    problem = check_function(alone, of_one, [x]).problem
+    assert problem == "alone: returned a tensor where the reference has a list or tuple of one"
+    report = check_function(lambda x: (2 * x,), of_one, [x])
+    assert report.passed, report
+    assert report.comparisons[0].name == "output 0"
+
+
 def test_keyword_arguments() -> None:
     def right(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
         return scale * x
@@ -82,6 +99,51 @@ def test_a_module_gives_the_gradient_of_each_parameter_by_its_name() -> None:
     assert all(torch.equal(parameter, before[name]) for name, parameter in module.named_parameters())
     failures = check_function(Untrained(), Affine(), [values(3, 2)]).failures
     assert {failure.name.partition(",")[0] for failure in failures} == {"grad_inner.weight"}
+
+
+class BatchNorm(torch.nn.Module):
+    """torch.nn.BatchNorm1d without a weight. `skipped` is a buffer that it doesn't update."""
+
+    def __init__(self, skipped: str = "", *, assigns: bool = False) -> None:
+        super().__init__()
+        self.skipped, self.assigns = skipped, assigns
+        self.running_mean: torch.Tensor
+        self.running_var: torch.Tensor
+        self.register_buffer("running_mean", torch.zeros(3))
+        self.register_buffer("running_var", torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mean, variance = (x.mean(0), x.var(0)) if self.training else (self.running_mean, self.running_var)
+        for name, new in {"running_mean": mean, "running_var": variance}.items():
+            if self.training and name != self.skipped:
+                moved = 0.9 * getattr(self, name) + 0.1 * new.detach()
+                setattr(self, name, moved) if self.assigns else getattr(self, name).copy_(moved)
+        factor = (len(x) - 1) / len(x) if self.training else 1  # the running variance is unbiased
+        return (x - mean) / (variance * factor + 1e-5).sqrt()
+
+
+def torch_batch_norm() -> torch.nn.Module:
+    return torch.nn.BatchNorm1d(3, affine=False)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_buffers_of_a_module_are_compared_by_their_names(dtype: str) -> None:
+    for assigns in (False, True):
+        module = BatchNorm(assigns=assigns)
+        report = check_function(module, torch_batch_norm(), [values(4, 3).float()], dtypes=[dtype])
+        assert report.passed, report
+        assert not module.running_mean.any()
+        assert [c.name for c in report.comparisons][:3] == ["output", "buffer running_mean", "buffer running_var"]
+    failures = check_function(BatchNorm("running_mean"), torch_batch_norm(), [values(4, 3).float()]).failures
+    assert [failure.name for failure in failures] == ["buffer running_mean"]
+
+
+def test_the_reference_starts_from_the_modules_buffers() -> None:
+    module = BatchNorm().eval()
+    module.running_mean.add_(2)
+    report = check_function(module, torch_batch_norm().eval(), [values(4, 3).float()])
+    assert report.passed, report
+    assert not any(c.name.startswith("buffer") for c in report.comparisons)  # none was changed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""What anyone's function raises: whose it is, where, and in which words."""
+
+from __future__ import annotations
+
+import dis
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.settings import kept
+from nn_manual.errors import Interrupted
+from nn_manual.messages import one_line
+
+#: The note on what a reference raises.
+BY_THE_REFERENCE = "raised by the reference"
+
+#: The code that a message doesn't point at: this package's, torch's and what imports a module.
+_OTHERS_CODE = (str(Path(__file__).parents[2]), str(Path(torch.__file__).parent), "<frozen ")
+
+
+@contextmanager
+def going_on() -> Iterator[None]:
+    """A context for anyone's code, in which all that it raises is an error like others: of sys.exit() the check would
+    end as if all were right. What it changes for everybody is changed back.
+    """
+    with kept():
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException as end:
+            if is_from_outside(end):
+                raise
+            words = f"sys.exit({end})" if isinstance(end, SystemExit) else words_of(end)
+            raise RuntimeError(words) from end
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether somebody interrupts the check: no `raise` stands where it came up."""
+    if isinstance(error, Interrupted) or not isinstance(error, KeyboardInterrupt):
+        return isinstance(error, Interrupted)
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is None or last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
+
+
+@contextmanager
+def naming(label: str, doing: str) -> Iterator[None]:
+    """A context in which everything that the function raises becomes CannotCompare, with its label and its line."""
+    try:
+        yield
+    except CannotCompare:
+        raise
+    except Exception as error:  # anyone's function may raise anything
+        raise CannotCompare(f"{label}: {doing} raised {words_of(error)}{place_of(error)}") from error
+
+
+@contextmanager
+def raised_by_the_reference() -> Iterator[None]:
+    """A context in which what is raised gets a note that the reference raised it."""
+    try:
+        yield
+    except Exception as error:  # anyone's function may raise anything
+        error.add_note(BY_THE_REFERENCE)
+        raise
+
+
+def is_of_the_reference(error: BaseException) -> bool:
+    """Whether the reference raised it."""
+    return BY_THE_REFERENCE in getattr(error, "__notes__", [])
+
+
+def words_of(error: BaseException) -> str:
+    """The error's type and the first line of what it says, as can be printed."""
+    try:
+        said = str(error).partition("\n")[0]
+    except Exception as another:  # its own __str__ may raise anything
+        said = f"whose text raised {type(another).__name__}"
+    return one_line(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+
+
+def place_of(error: BaseException) -> str:
+    """Where in the user's code an error was raised, as " at file:line"; nothing where no line of it ran."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" at {error.filename}:{error.lineno}"
+    if isinstance(error.__cause__, BaseException) and not isinstance(error.__cause__, Exception):
+        error = error.__cause__  # what going_on made an error of
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_OTHERS_CODE)]
+    return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
