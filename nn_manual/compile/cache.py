@@ -174,16 +174,49 @@ class Kernels:
         if is_new:
             write(path, text)
         try:
-            return _module(path).entry
+            return _compiled(path).entry
         except Exception as error:
             if is_new:
                 raise
-            reason = f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, _Damaged) else f"{type(error).__name__}: {error}"
             self._folder.say(f"a kernel in {path.parent} is damaged and compiled anew: {reason}")
-            for old in path.parent.glob(f"__pycache__/{name}*"):
+            for old in _machine_code(path):
                 old.unlink(missing_ok=True)
             write(path, text)
-            return _module(path).entry
+            return _compiled(path).entry
+
+
+class _Damaged(Exception):  # noqa: N818 - says what happened
+    """A kernel's file isn't as it was written."""
+
+
+def _compiled(path: Path) -> ModuleType:
+    """The module, whose machine code is as it was when it was compiled: the processor would run any other, too. Raises
+    _Damaged. A process that was killed may have left code without a hash, which is compiled again.
+    """
+    hash_path, code = path.with_suffix(".sha256"), _machine_code(path)
+    if code and hash_path.exists() and hash_path.read_text(encoding="ascii") == _hash(code):
+        return _module(path)
+    if code and hash_path.exists():
+        hash_path.unlink()
+        raise _Damaged("its machine code has changed")
+    for old in code:
+        old.unlink(missing_ok=True)
+    module = _module(path)
+    write(hash_path, _hash(_machine_code(path)))
+    return module
+
+
+def _machine_code(path: Path) -> list[Path]:
+    """What numba keeps of a kernel."""
+    return sorted(path.parent.glob(f"__pycache__/{path.stem}.*.nb*"))
+
+
+def _hash(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _module(path: Path) -> ModuleType:
@@ -205,4 +238,4 @@ def _helper(paths: Sequence[Path]) -> subprocess.Popen[bytes]:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        _module(Path(argument))
+        _compiled(Path(argument))

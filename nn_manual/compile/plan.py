@@ -254,6 +254,7 @@ def compile_trace(
     kernels = Kernels(blas.integer_bits, folder)
     missing = kernels.missing(made.kernels)
     if missing:
-        report(f"compiling {len(missing)} functions of the training step, once")
+        functions = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
+        report(f"compiling {functions} of the training step, once")
         kernels.compile(missing)
     return Plan(model, optimizer, made, kernels, blas, threads)

@@ -86,6 +86,29 @@ def test_damaged_machine_code_is_compiled_anew(plans: Plans) -> None:
     assert plans.loss() == loss
 
 
+def test_a_changed_byte_of_machine_code_is_never_run(plans: Plans) -> None:
+    loss = plans.loss()
+    for path in plans.folder.glob("__pycache__/*.nbc"):
+        code = bytearray(path.read_bytes())
+        code[len(code) // 2] ^= 0xFF
+        path.write_bytes(code)
+    assert plans.loss() == loss
+    (line,) = plans.lines
+    assert line.endswith("is damaged and compiled anew: its machine code has changed")
+
+
+def test_code_that_was_left_without_its_hash_is_compiled_again(plans: Plans) -> None:
+    loss = plans.loss()
+    hashes = {path: path.read_text() for path in plans.folder.glob("*.sha256")}
+    for path in hashes:
+        path.unlink()
+    assert plans.loss() == loss
+    assert not plans.lines
+    again = set(plans.folder.glob("*.sha256"))
+    assert again
+    assert again <= hashes.keys()  # without those of the BLASes that were measured, and aren't used
+
+
 def test_a_folder_that_cant_be_written(plans: Plans) -> None:
     plans.folder.parent.joinpath("kernels").write_text("a file in the place of the folder")
     plans.loss()
