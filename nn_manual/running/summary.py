@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from nn_manual.arrays import DTYPES, Array, Shape, size_of
+from nn_manual.compile.program import program
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.contract import checked_input_shapes, checked_length
 from nn_manual.data import batches
@@ -81,7 +83,7 @@ def summary(config: RunConfig) -> str:
         lines.append("a parameter that several layers share counts once in the total")
     notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
     step = _first_step(config)
-    texts = f"training step: {_cost(step)}", f"gradient check: {_how_checked(config, step)}"
+    texts = [*_costs(config, step), f"gradient check: {_how_checked(config, step)}"]
     said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
     return "\n".join([*lines, *notes, *said])
 
@@ -90,25 +92,31 @@ def _first_step(config: RunConfig) -> FirstStep | NNManualError:
     """What the run's first step is made with, or why there is none."""
     try:
         split, model = load(config)
-        trainer = TrainingRun(config, split, model).trainer
+        plain = dataclasses.replace(config, compiled=False, blas=None, threads=None)  # nothing is compiled yet
+        trainer = TrainingRun(plain, split, model).trainer
         return FirstStep(trainer, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))
     except NNManualError as error:
         return error
 
 
-def _cost(step: FirstStep | NNManualError) -> str:
-    """What a step on such a batch keeps alive and multiplies, stated from its trace."""
+def _costs(config: RunConfig, step: FirstStep | NNManualError) -> Iterator[str]:
+    """What a step on such a batch keeps alive and multiplies, stated from its trace, and what isn't compiled of it."""
     if isinstance(step, NNManualError):
-        return f"what it takes isn't known: {_first_line(step)}"
+        yield f"training step: what it takes isn't known: {_first_line(step)}"
+        return
     model, loss, optimizer = step.trainer.model, step.trainer.loss, step.trainer.optimizer
     try:
         trace = trace_step(model, loss, optimizer, step.input, step.target, step.trainer.clip_grad_norm)
     except CannotTrace as refusal:
-        return f"what it takes isn't known: {refusal}"
-    return (
-        f"a batch of {len(step.input):,} takes {num_multiplications(trace):,} multiplications in products, and "
-        f"{peak_memory(trace) / 1e6:.2g} MB beside model, optimizer and batch"
+        yield f"training step: what it takes isn't known: {refusal}"
+        return
+    yield (
+        f"training step: a batch of {len(step.input):,} takes {num_multiplications(trace):,} multiplications in "
+        f"products, and {peak_memory(trace) / 1e6:.2g} MB beside model, optimizer and batch"
     )
+    if config.compiled:
+        reasons = "; ".join(f"{each.place}: {each.reason}" for each in program(trace).external)
+        yield f"compiled: all but what NumPy runs: {reasons}" if reasons else "compiled: the whole step"
 
 
 def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:

@@ -65,6 +65,34 @@ def test_a_layer_that_can_not_be_traced(tmp_path: Path) -> None:
     )
 
 
+SUMMED = """
+from dataclasses import dataclass
+
+import numpy as np
+from nn_manual import Layer
+
+
+@dataclass(eq=False)
+class Summed(Layer):
+    def forward(self, input):
+        return np.cumsum(input, axis=1), None
+
+    def backward(self, saved, grad_output):
+        return np.cumsum(grad_output[:, ::-1], axis=1)[:, ::-1]
+"""
+
+
+def test_what_of_it_is_compiled(tmp_path: Path) -> None:
+    assert "compiled: the whole step" in table(tmp_path, CONFIG, "compiled=true")
+    (tmp_path / "my_layers.py").write_text(SUMMED)
+    config = CONFIG.replace("  - Tanh\n", "  - my_layers:Summed\n")
+    lines = table(tmp_path, config, "compiled=true", "gradient_check.every=0")
+    assert " ".join(map(str.strip, lines)).partition("compiled: ")[2] == (
+        "all but what NumPy runs: 1 (Summed).forward, my_layers.py:11: cumsum has no compiled form; "
+        "1 (Summed).backward, my_layers.py:14: cumsum has no compiled form gradient check: none"
+    )
+
+
 @pytest.mark.parametrize(
     ("setting", "stated"),
     [
