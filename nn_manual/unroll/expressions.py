@@ -148,6 +148,9 @@ def _function(operation: Operation, arguments: list[Text], keywords: Mapping[str
 
 def name_of(operation: Operation) -> str:
     """The function's name, with its module's."""
+    module = getattr(operation.function, "__module__", None)
+    if module in ("numpy.linalg", "numpy.fft"):
+        return f"np.{module.removeprefix('numpy.')}.{operation.name}"
     if hasattr(np, operation.name.partition(".")[0]):
         return f"np.{operation.name}"
     if isinstance(getattr(operation.function, "__self__", operation.function), np.ufunc):

@@ -115,6 +115,27 @@ def test_what_the_buffers_need_too_is_no_part_of_what_is_saved() -> None:
 
 
 @dataclass(eq=False)
+class Unit(Layer):
+    """output = input / norm, of each row, with a spectrum that isn't one of np's own functions"""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        norm = np.linalg.norm(input, axis=1, keepdims=True)
+        return np.fft.irfft(np.fft.rfft(input / norm), input.shape[1]).astype(input.dtype), norm
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:  # any: the script must say the same
+        return grad_output / saved
+
+
+def test_functions_of_numpys_modules() -> None:
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    model = Sequential(Linear(4, 4), Unit(), seed=0)
+    text = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target)
+    assert "np.linalg.norm(output_0, axis=1, keepdims=True)" in text
+    assert "np.fft.irfft(np.fft.rfft(" in text
+
+
+@dataclass(eq=False)
 class Picked(Layer):
     """output = input[:, places], and what lies there twice is added up in backward."""
 
