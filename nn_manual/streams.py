@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+import scipy  # loads scipy.special when normal numbers are first asked for
 
 #: Numbers of one step of the counter: Philox makes four of 64 bits of it, a float32 takes 32.
 NUMBERS_A_COUNT = 8
@@ -67,6 +68,13 @@ class RowGenerator:
         philox = np.random.Philox(key=self._key, counter=np.array(counter, np.uint64))
         numbers = np.random.Generator(philox).random(num_skipped + size, np.float32)
         return numbers[num_skipped:].reshape(shape)
+
+    def standard_normal(self, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        """Normal, with mean 0 and variance 1, otherwise as `random`: the quantiles at its numbers, each moved to the
+        middle of its interval of 2**-24. So none is beyond 5.5.
+        """
+        quantiles: npt.NDArray[np.float64] = scipy.special.ndtri(self.random(shape).astype(np.float64) + 2.0**-25)
+        return quantiles.astype(np.float32)
 
 
 def _sequence(seed: int, stream: Stream, *counters: int) -> np.random.SeedSequence:

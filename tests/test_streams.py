@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import time
 from collections.abc import Callable
@@ -101,3 +102,21 @@ def shortest(draw: Callable[[], Array]) -> float:
         draw()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def test_normal_numbers_are_normal_and_addressed_by_row() -> None:
+    whole = RowGenerator(0, 3, 7).standard_normal((40_000, 4))
+    part = RowGenerator(0, 3, 7, first_row=100).standard_normal((50, 4))
+    np.testing.assert_array_equal(part, whole[100:150])
+    assert whole.dtype == np.float32
+    # 160,000 numbers: four standard deviations of each moment's estimate.
+    moments = [float(np.mean(whole.astype(np.float64) ** power)) for power in (1, 2, 3, 4)]
+    deviations = [math.sqrt(variance / whole.size) for variance in (1, 2, 15, 96)]
+    np.testing.assert_array_less(np.abs(np.subtract(moments, (0, 1, 0, 3))), 4 * np.array(deviations))
+    assert np.abs(whole).max() < 5.5
+
+
+def test_the_ends_are_no_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = np.array([0, 1 - 2.0**-24], np.float32)
+    monkeypatch.setattr(RowGenerator, "random", lambda self, shape: ends)  # noqa: ARG005
+    np.testing.assert_allclose(RowGenerator(0, 0, 0).standard_normal((2,)), [-5.42, 5.42], atol=0.01)
