@@ -91,7 +91,7 @@ def in_place(operation: Operation, target: Text, says: Says) -> Text:
 
 def _index(key: Any, says: Says) -> Parts:
     """What stands between brackets."""
-    if isinstance(key, tuple) and key:
+    if type(key) is tuple and key:  # a View is a tuple, too
         parts = [_index(part, says) if isinstance(part, slice) else says(part, None).parts for part in key]
         return (*call((), parts).parts[1:-1], *("," for _ in key[:1] if len(key) == 1))
     if isinstance(key, slice):

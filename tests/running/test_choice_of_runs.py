@@ -49,9 +49,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv(DIRECTORY, str(cache))
     monkeypatch.setattr(choosing, "fastest", made.fastest)
 
-    def noted(self: plan.Plan, inputs: Array, targets: Array, of_steps: Any) -> plan.Done:
+    def noted(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
         made.used.append(f"{self.blas.name} {self.threads}")
-        return steps_of(self, inputs, targets, of_steps)
+        return steps_of(self, inputs, *others)
 
     monkeypatch.setattr(plan.Plan, "run", noted)
     return made

@@ -104,6 +104,7 @@ def _layer(owner: type[Layer]) -> Subject:
         "infer": ((infer,), infer),
         "_affine": ((output | infer,), output | infer),
         "update_buffers": ((), buffers),
+        "_move": ((), buffers),
         "backward": ((grad_input,), grads),
         "backward_parameters": ((), frozenset(parameters)),
         **dict.fromkeys(LAYER_HELPERS, ((output | grads | evaluated,), output | grads | evaluated)),

@@ -96,12 +96,7 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Sequential.forward", "self._check_input(input)", "self._check_input(input + 1e-08)"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "self._check_input(input.T)"): CHECKED,
     ("Sequential.forward", "self._check_input(input)", "self._check_input(previous(self, input))"): CHECKED,
-    ("Sequential.forward", "self._noise is not None", "False"): NO_NOISE,
-    (
-        "Sequential.forward",
-        "self._noise.bind(self, input.shape, self.dtype, seed=seed, step=step, first_row=first_row)",
-        "pass",
-    ): NO_NOISE,
+    ("Sequential.forward", "self.bind_noise(input.shape)", "pass"): NO_NOISE,
     **{
         (f"{name}.forward", "variance = (centered * centered).mean(axis=axes, keepdims=True)", f"variance = ({mutated}).mean(axis=axes, keepdims=True)"): CENTERED
         for name in BATCH_NORMS
@@ -123,11 +118,19 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         for mutated in ("mean.T, variance", "mean, variance.T")
     },
     **{
-        (f"{name}.update_buffers", line, mutated): proof
+        (f"{name}.update_buffers", "self._move(mean, variance, normalized.size // self.num_features)", f"self._move({mutated})"): proof
+        for name in BATCH_NORMS
+        for mutated, proof in (
+            ("mean.T, variance, normalized.size // self.num_features", RAVELED),
+            ("mean, variance.T, normalized.size // self.num_features", RAVELED),
+            ("mean, variance, normalized.size * 1.001 // self.num_features", FLOORED),
+            ("mean, variance, (normalized.size + 1e-08) // self.num_features", FLOORED),
+        )
+    },
+    **{
+        (f"{name}._move", line, mutated): proof
         for name in BATCH_NORMS
         for line, mutated, proof in (
-            ("num_values = normalized.size // self.num_features", "num_values = normalized.size * 1.001 // self.num_features", FLOORED),
-            ("num_values = normalized.size // self.num_features", "num_values = (normalized.size + 1e-08) // self.num_features", FLOORED),
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = (variance * (num_values / (num_values - 1))).T", RAVELED),
             ("unbiased = variance * (num_values / (num_values - 1))", "unbiased = variance.T * (num_values / (num_values - 1))", RAVELED),
             ("self.track_running_stats", "True", NO_BUFFERS),
