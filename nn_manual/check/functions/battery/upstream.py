@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import by_autograd, is_array, run_function
+from nn_manual.check.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.raised import naming
 
@@ -57,6 +57,11 @@ LAYOUTS = {
 }
 
 
+#: A loss that is scaled up for float16 has gradients of the one size, and a mean over many rows of the other. Powers of
+#: two: a backward is linear in the gradient of the output, so nothing else is rounded.
+FACTORS = {"large": 2.0**16, "small": 2.0**-20}
+
+
 def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
     """The layouts that one of the tensors or arrays at least can have: channels are an axis of images and volumes."""
     has_channels = any(is_array(tensor) and tensor.ndim in (4, 5) for tensor in tensors)
@@ -64,15 +69,24 @@ def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], tor
 
 
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Gradients of the outputs as autograd hands them over: seldom contiguous, sometimes zero, sometimes none."""
+    """Gradients of the outputs as autograd hands them over: seldom contiguous, of any size, sometimes zero or none."""
     case = trial.case
     outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
     for name, layout in layouts_of(outputs.values()).items():
         # Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn.
         case = replace(trial.case, upstream=layout, drawn=layout is expanded)
         yield name, lambda case=case: agree(case)  # type: ignore[misc] # a default
+    for name, factor in FACTORS.items():
+        yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
     yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
     yield "absent", lambda: _absent(trial)
+
+
+def _multiplied(trial: Trial, factor: float) -> None:
+    """Gradients far from 1: what is cut off, or lost, beyond some size shows."""
+    if any(floats(leaf) and dtype_name(leaf) == "float16" for leaf in trial.case.leaves()):
+        raise Skip("float16 has no room for it")
+    agree(replace(trial.case, upstream=lambda tensor: tensor * factor))
 
 
 def _absent(trial: Trial) -> None:

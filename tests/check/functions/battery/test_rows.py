@@ -68,6 +68,20 @@ class DividesByGradient(Product):
         return Product.backward(context, grad_output / grad_output.abs().max() * grad_output.abs().max())
 
 
+class CutsGradient(Product):
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        return Product.backward(context, grad_output.clamp(-20, 20))
+
+
+class LosesTinyGradient(Product):
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        return Product.backward(context, torch.where(grad_output.abs() < 1e-5, 0, grad_output))
+
+
 class NeedsGradient(Product):
     @staticmethod
     def forward(context: Any, x: Any, y: Any) -> Any:
@@ -182,6 +196,8 @@ WRONG: list[tuple[Any, str, str]] = [
     (ReadsGradient, "grad_output expanded", "grad_x, random upstream"),
     (ReadsGradient, "grad_output strided", "grad_x, random upstream"),
     (ForgetsOffset, "grad_output with an offset", "grad_x, random upstream"),
+    (CutsGradient, "grad_output large", "grad_x, random upstream"),
+    (LosesTinyGradient, "grad_output small", "grad_x, random upstream"),
     (DividesByGradient, "grad_output zero", "not finite"),
     (NeedsGradient, "grad_output absent", "raised TypeError: unsupported operand"),
     (NeedsFirst, "requires_grad y alone", "zero everywhere: the gradient was not passed on"),
