@@ -79,7 +79,7 @@ def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -
     for owner, of_class in made.items():
         computing = {
             *("forward", "backward", "backward_parameters", "backward_target", *LAYER_HELPERS),
-            *("infer", "_affine", "update_buffers", "counted", "_labels", "_q"),
+            *("infer", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
             *("coefficients", "decay_factor", "decay", "move", "lr", "observe"),
         }
         if owner is Sequential:  # tests/test_model.py has its evaluation and buffers: the check sees those of layers

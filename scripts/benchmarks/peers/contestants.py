@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from benchmarks.peers.classifiers import scikit_learn, thinc
 from benchmarks.peers.subjects import Subject
 from nn_manual import Trainer
 from nn_manual.arrays import Array
-from nn_manual.compile.blas import MEASURED, Choice
+from nn_manual.compile.blas import MEASURED, Blas, Choice
 from nn_manual.compile.blas import blas_of as own_blas
 from nn_manual.data import Examples
 
@@ -58,8 +59,8 @@ def plain(subject: Subject) -> Epoch:
 
 
 def checked(subject: Subject) -> Epoch:
-    """This package, with every tensor of every step compared with torch's."""
-    return OwnEpoch(subject, subject.new_trainer(checked=True))
+    """This package, compiled, with every tensor of every step compared with torch's."""
+    return OwnEpoch(subject, subject.new_trainer(checked=True, compiled=True))
 
 
 def torch_eager(subject: Subject) -> Epoch:
@@ -141,19 +142,24 @@ def blas_of(contestant: str, epoch: Epoch, threads: int) -> str:
     """Who multiplies its matrices, on how many threads: so many, unless it chose by itself."""
     choice = getattr(epoch, "choice", MEASURED)
     if choice.blas is not None:
-        library, threads = f"{choice.blas}'s {own_blas(choice.blas).library}", choice.threads or threads
+        library, threads = f"{choice.blas}'s {_short(own_blas(choice.blas))}", choice.threads or threads
     elif contestant.startswith("torch"):
         import torch
 
-        lines = torch.__config__.show().splitlines()
-        library = next((line.strip(" -") for line in lines if "Math Kernel" in line), "torch's own")
+        found = re.search(r"Math Kernel Library Version (\S+?)-", torch.__config__.show())
+        library = f"MKL {found[1]}" if found else "torch's own"
     elif contestant.startswith("JAX"):
         library = "XLA's own"
     elif contestant == "thinc":
         library = "BLIS of its own"
     else:
-        library = f"numpy's {own_blas('numpy').library}"
+        library = f"numpy's {_short(own_blas('numpy'))}"
     return f"{library}; {threads} thread{'s' if threads > 1 else ''}"
+
+
+def _short(blas: Blas) -> str:
+    """openblas 0.3.31, so that a line of the table has no more than 80 columns."""
+    return re.sub(r"^(\w+ \d+\.\d+\.\d+)\b.*", r"\1", blas.library)
 
 
 #: By name, in the order of the table.
