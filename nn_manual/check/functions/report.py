@@ -44,14 +44,22 @@ class FunctionReport(GradientReport):
 
     @property
     def passed(self) -> bool:
-        """Whether everything agrees, would not have done so with a wrong formula, and no row is wrong."""
-        return super().passed and not self.wrong
+        """Whether everything agrees, would not have done so with a wrong formula, no row is wrong, and the full size
+        was tried, if it wasn't skipped.
+        """
+        return super().passed and not self.wrong and not self._untried
+
+    @property
+    def _untried(self) -> list[str]:
+        """Why the full size couldn't be tried."""
+        return [row.note for row in self.skipped if row.family == FULL_SIZE and row.note != AS_ASKED]
 
     def _headline(self) -> str:
         if self.wrong and super().passed:
             return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
-        untried = [row.note for row in self.skipped if row.family == FULL_SIZE and row.note != AS_ASKED]
-        return super()._headline() + "".join(f"; not tried at the full size: {note}" for note in untried[:1])
+        if self._untried and super().passed:
+            return f"gradient check failed: the values agree, not tried at the full size: {self._untried[0]}"
+        return super()._headline()
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()

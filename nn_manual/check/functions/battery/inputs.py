@@ -33,7 +33,7 @@ SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
 
 #: Sizes that kernels get wrong: none, one, odd and prime ones, and those on both sides of a block.
 #: What a dimension that comes first in an input, a batch, can be.
-SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129)
+SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129, 257)
 
 
 def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
