@@ -42,6 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, BrokenPipeError):
             return BROKEN_PIPE
         return _end(error, f"{error.filename or 'standard output'}: {error.strerror or error}", DataError.exit_status)
+    except ValueError as error:
+        if sys.stdout is None or not sys.stdout.closed:
+            raise
+        sys.stdout = None  # as above
+        return _end(error, "standard output was closed by what ran here", DataError.exit_status)
     return status
 
 
