@@ -195,9 +195,9 @@ def _compiled(path: Path) -> ModuleType:
     _Damaged. A process that was killed may have left code without a hash, which is compiled again.
     """
     hash_path, code = path.with_suffix(".sha256"), _machine_code(path)
-    if code and hash_path.exists() and hash_path.read_text(encoding="ascii") == _hash(code):
-        return _module(path)
     if code and hash_path.exists():
+        if hash_path.read_text(encoding="ascii") == _hash(code):
+            return _module(path)
         hash_path.unlink()
         raise _Damaged("its machine code has changed")
     for old in code:

@@ -93,7 +93,7 @@ def _index(key: Any, says: Says) -> Parts:
     """What stands between brackets."""
     if type(key) is tuple and key:  # a View is a tuple, too
         parts = [_index(part, says) if isinstance(part, slice) else says(part, None).parts for part in key]
-        return (*call((), parts).parts[1:-1], *("," for _ in key[:1] if len(key) == 1))
+        return (*call((), parts).parts[1:-1], "," if len(key) == 1 else "")
     if isinstance(key, slice):
         ends = ["" if end is None else str(end) for end in (key.start, key.stop, key.step)]
         return (":".join(ends[: 2 + (key.step is not None)]),)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from composites import WRAP
 
 from nn_manual import (
     SGD,
@@ -226,31 +227,6 @@ model:
 loss: CrossEntropyLoss
 optimizer: {SGD: {lr: 0.1}}
 gradient_check: {every: 1}
-"""
-WRAP = """\
-from dataclasses import dataclass
-
-from nn_manual import Layer
-
-
-@dataclass(eq=False)
-class Wrap(Layer):
-    inner: Layer
-
-    def forward(self, input):
-        return self.inner.forward(input)
-
-    def infer(self, input):
-        return self.inner.infer(input)
-
-    def backward(self, saved, grad_output):
-        return self.inner.backward(saved, grad_output)
-
-    def update_buffers(self, saved):
-        self.inner.update_buffers(saved)
-
-    def reference(self, input, inner):
-        return inner(input)
 """
 
 

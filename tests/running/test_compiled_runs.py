@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of, forked, quick_runs
-from runs import CONFIG, write_config
+from runs import CONFIG, EVERYTHING, write_config
 
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
@@ -29,15 +29,6 @@ pytestmark = pytest.mark.usefixtures("without_figure")
 
 #: 15 steps an epoch, the last one of a smaller batch.
 LONGER = CONFIG.replace("num_examples: 60", "num_examples: 290") + "compiled: true\n"
-#: What a run can remember: random numbers, buffers, vectors, a schedule and early stopping that watch the losses.
-EVERYTHING = [
-    "model=[{Linear: {in_features: 2, out_features: 8}}, {BatchNorm1d: {num_features: 8}}, Tanh, {Dropout: {p: 0.2}}, "
-    "{Linear: {in_features: 8, out_features: 2}}]",
-    "optimizer={Adam: {lr: 0.1, amsgrad: true}}",
-    "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5}}",
-    "early_stopping={patience: 4}",
-    "clip_grad_norm=1",
-]
 WITHOUT_BUFFERS = [
     "model=[{Linear: {in_features: 2, out_features: 8}}, Tanh, {Dropout: {p: 0.2}}, "
     "{Linear: {in_features: 8, out_features: 2}}]",

@@ -5,34 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from composites import WRAP
 
 from nn_manual import cli
-
-WRAP = """\
-from dataclasses import dataclass
-
-from nn_manual import Layer
-
-
-@dataclass(eq=False)
-class Wrap(Layer):
-    inner: Layer
-
-    def forward(self, input):
-        return self.inner.forward(input)
-
-    def infer(self, input):
-        return self.inner.infer(input)
-
-    def backward(self, saved, grad_output):
-        return self.inner.backward(saved, grad_output)
-
-    def update_buffers(self, saved):
-        self.inner.update_buffers(saved)
-
-    def reference(self, input, inner):
-        return inner(input)
-"""
 
 #: 64 examples to train on: the last batch has 1.
 CONFIG = """\

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from benchmarks.reliability.kills import end_of
 from mismatches import wrong_from_step
-from runs import CONFIG, lines, names, write_config
+from runs import CONFIG, EVERYTHING, lines, names, write_config
 
 from nn_manual import Tanh, load_run
 from nn_manual.config import load_config
@@ -30,15 +30,6 @@ from nn_manual.running.stop_request import StopRequest
 
 pytestmark = pytest.mark.usefixtures("without_figure")
 
-#: What a run can remember: random numbers, buffers, vectors, a schedule and early stopping that watch the losses.
-EVERYTHING = [
-    "model=[{Linear: {in_features: 2, out_features: 8}}, {BatchNorm1d: {num_features: 8}}, Tanh, {Dropout: {p: 0.2}}, "
-    "{Linear: {in_features: 8, out_features: 2}}]",
-    "optimizer={Adam: {lr: 0.1, amsgrad: true}}",
-    "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5}}",
-    "early_stopping={patience: 4}",
-    "clip_grad_norm=1",
-]
 BY_STEP = ["lr_step=step", "lr_scheduler={StepLR: {step_size: 2}}"]
 STEPS = "checkpoint.every=1 steps"
 

@@ -98,3 +98,30 @@ def batch(dtype: str = "float32") -> tuple[Array, Array]:
 
 def model_of(composite: Layer, dtype: str = "float32") -> Sequential:
     return Sequential(Linear(3, 3), composite, Tanh(), Linear(3, 3), seed=1, dtype=dtype)
+
+#: A composite of one layer, as the file of a user has it.
+WRAP = """\
+from dataclasses import dataclass
+
+from nn_manual import Layer
+
+
+@dataclass(eq=False)
+class Wrap(Layer):
+    inner: Layer
+
+    def forward(self, input):
+        return self.inner.forward(input)
+
+    def infer(self, input):
+        return self.inner.infer(input)
+
+    def backward(self, saved, grad_output):
+        return self.inner.backward(saved, grad_output)
+
+    def update_buffers(self, saved):
+        self.inner.update_buffers(saved)
+
+    def reference(self, input, inner):
+        return inner(input)
+"""

@@ -19,6 +19,16 @@ loss: CrossEntropyLoss
 optimizer: {SGD: {lr: 0.5, momentum: 0.9}}
 """
 
+#: What a run can remember: random numbers, buffers, vectors, a schedule and early stopping that watch the losses.
+EVERYTHING = [
+    "model=[{Linear: {in_features: 2, out_features: 8}}, {BatchNorm1d: {num_features: 8}}, Tanh, {Dropout: {p: 0.2}}, "
+    "{Linear: {in_features: 8, out_features: 2}}]",
+    "optimizer={Adam: {lr: 0.1, amsgrad: true}}",
+    "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5}}",
+    "early_stopping={patience: 4}",
+    "clip_grad_norm=1",
+]
+
 #: outputs, loss, grad_prediction, gradients of 4 parameters, grad_input of 2 layers, 4 momentum buffers, 4 parameters
 NUM_TENSORS = 3 + 1 + 1 + 4 + 2 + 4 + 4
 
