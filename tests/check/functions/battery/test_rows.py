@@ -9,41 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from products import Blocked, Product, inputs, product, raw
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
 from nn_manual.check.functions.battery import families
 from nn_manual.check.functions.report import FunctionReport
-
-
-def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
-    return [torch.randn(N, D, generator=generator, dtype=torch.float64) for _ in range(2)]
-
-
-def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return x * y
-
-
-class Product(Function):
-    """x * y."""
-
-    @staticmethod
-    def forward(context: Any, x: Any, y: Any) -> Any:
-        context.save_for_backward(x, y)
-        return x * y
-
-    @staticmethod
-    def backward(context: Any, grad_output: Any) -> Any:
-        x, y = context.saved_tensors
-        return grad_output * y, grad_output * x
-
-
-def raw(tensor: torch.Tensor, first: int) -> torch.Tensor:
-    """The numbers in the tensor's memory from `first` on, as if it were contiguous; zeros behind its end."""
-    memory = tensor.detach().new_empty(0).set_(tensor.untyped_storage())[first:]
-    enough = torch.cat([memory, memory.new_zeros(tensor.numel())])
-    return enough[: tensor.numel()].reshape(tensor.shape)
 
 
 class ReadsGradient(Product):
@@ -168,15 +140,6 @@ class Clips(Product):
         return grad_output * y.clamp(-20, 20), grad_output * x
 
 
-class Blocked(Product):
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, grad_output: Any) -> Any:
-        grads = Product.backward(context, grad_output)
-        grads[0][:, 128:] = 0
-        return grads
-
-
 class RefusesEmpty(Product):
     @staticmethod
     def forward(context: Any, x: Any, y: Any) -> Any:
@@ -255,62 +218,6 @@ def test_channels_may_come_last_in_memory(shape: tuple[int, ...], row: str, *, o
     assert check_function(Product, product, given).passed
 
 
-class Lookup(Function):
-    """The rows of a table."""
-
-    @staticmethod
-    def forward(context: Any, table: Any, index: Any) -> Any:
-        context.save_for_backward(index)
-        context.shape = table.shape
-        return table[index]
-
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, grad_output: Any) -> Any:
-        (index,) = context.saved_tensors
-        return grad_output.new_zeros(context.shape).index_put((index,), grad_output, accumulate=True), None
-
-
-class LookupWithoutSum(Lookup):
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, grad_output: Any) -> Any:
-        (index,) = context.saved_tensors
-        return grad_output.new_zeros(context.shape).index_put((index,), grad_output), None
-
-
-@pytest.mark.parametrize("index", [[1, 5, 7, 3], [0, 1, 2, 3], [[4, 2], [9, 1]]])
-def test_indices_repeat(index: Any) -> None:
-    def lookup(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-        return table[index]
-
-    table = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert check_function(Lookup, lookup, [table, torch.tensor(index)]).passed
-    report = check_function(LookupWithoutSum, lookup, [table, torch.tensor(index)])
-    assert [row.name for row in report.wrong] == ["inputs repeated"]
-    assert "grad_table" in report.wrong[0].note
-
-
-def test_a_permutation_and_offsets_stay_what_they_are() -> None:
-    class Permuted(LookupWithoutSum):
-        """Each row has one place."""
-
-    def permuted(table: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-        return table[index]
-
-    def sums(x: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-        if not (offsets[0] == 0 and offsets[-1] == len(x) and (offsets.diff() >= 0).all()):
-            raise ValueError("no offsets")
-        return torch.stack([part.sum(0) for part in x.tensor_split(offsets[1:-1])])
-
-    x = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    report = check_function(Permuted, permuted, [x, torch.tensor([2, 0, 3, 1])])
-    assert report.passed, report
-    assert "a permutation" in {row.name: row.note for row in report.skipped}["inputs repeated"]
-    report = check_function(sums, sums, [x, torch.tensor([0, 1, 3, 4])])
-    assert {row.name: row.verdict for row in report.rows}["inputs repeated"] == "right"
-
-
 def test_a_right_function_passes_every_row() -> None:
     report = check(Product)
     assert report.passed, report
@@ -385,95 +292,6 @@ def test_an_output_that_nobody_used() -> None:
     assert "raised TypeError" in row.note
 
 
-@pytest.mark.parametrize("kinds", [None, ["negative"]])
-def test_values_that_a_function_refuses_are_wrong_only_where_they_were_asked_for(kinds: Any) -> None:
-    class Root(Function):
-        @staticmethod
-        def forward(context: Any, x: Any) -> Any:
-            if (x < 0).any():
-                raise ValueError("a negative number")
-            context.save_for_backward(x)
-            return x.sqrt()
-
-        @staticmethod
-        def backward(context: Any, grad_output: Any) -> Any:
-            (x,) = context.saved_tensors
-            return grad_output / (2 * x.sqrt())
-
-    x = torch.rand(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 1
-    report = check_function(Root, torch.sqrt, [x], kinds=kinds)
-    rows = {row.name: row.verdict for row in report.rows}
-    assert rows["kinds negative"] == ("WRONG" if kinds else "skipped")
-
-
-def test_the_sizes_that_a_function_takes() -> None:
-    """A sequence of sizes: no others are tried, and the small rows run on the smallest."""
-
-    class Halves(Product):
-        @staticmethod
-        def forward(context: Any, x: Any, y: Any) -> Any:
-            if x.shape[1] % 2:
-                raise ValueError("an odd size")
-            return Product.forward(context, x, y)
-
-    wrong = check_function(Halves, product, inputs, sizes={"N": 4, "D": 6}).wrong
-    assert {row.name for row in wrong} == {f"sizes D={size}" for size in (1, 3, 7, 13, 17, 127, 129, 257)}
-    report = check_function(Halves, product, inputs, sizes={"N": 4, "D": (4, 128)})
-    assert report.passed, report
-    assert [row.variant for row in report.rows if row.variant.startswith("D=")] == ["D=4", "D=128"]
-    assert report.comparisons[0].shape == (4, 4)
-
-
-def test_the_full_size_runs_once_where_rows_run_on_smaller_ones() -> None:
-    report = check_function(Blocked, product, inputs, sizes={"N": 4, "D": 200}, skip=["sizes"])
-    assert [row.name for row in report.wrong] == ["full size"]
-    assert report.comparisons[0].shape == (4, 6)
-
-
-def test_a_full_size_that_there_is_no_memory_for_is_said_at_the_head() -> None:
-    report = check_function(Product, product, inputs, sizes={"N": 1 << 30, "D": 1 << 20}, skip=["sizes", "cost"])
-    assert not report.passed
-    head = "gradient check failed: the values agree, not tried at the full size: the check raised RuntimeError: "
-    assert str(report).replace("\n", " ").startswith(head)
-    skipped = check_function(Product, product, inputs, sizes={"N": 9, "D": 200}, skip=["sizes", "full size"])
-    assert "not tried" not in str(skipped)
-    assert skipped.passed
-
-
-def test_a_threshold_of_what_another_input_scales() -> None:
-    """A quantizer with a learned scale, whose gradient at the ends of its range is 1, and of the wrong one 0."""
-
-    def clipped(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        return (x / scale).clamp(-8, 7)
-
-    class Clipped(Function):
-        @staticmethod
-        def forward(context: Any, x: Any, scale: Any) -> Any:
-            context.save_for_backward(x, scale)
-            return clipped(x, scale)
-
-        @classmethod
-        @once_differentiable
-        def backward(cls, context: Any, grad_output: Any) -> Any:
-            x, scale = context.saved_tensors
-            grad = grad_output * cls.inside(x / scale) / scale
-            return grad, -(grad * x / scale).sum()
-
-        @staticmethod
-        def inside(quotient: Any) -> Any:
-            return (quotient >= -8) & (quotient <= 7)
-
-    class Open(Clipped):
-        @staticmethod
-        def inside(quotient: Any) -> Any:
-            return (quotient > -8) & (quotient < 7)
-
-    given = [torch.randn(8, 9, generator=torch.Generator().manual_seed(0)), torch.tensor(0.25)]
-    report = check_function(Clipped, clipped, given)
-    assert report.passed, report
-    assert [row.name for row in check_function(Open, clipped, given).wrong] == ["kinds spread"]
-
-
 class Terminal(StringIO):
     def isatty(self) -> bool:
         return True
@@ -492,14 +310,6 @@ def test_a_bar_shows_how_far_it_is_after_a_while(after: int, monkeypatch: pytest
 def test_a_class_is_no_function() -> None:
     with pytest.raises(TypeError, match=r"^Tanh is a class: pass an instance of it, as Tanh\(\.\.\.\) makes one$"):
         check_function(torch.nn.Tanh, torch.tanh, [torch.ones(2)])
-
-
-def test_large_inputs_are_cut_for_the_rows() -> None:
-    x, y = inputs(torch.Generator().manual_seed(0), 300, 250)
-    assert check_function(Product, product, [x, y]).passed
-    report = check_function(Blocked, product, [x, y])
-    assert report.comparisons[0].shape == (34, 33)
-    assert [row.name for row in report.wrong] == ["full size"]
 
 
 def test_time_and_memory_stand_in_one_row() -> None:
