@@ -7,7 +7,6 @@ from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # loads scipy.special when normal numbers are first asked for
 
 #: Numbers of one step of the counter: Philox makes four of 64 bits of it, a float32 takes 32.
 NUMBERS_A_COUNT = 8
@@ -73,7 +72,9 @@ class RowGenerator:
         """Normal, with mean 0 and variance 1, otherwise as `random`: the quantiles at its numbers, each moved to the
         middle of its interval of 2**-24. So none is beyond 5.5.
         """
-        quantiles: npt.NDArray[np.float64] = scipy.special.ndtri(self.random(shape).astype(np.float64) + 2.0**-25)
+        from scipy.special import ndtri  # here, so that a data set is read without waiting for it
+
+        quantiles: npt.NDArray[np.float64] = ndtri(self.random(shape).astype(np.float64) + 2.0**-25)
         return quantiles.astype(np.float32)
 
 
