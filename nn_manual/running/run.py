@@ -54,7 +54,6 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
     agree(config, split, model, group, **{"--run-dir": str(directory)})
     if is_first:
         files.create_run_directory(directory)
-        group.remember_run(str(directory))
     check_all_see(directory, group)
     group.connect()
     training = TrainingRun(config, split, model, group)
@@ -63,6 +62,7 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
         if is_first:
             files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
             files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
+            group.remember_run(str(directory))  # before there is a run, processes that start again begin a new one
             note_processes(config, group)
         return train(training, directory, {}, origin_of(config, split))
 

@@ -14,6 +14,7 @@ from nn_manual.distributed.group import Group
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.running.agreement import agree, check_all_see
 from nn_manual.running.loading import load
+from nn_manual.running.run import run
 
 CONFIG = Path(__file__).parents[2] / "config" / "digits.yaml"
 
@@ -86,3 +87,17 @@ def test_the_run_directory_is_there_and_empty(tmp_path: Path) -> None:
     (tmp_path / "of_another_day").touch()
     with pytest.raises(DataError, match="process 0 doesn't see the run directory"):
         check_all_see(tmp_path, Pair(lambda value: value))
+
+
+def test_a_run_is_remembered_once_there_is_something_to_go_on_from(tmp_path: Path) -> None:
+    """Processes that end before begin anew where torchrun starts them again."""
+
+    class Remembering(Group):
+        has_config = False
+
+        def remember_run(self, directory: str) -> None:
+            self.has_config = Path(directory, "config.yaml").exists()
+
+    group = Remembering()
+    run(load_config(CONFIG, ["epochs=1", "gradient_check.every=0"]), tmp_path / "run", group)
+    assert group.has_config
