@@ -38,6 +38,7 @@ def main() -> int:
     add("scaling", _scaling, "time and memory of a step as sizes grow tenfold and a hundredfold")
     startup = add("startup", _startup, "seconds from the start of a process to its first step and its 100th")
     startup.add_argument("nets", nargs="*", metavar="NET", help="digits, gpt; default both")
+    add("fashion", _fashion, "a whole run on Fashion-MNIST, from start to end, beside torch's")
     against = add("against", _against, "the time of a step, against that of another commit")
     against.add_argument("commit", metavar="COMMIT", help="what git calls it: a hash, a branch, a tag")
     against.add_argument("--rounds", type=int, default=100, metavar="N", help="of three processes each; default 100")
@@ -87,6 +88,12 @@ def _startup(options: Options) -> int:
     from benchmarks import startup
 
     return startup.main(options.nets)
+
+
+def _fashion(_: Options) -> int:
+    from benchmarks import fashion
+
+    return fashion.main()
 
 
 def _against(options: Options) -> int:
