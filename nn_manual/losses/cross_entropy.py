@@ -66,12 +66,12 @@ class CrossEntropyLoss(Loss):
     Derivation: d logsumexp(p) / d p[c] = exp(p[c]) / sum_k exp(p[k]) = softmax(p)[c], so for one example
     d (-sum_k q[k] (p[k] - logsumexp(p))) / d p[c] = -q[c] + sum_k q[k] softmax(p)[c].
 
-    In floating point: each row's maximum m is subtracted before exp, so nothing overflows, and its own exp(0) = 1 is
-    left to log1p: logsumexp(p) = m + log1p(sum of the others). At one class of each row, t, the gradient is
-    q[t] (softmax(p)[t] - 1) + softmax(p)[t] times the sum of q over the others, and softmax(p)[t] - 1 is
-    expm1(log_probability[t]). t is the class that an index says, or else the one with the largest prediction: the only
-    one whose softmax can be near 1. So a confident, right prediction keeps all its digits, where 1 + small and
-    1 - probability would lose them.
+    In floating point: the largest prediction of each row is subtracted before exp, so nothing overflows, and its own
+    exp(0) = 1 is left to log1p: logsumexp(prediction) = largest + log1p(others). At one class of each row, its place,
+    the gradient is q_at_place * (probability - 1) + elsewhere * probability, where elsewhere is the sum of q over the
+    other classes, and probability - 1 is expm1(log_probability). The place is the class that an index says, or else the
+    one with the largest prediction: the only one whose probability can be near 1. So a confident, right prediction
+    keeps all its digits, where 1 + small and 1 - probability would lose them.
     """
 
     reduction: str = "mean"
@@ -137,15 +137,15 @@ class CrossEntropyLoss(Loss):
         shape, exponential, divisor, place, log_probability, q_at_place, q, total = saved
         # Where nothing counts the total is 0, and the gradient 0 divided by 1.
         denominator = total + (total == 0) if self.reduction == "mean" else 1
-        sum_of_q = q_at_place / denominator
-        grad_at_place = sum_of_q * np.expm1(log_probability)
+        q_at_place = q_at_place / denominator
+        grad_at_place = q_at_place * np.expm1(log_probability)
         if q is None:
-            grad_rows = exponential * (sum_of_q / divisor)[:, np.newaxis]
+            grad_rows = exponential * (q_at_place / divisor)[:, np.newaxis]
         else:
             q = q / denominator
             elsewhere = q.sum(axis=1)
             grad_at_place += elsewhere * np.exp(log_probability)
-            grad_rows = exponential * ((sum_of_q + elsewhere) / divisor)[:, np.newaxis] - q
+            grad_rows = exponential * ((q_at_place + elsewhere) / divisor)[:, np.newaxis] - q
         grad_rows.put(place, grad_at_place)
         return in_shape(grad_rows, shape)
 

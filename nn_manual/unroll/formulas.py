@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
+import textwrap
 from typing import Any
 
 from nn_manual import optim
@@ -29,6 +30,13 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
         (backward if is_backward else forward).append(_without_absent(chosen, instance))
         is_backward = is_backward or name in ("output", "loss")
     return aligned(forward), aligned(backward)
+
+
+def in_floating_point(instance: Any, width: int) -> list[str]:
+    """What the docstring says of how the formulas are computed, in lines of at most so many characters; [] without."""
+    text = inspect.cleandoc(type(instance).__doc__ or "")
+    found = re.search(r"^In floating point: .*?(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    return textwrap.wrap(found[0], width) if found else []
 
 
 def of_update(instance: Optimizer) -> list[str]:

@@ -11,7 +11,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN
-from nn_manual.unroll.formulas import formulas, of_update
+from nn_manual.unroll.formulas import formulas, in_floating_point, of_update
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.text import render
@@ -25,6 +25,9 @@ SECTIONS = {
     "backward_parameters": "Backward",
     "update_buffers": "Buffers",
 }
+
+#: Of a line behind "    #     ".
+NOTE_WIDTH = WIDTH - 10
 
 
 class Subject(NamedTuple):
@@ -56,7 +59,7 @@ def body(script: Script, subject: Subject) -> Iterator[str]:
         if (owner, statement.member) != group:
             group = owner, statement.member
             yield ""
-            yield from (f"# {line}" for line in _comment(owner, section, subject, statement))
+            yield from (f"# {line}".rstrip() for line in _comment(owner, section, subject, statement))
             before = script.given.before[statement.member] if section == "Update" else []
             yield from (f"{name} = {text}" for name, text in before if name in script.names)
         indent = "    " * statement.depth
@@ -107,6 +110,7 @@ def _comment(owner: str, section: str, subject: Subject, statement: Statement) -
     if owner == "loss":
         yield shown(subject.loss)
         lines = formulas(subject.loss, target_kind=subject.target_kind)[section == "Backward"]
+        lines += ["", *in_floating_point(subject.loss, NOTE_WIDTH)] if section == "Loss" else []
     elif section == "Update":
         member = subject.optimizer.members[statement.member]
         group = subject.optimizer.groups[statement.member - 1][PATTERN] if statement.member else ""

@@ -40,7 +40,7 @@ def test_expressions_are_those_of_the_formulas() -> None:
         "weight_2 = param[4160:4800].reshape(10, 64)",
         "output_0 = input @ weight_0.T",
         "output_0 += bias_0",
-        "grad_prediction = exponential * ((sum_of_q + elsewhere) / divisor)[:, np.newaxis] - q",
+        "grad_prediction = exponential * ((q_at_place + elsewhere) / divisor)[:, np.newaxis] - q",
         "grad_weight_2 = grad_prediction.T @ output_1",
         "grad_input_1 = np.where(output_1 > 0, grad_input_2, 0)",
         "direction = grad + weight_decay * param",
