@@ -85,9 +85,11 @@ class RollCall:
             return self.rank == 0
 
     def end(self) -> None:
-        """End the thread: one that still calls the store while Python ends would abort the process."""
+        """End the thread, however long the store takes for the call under way, its own limit at most: a thread that
+        still calls the store while Python ends would abort the process.
+        """
         self._has_left.set()
-        self._answering.join(GRACE)
+        self._answering.join()
 
 
 def first_line(error: Exception) -> str:
