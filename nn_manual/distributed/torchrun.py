@@ -72,6 +72,10 @@ class TorchGroup(Group):
         import torch
         import torch.distributed
 
+        # torch loads it later, with torch.vmap: then its default arguments keep the group that is there, whose threads
+        # outlive destroy_process_group, and one that lets go of a tensor while Python ends aborts the process.
+        import torch.distributed.nn
+
         self._torch, self._distributed = torch, torch.distributed
         self.rank, self.size = int(os.environ[RANK]), int(os.environ[WORLD_SIZE])
         self.limit = limit

@@ -98,6 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("wrong_parameters", 2, "gradient_check.every=1", function="train_with_other_parameters"),
         case("ddp", 2, function="beside_ddp"),
         case("collectives", 3, function="collectives"),
+        case("leave", 2, function="leave"),
         case("memory", 2, function="memory_of_vectors"),
     ]
     run_cases(cases, folder)
@@ -204,6 +205,11 @@ def test_what_torch_distributed_data_parallel_computes(folder: Path) -> None:
 def test_the_calls_of_a_group(folder: Path) -> None:
     """They end when the third process leaves without a word."""
     assert statuses_of(folder / "collectives.logs") == [0, 0, 9], log_of(folder / "collectives.logs", 0)
+
+
+def test_no_thread_stays_behind(folder: Path) -> None:
+    """One that is in torch's code while Python ends aborts the process."""
+    assert statuses_of(folder / "leave.logs") == [0, 0], log_of(folder / "leave.logs", 0)
 
 
 def test_a_sharded_optimizer_keeps_its_part(folder: Path) -> None:

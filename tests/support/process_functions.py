@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -198,6 +200,25 @@ def collectives(directory: Path, rank: int) -> int:  # noqa: ARG001 - as every f
         with pytest.raises(ProcessLostError, match=r"^process 2 died$"):
             group.broadcast(array, 2)
     return 0
+
+
+def leave(directory: Path, rank: int) -> int:  # noqa: ARG001 - as every function of a case
+    """What is loaded between the group's beginning and its end must not keep its threads."""
+    names = [name for name in sys.modules if name.startswith("torch.distributed.nn")]
+    for name in names:
+        del sys.modules[name]
+    with processes() as group:
+        group.connect()
+        group.gather(rank)
+        assert "pt_gloo_runloop" in _threads()
+        importlib.import_module("torch.distributed.nn.functional")
+    assert "pt_gloo_runloop" not in _threads()
+    return 0
+
+
+def _threads() -> set[str]:
+    """The names of this process's threads."""
+    return {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
 
 
 def memory_of_vectors(directory: Path, rank: int) -> int:
