@@ -234,7 +234,7 @@ def test_what_cant_be_traced_runs_as_it_is(capsys: pytest.CaptureFixture[str]) -
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("note: this model isn't compiled: 1 (Branches).forward, test_compiled.py:")
     assert isinstance(trainer._compiled, CompiledSteps)
-    assert "the value of an array decides what comes next" in trainer._compiled.reason
+    assert "the value of an array decides what comes next" in trainer._compiled.plans.reason
 
 
 def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:

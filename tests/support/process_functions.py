@@ -210,7 +210,7 @@ def memory_of_vectors(directory: Path, rank: int) -> int:
             slicing = Slicing(group.size, group, shard_optimizer=shard_optimizer)
             optimizer = SGD(model, lr=0.1, momentum=0.9)
             trainer = Trainer(model, MSELoss(), optimizer, check_every=0, slicing=slicing)
-            vectors = trainer.sliced.sharded.vectors if trainer.sliced and trainer.sliced.sharded else optimizer.vectors
-            sizes.append(sum(vector.nbytes for vector in vectors.values()))
+            assert trainer.sliced is not None
+            sizes.append(sum(vector.nbytes for vector in optimizer.vectors.values()))
         np.save(f"{directory}.{rank}.npy", sizes)
     return 0
