@@ -61,24 +61,25 @@ class CompiledSlices:
 
     def begin(self, parts: Sequence[Part], input: Array, target: Array) -> None:
         """As of every Runner: make the plans that are missing."""
-        self._is_compiled = len(input) == self.num_rows
-        if not self._is_compiled:
+        self._is_compiled = False
+        if len(input) != self.num_rows:
             return
         trainer = self.trainer
         own = trainer.model, trainer.loss, trainer.optimizer
+        wanted: dict[Any, Callable[..., Plan]] = {}
         for part in parts:
-            if (key := _shapes(part, input, target)) not in self.plans:
-                batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
-                self._make(key, functools.partial(compile_slice, *own, *batch, observe=self._observe))
-        if UPDATE not in self.plans:
-            self._make(UPDATE, functools.partial(compile_update, *own, trainer.clip_grad_norm))
+            batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
+            wanted[_shapes(part, input, target)] = functools.partial(compile_slice, *own, *batch, observe=self._observe)
+        wanted[UPDATE] = functools.partial(compile_update, *own, trainer.clip_grad_norm)
+        self._is_compiled = all([self._made(key, make) is not None for key, make in wanted.items()])
 
-    def _make(self, key: Any, compiled: Callable[..., Plan]) -> None:
+    def _made(self, key: Any, make: Callable[..., Plan]) -> Plan | None:
         """The first process is first: the others take its choice, and its machine code where they share a disk."""
-        if self._group.rank == 0:
-            self.plans.of(key, compiled)
-        self.plans.choice = Choice(*self._group.gather(list(self.plans.choice))[0])
-        self.plans.of(key, compiled)
+        if key not in self.plans:
+            if self._group.rank == 0:
+                self.plans.of(key, make)
+            self.plans.choice = Choice(*self._group.gather(list(self.plans.choice))[0])
+        return self.plans.of(key, make)
 
     @contextmanager
     def _observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[Any]], Mapping[str, Array]]]:
@@ -93,9 +94,9 @@ class CompiledSlices:
     ) -> OneSlice:
         """As of every Runner."""
         trainer, model = self.trainer, self.trainer.model
-        plan = self.plans.get(_shapes(part, input, target)) if self._is_compiled else None
-        if plan is None:
+        if not self._is_compiled:
             return self._formulas.slice(part, input, target, look, filled)
+        plan = self.plans[_shapes(part, input, target)]
         input_of_slice, target_of_slice = (np.ascontiguousarray(array[part.rows]) for array in (input, target))
         if look is not None:
             model.check_dtype(input)
@@ -126,8 +127,7 @@ class CompiledSlices:
 
     def update(self) -> None:
         """As of every Runner."""
-        plan = self.plans.get(UPDATE) if self._is_compiled else None
-        if plan is None:
+        if not self._is_compiled:
             self._formulas.update()
             return
         optimizer = self.trainer.optimizer
@@ -136,7 +136,7 @@ class CompiledSlices:
             for i, part in enumerate(optimizer.parts)
             for name, value in part.rounded_coefficients(optimizer.num_steps + 1).items()
         }
-        plan.run(_NO_BATCH, _NO_BATCH, coefficients)
+        self.plans[UPDATE].run(_NO_BATCH, _NO_BATCH, coefficients)
         optimizer.num_steps += 1
 
 

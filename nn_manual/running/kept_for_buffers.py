@@ -14,7 +14,7 @@ from nn_manual.trace.operation import CannotTrace
 #: What a layer may save beside arrays, and tuples, lists and dicts of these.
 SETTINGS = (type(None), bool, int, float, str, np.generic, np.dtype)
 
-#: Puts something together, of arrays by names; each tuple, list and dict goes into the second, by its name.
+#: Puts something together, of arrays by names; whatever has a name goes into the second.
 _Make: TypeAlias = Callable[[Mapping[str, Array], dict[str, Any]], Any]
 
 
@@ -32,7 +32,7 @@ class KeptForBuffers:
         self._keep = model.kept_for_buffers
         self._makes = list[_Make]()
         self._found: dict[str, Array] = {}
-        #: The names of the tuples, lists and dicts that were taken apart, by their identities.
+        #: The names of the arrays, tuples, lists and dicts that were taken apart, by their identities.
         self.names: dict[int, str] = {}
 
     def arrays(self, saved: Sequence[Any]) -> dict[str, Array]:
@@ -42,20 +42,25 @@ class KeptForBuffers:
         return self._found
 
     def of(self, arrays: Mapping[str, Array]) -> tuple[list[Any], dict[str, Any]]:
-        """What `update_buffers` takes, of copies of these arrays; and each tuple, list and dict in it by its name."""
+        """What `update_buffers` takes, of copies of these arrays; and each array, tuple, list and dict in it by its
+        name.
+        """
         parts: dict[str, Any] = {}
         return [make(arrays, parts) for make in self._makes], parts
 
     def _make(self, name: str, value: Any) -> _Make:
-        if isinstance(value, np.ndarray):
-            self._found[name] = value
-            return lambda arrays, _: arrays[name].copy()
         if isinstance(value, SETTINGS):
             return lambda *_: value
+        if id(value) in self.names:
+            known = self.names[id(value)]
+            return lambda _, parts: parts[known]
+        self.names[id(value)] = name
+        if isinstance(value, np.ndarray):
+            self._found[name] = value
+            return lambda arrays, parts: parts.setdefault(name, arrays[name].copy())
         if not isinstance(value, tuple | list | dict):
             what = f"a layer with buffers saves a {type(value).__name__}"
             raise CannotTrace(f"{what}: save arrays, numbers, tuples, lists and dicts")
-        self.names[id(value)] = name
         items = value.items() if isinstance(value, dict) else enumerate(value)
         makes = {key: self._make(f"{name}.{key}", inner) for key, inner in items}
         form = type(value)

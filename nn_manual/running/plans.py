@@ -37,9 +37,11 @@ class Plans:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._plans
 
-    def get(self, key: Hashable) -> Plan | None:
-        """That of a key which was asked for before."""
-        return self._plans[key]
+    def __getitem__(self, key: Hashable) -> Plan:
+        """One that was made."""
+        plan = self._plans[key]
+        assert plan is not None
+        return plan
 
     def of(self, key: Hashable, make: Compile) -> Plan | None:
         """That of a key, which `make` makes; None where the step can't be traced."""

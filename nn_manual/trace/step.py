@@ -221,7 +221,8 @@ class TracedStep:
     def _bind_model(self, arrays: Mapping[str, Array]) -> None:
         """Let the copy of the model work on these arrays."""
         model = self.model
-        model.bind(arrays["param"], arrays["grad"])
+        uses = {name: arrays[f"{name}.grad of this use"] for name in model.ties.use_grads}
+        model.bind(arrays["param"], arrays["grad"], uses)
         model.bind_buffers(arrays["buffer"], arrays["counters"])
         model._noise = None  # it has been drawn
         for name, layer in ("", model), *model.descendants():
