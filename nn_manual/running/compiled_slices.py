@@ -71,7 +71,7 @@ class CompiledSlices:
             batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
             wanted[_shapes(part, input, target)] = functools.partial(compile_slice, *own, *batch, observe=self._observe)
         wanted[UPDATE] = functools.partial(compile_update, *own, trainer.clip_grad_norm)
-        self._is_compiled = all([self._made(key, make) is not None for key, make in wanted.items()])
+        self._is_compiled = all(self._made(key, make) is not None for key, make in wanted.items())
 
     def _made(self, key: Any, make: Callable[..., Plan]) -> Plan | None:
         """The first process is first: the others take its choice, and its machine code where they share a disk."""

@@ -1,4 +1,4 @@
-"""Compiled steps whose batches are cut into slices: what the plain ones compute, proven, and the same bits every time."""
+"""Compiled steps whose batches are cut into slices: what the plain ones compute, proven, the same bits every time."""
 
 from __future__ import annotations
 

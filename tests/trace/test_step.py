@@ -101,7 +101,7 @@ def test_nothing_moves_and_each_operation_knows_where_it_stands() -> None:
     owners = list(dict.fromkeys(operation.place.owner for operation in trace.unrolled()))
     names = ["0 (Linear)", "1.0 (LayerNorm)", "1.1 (Linear)", "1.2 (GELU)", "1.3 (Dropout)", "1 (Residual)"]
     names += ["2.0 (Linear)", "2.1 (BatchNorm1d)", "2.2 (Tanh)", "3 (Linear)", "4 (Linear)", "loss"]
-    assert owners == ["model", *names, "optimizer"]
+    assert owners == [*names, "model", "optimizer"]
     (tanh,) = (each for each in trace.unrolled() if each.name == "tanh" and "Tanh" in each.place.owner)
     assert str(tanh.place).startswith("2.2 (Tanh).forward, nn_manual/layers/activations.py:")
 
