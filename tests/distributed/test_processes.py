@@ -73,6 +73,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("sync_fast", 3, config="sync"),
         case("four_before", 4, "bitwise=true", "epochs=2", "checkpoint.every=3 steps"),
         case("two_after", 2, "epochs=4", function="resume", of="four_before"),
+        case("compiled_alone", 1, "compiled=true", "bitwise=true", config="norm"),
+        case("compiled_three", 3, "compiled=true", "bitwise=true", "shard_optimizer=true", "epochs=2", config="norm"),
+        case("compiled_two", 2, "epochs=4", function="resume", of="compiled_three"),
+        case("compiled_fast", 2, "compiled=true", config="norm"),
+        case("compiled_sync", 2, "compiled=true", config="sync"),
         case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
         case("hung", 2, *LONG, victim=1, signum=signal.SIGSTOP, after=EPOCH, environment=limit),
         case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
@@ -124,16 +129,25 @@ def results_of(directory: Path) -> dict[str, Any]:
         ("sync_two", "sync_alone"),
         ("sync_three", "sync_alone"),
         ("four_before", "alone"),
+        ("compiled_three", "compiled_alone"),
     ],
 )
 def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: Path, name: str, other: str) -> None:
-    """Sharded and not; in a run that 4 processes begin and 2 end, too."""
+    """Sharded and not, compiled and not; in a run that 4 processes begin and 2 end, too."""
     ours, theirs = results_of(folder / name), results_of(folder / other)
     assert len(ours["metrics"]) == 4
     assert [key for key in ours if ours[key] != theirs[key]] == []
 
 
-@pytest.mark.parametrize(("name", "other"), [("fast", "alone"), ("sync_fast", "sync_alone")])
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("fast", "alone"),
+        ("sync_fast", "sync_alone"),
+        ("compiled_alone", "norm_alone"),
+        ("compiled_fast", "norm_alone"),
+    ],
+)
 def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str, other: str) -> None:
     fast, alone = (read_weights(folder / each / "model.safetensors") for each in (name, other))
     for name, weight in alone.items():
