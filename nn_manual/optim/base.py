@@ -50,7 +50,10 @@ class Optimizer(ABC):
         for reason in without_parameters(self.groups, list(shapes)).values():
             raise ValueError(reason)
         self.num_steps = 0
-        self.vectors = {name: np.zeros_like(self.model.param_arena) for name in self.vector_names()}
+        # np.zeros takes no memory before it is written to, np.zeros_like does: of vectors that processes divide, only
+        # their own pieces ever do.
+        size = self.model.param_arena.size
+        self.vectors = {name: np.zeros(size, dtype) for name in self.vector_names()}
         places = runs(self.groups, shapes)
         self.parts = [Part(member, its_runs, dtype) for member, its_runs in zip(members, places, strict=True)]
 

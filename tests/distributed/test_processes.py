@@ -112,9 +112,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def results_of(directory: Path) -> dict[str, Any]:
     """The bytes of the weights and of the optimizer's state at the end, the metrics, and the ledger."""
     lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    last = max((int(path.name.removeprefix("step-")), path) for path in directory.glob("checkpoints/step-*"))[1]
     return {
         "weights": (directory / "model.safetensors").read_bytes(),
-        "state": max(directory.glob("checkpoints/step-*/state.safetensors")).read_bytes(),
+        "state": (last / "state.safetensors").read_bytes(),
         "metrics": [{key: value for key, value in line.items() if key != "seconds"} for line in lines],
         "ledger": (directory / "gradients.jsonl").read_text(),
     }
@@ -171,6 +172,7 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
         ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        ("compiled_sync", [2, 2], "nn-manual: compiled must be false with sync_batch_norm: its slices wait "),
         ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
         ("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
         ("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),

@@ -111,12 +111,12 @@ def _steps(net: Net, slicing: Slicing, num_steps: int) -> dict[str, float]:
     """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # what the steps before have freed
-    start = _status("VmRSS")
+    start = status_of("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM, the most so far, begins anew
     trainer, group = net.ours(slicing), slicing.group
     for number in range(2):
         trainer.train_step(*net.batches[number])
-    found: dict[str, float] = {"memory": _status("VmHWM") - start}
+    found: dict[str, float] = {"memory": status_of("VmHWM") - start}
     alone = net.ours()
     seconds: dict[str, list[float]] = {"seconds": [], "alone": [], "communication": []}
     steps: dict[str, Callable[[int], object]] = {
@@ -147,7 +147,7 @@ def _sizes(saved: Any) -> dict[int, int]:
     return {key: size for part in parts for key, size in _sizes(part).items()}
 
 
-def _status(key: str) -> int:
+def status_of(key: str) -> int:
     """Bytes, of this process's memory."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
     return 1024 * int(line.split()[1])
