@@ -104,6 +104,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("ddp", 2, function="beside_ddp"),
         case("collectives", 3, function="collectives"),
         case("memory", 2, function="memory_of_vectors"),
+        case("buckets", 2, function="many_buckets"),
     ]
     run_cases(cases, folder)
     return folder
@@ -226,3 +227,10 @@ def test_a_sharded_optimizer_keeps_its_part(folder: Path) -> None:
     sizes = [np.load(folder / f"memory.{rank}.npy").tolist() for rank in range(2)]
     whole = 600 * 601 * 4
     assert sizes == [[whole, whole // 2]] * 2
+
+
+def test_buckets_that_share_memory_are_added_up_one_after_the_other(folder: Path) -> None:
+    assert statuses_of(folder / "buckets.logs") == [0, 0], log_of(folder / "buckets.logs", 0)
+    for rank in range(2):
+        alone, *ways = np.load(folder / f"buckets.{rank}.npy")
+        assert all(np.array_equal(way, alone) for way in ways)

@@ -6,6 +6,7 @@ import functools
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import torch.distributed
 from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.cli import main
+from nn_manual.distributed import gradient_sum
+from nn_manual.distributed.buckets import buckets_of
 from nn_manual.distributed.group import Work
 from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.distributed.torchrun import TorchGroup, processes
@@ -213,4 +216,24 @@ def memory_of_vectors(directory: Path, rank: int) -> int:
             assert trainer.sliced is not None
             sizes.append(sum(vector.nbytes for vector in optimizer.vectors.values()))
         np.save(f"{directory}.{rank}.npy", sizes)
+    return 0
+
+
+def many_buckets(directory: Path, rank: int) -> int:
+    """The parameters after three steps, in buckets of 7: of 2 slices on one process, and of each way on as many."""
+    gradient_sum.buckets_of = functools.partial(buckets_of, size=7)  # type: ignore[attr-defined]  # where it is called
+    rng, found = np.random.default_rng(0), []
+    input, target = rng.standard_normal((3, 12, 6), np.float32), rng.integers(0, 3, (3, 12))
+    with processes() as group:
+        group.connect()
+        own = Slicing(group.size, group)
+        ways = [replace(own, bitwise=True), replace(own, shard_optimizer=True)]
+        for slicing in (Slicing(group.size), *ways, replace(own, bitwise=True, shard_optimizer=True)):
+            model = Sequential(Linear(6, 8), ReLU(), Linear(8, 3), seed=1)
+            optimizer = SGD(model, lr=0.1, momentum=0.9)
+            trainer = Trainer(model, CrossEntropyLoss(), optimizer, clip_grad_norm=0.5, slicing=slicing)
+            for inputs, targets in zip(input, target, strict=True):
+                trainer.train_step(inputs, targets)
+            found.append(model.param_arena)
+        np.save(f"{directory}.{rank}.npy", found)
     return 0

@@ -32,7 +32,8 @@ from benchmarks.distributed.nets import NETS, Net
 from benchmarks.distributed.torchruns import torchrun
 from nn_manual import Sequential
 from nn_manual.arrays import Array
-from nn_manual.distributed.buckets import buckets_of
+from nn_manual.distributed.buckets import BUCKET_SIZE, buckets_of
+from nn_manual.distributed.gradient_sum import NUM_UNDER_WAY
 from nn_manual.distributed.group import Group
 from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.distributed.slices import cut
@@ -42,7 +43,7 @@ SIZES = (1, 2, 3, 4)
 #: The ways of adding gradients up, as arguments of Slicing.
 WAYS: dict[str, dict[str, bool]] = {"fastest": {}, "bitwise": {"bitwise": True}, "sharded": {"shard_optimizer": True}}
 NUM_STEPS, NUM_IN_SHORT = 20, 4
-MIB = 1 << 20
+MIB, FLOAT = 1 << 20, 4
 
 
 def main(*, short: bool = False) -> bool:
@@ -71,7 +72,7 @@ def _memory(found: dict[str, Any], count: int, way: str) -> float:
     """Of a process above that of one that trains nothing."""
     size = found["size"]
     vectors = found["num_vectors"] * size / (count if way == "sharded" else 1)
-    received = size if way != "fastest" and count > 1 else 0
+    received = {"fastest": 0, "bitwise": size, "sharded": min(size, NUM_UNDER_WAY * BUCKET_SIZE * FLOAT)}[way]
     return float(2 * size + vectors + received + found["alive"])
 
 
