@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
         case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
         case("sync_wrong_sum", 3, "gradient_check.every=1", function="train_with_a_wrong_sum", config="sync"),
+        case("sync_wrong", 2, "gradient_check.every=2", function="train_with_a_wrong_sync_batch_norm", config="sync"),
         case("sync_killed", 3, *LONG, config="sync", victim=2, signum=signal.SIGKILL, after=EPOCH),
         case("wrong_parameters", 2, "gradient_check.every=1", function="train_with_other_parameters"),
         case("ddp", 2, function="beside_ddp"),
@@ -190,6 +192,7 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
         ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
         ("sync_wrong_sum", [3] * 3, "gradient check failed: process 1: wrong first in sum over the slices"),
+        ("sync_wrong", [3, 3], "computed\nstopped in epoch 1 at step 2; the run so far lies in "),
         ("sync_killed", [7, 7, -9], "nn-manual: process 2 died\nstopped in epoch "),
         ("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
     ],
@@ -201,6 +204,14 @@ def test_one_message_says_what_ended_all(folder: Path, name: str, statuses: list
     assert message in both
     assert both.count("nn-manual: ") == 1
     assert "Traceback" not in both
+
+
+def test_a_wrong_synchronised_layer_is_named_and_can_be_run_again(folder: Path) -> None:
+    """By the tensor, and the process that computed its worst row; with the bundle."""
+    log = log_of(folder / "sync_wrong.logs", 0)
+    assert "nn-manual: gradient check failed: wrong first in 1 (BatchNorm1d): 1.grad_input\n" in log
+    assert re.search(r"\nthat is row (1[2-9]|2[0-3]) of the batch, which process 1 computed\n", log)
+    assert (folder / "sync_wrong" / "mismatch-step-2" / "tensors.safetensors").exists()
 
 
 def test_all_stop_at_the_same_step_and_can_go_on(folder: Path) -> None:

@@ -22,6 +22,7 @@ from nn_manual.distributed import gradient_sum
 from nn_manual.distributed.buckets import buckets_of
 from nn_manual.distributed.group import Work
 from nn_manual.distributed.sliced_step import Slicing
+from nn_manual.distributed.sync_batch_norm import SyncBatchNorm
 from nn_manual.distributed.torchrun import TorchGroup, processes
 from nn_manual.errors import ProcessLostError
 from nn_manual.optim import Optimizer
@@ -56,6 +57,17 @@ def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int
 def train_with_a_wrong_process(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and the same is wrong on process 1, whatever it gets."""
     return _train_with_a_fault(directory, rank, lambda _: rank == 1, *arguments)
+
+
+def train_with_a_wrong_sync_batch_norm(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and a SyncBatchNorm's gradient is wrong on process 1."""
+    right = SyncBatchNorm.backward
+
+    def wrong(layer: SyncBatchNorm, saved: Any, grad_output: Array) -> Array:
+        return right(layer, saved, grad_output) * np.float32(1.01 if rank == 1 else 1)
+
+    SyncBatchNorm.backward = wrong  # type: ignore[assignment, method-assign]  # the first argument is called self there
+    return train(directory, rank, *arguments)
 
 
 def train_another_config(directory: Path, rank: int, config: str, other: str) -> int:
