@@ -116,7 +116,7 @@ class Trainer:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
         if not self.compiled and (self.blas, self.threads) != (None, None):
             raise ValueError("blas and threads are those of compiled steps: they need compiled=True")
-        if self.compiled and self.slicing.sync_batch_norm:
+        if self.compiled and self.slicing.sync_batch_norm and not self.slicing.is_plain:
             raise ValueError("a compiled slice doesn't wait for others: one of compiled and sync_batch_norm must go")
         if self.lr_step not in ("epoch", "step"):
             raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
