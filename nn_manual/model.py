@@ -217,11 +217,13 @@ class Sequential(Layer):
             input_shape = layer.output_shape(input_shape)
         return input_shape
 
-    def bind(self, param: Array, grad: Array) -> None:
-        """Take two flat vectors as the arenas and give each layer its views of them."""
+    def bind(self, param: Array, grad: Array, use_grads: Mapping[str, Array] | None = None) -> None:
+        """Take two flat vectors as the arenas and give each layer its views of them; `use_grads` are the gradients of
+        each use of shared parameters, which are made where they aren't given.
+        """
         shapes = self.parameter_shapes()
         params, grads = (vars(carve(vector, shapes)) for vector in (param, grad))
-        self.take_views(*self.ties.views(params, grads))
+        self.take_views(*self.ties.views(params, grads, use_grads))
         self.param, self.grad = SimpleNamespace(**params), SimpleNamespace(**grads)
         self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
         self._noise: Noise | None = Noise(self)

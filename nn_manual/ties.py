@@ -40,12 +40,16 @@ class Ties:
         self.use_grads: dict[str, Array] = {}
 
     def views(
-        self, param: Mapping[str, Array], grad: Mapping[str, Array]
+        self, param: Mapping[str, Array], grad: Mapping[str, Array], use_grads: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """The views of all layers, made of those of the parameters by their first names: a shared parameter's own under
-        each of its names, and its gradients in memory of their own.
+        each of its names, and its gradients, in `use_grads` or in memory of their own.
         """
-        self.use_grads = {name: np.zeros_like(grad[first]) for first in self.names for name in self.names[first]}
+        self.use_grads = {
+            name: np.zeros_like(grad[first]) if use_grads is None else use_grads[name]
+            for first in self.names
+            for name in self.names[first]
+        }
         others = {other: param[first] for other, first in self.first_of.items()}
         return {**param, **others}, {**grad, **self.use_grads}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Trace, View
 from nn_manual.trace.replay import run_operation
-from nn_manual.trace.step import Observe, trace_step
+from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
+
+#: Takes a line that is said.
+Report: TypeAlias = Callable[[str], object]
 
 
 class Done(NamedTuple):
@@ -220,7 +223,7 @@ def compile_step(
     input: Array,
     target: Array,
     max_norm: float | None = None,
-    report: Callable[[str], object] = print,
+    report: Report = print,
     observe: Observe | None = None,
     choice: Choice = MEASURED,
 ) -> Plan:
@@ -237,11 +240,37 @@ def compile_step(
     return compile_trace(trace, model, optimizer, report, choice)
 
 
+def compile_slice(
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    input: Array,
+    target: Array,
+    report: Report = print,
+    observe: Observe | None = None,
+    choice: Choice = MEASURED,
+) -> Plan:
+    """As `compile_step`, forward, loss and backward alone, of a slice of this shape: nothing moves."""
+    return compile_trace(trace_slice(model, loss, optimizer, input, target, observe), model, optimizer, report, choice)
+
+
+def compile_update(
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    max_norm: float | None = None,
+    report: Report = print,
+    choice: Choice = MEASURED,
+) -> Plan:
+    """As `compile_step`, clipping and update alone: it takes no batch, and has no loss."""
+    return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice)
+
+
 def compile_trace(
     trace: Trace,
     model: Sequential,
     optimizer: Optimizer,
-    report: Callable[[str], object] = print,
+    report: Report = print,
     choice: Choice = MEASURED,
 ) -> Plan:
     """The plan of a step that has been traced."""

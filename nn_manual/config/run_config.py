@@ -140,12 +140,12 @@ class RunConfig:
 
     def with_slices(self, num_processes: int) -> RunConfig:
         """The config with the number of slices that a run of so many processes has. Raises ConfigError where these
-        don't all get as many, and where a compiled step would be cut.
+        don't all get as many, and where slices that wait for each other would be compiled.
         """
         if (self.slices or num_processes) % num_processes:
             raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
-        if self.compiled and (self.slices or num_processes) > 1:
-            raise ConfigError("compiled must be false where batches are cut into slices or shared by processes")
+        if self.compiled and self.sync_batch_norm and (self.slices or num_processes) > 1:
+            raise ConfigError("compiled must be false with sync_batch_norm: its slices wait for each other in a layer")
         return self._with(slices=self.slices or num_processes)
 
     def with_choice(self, choice: Choice) -> RunConfig:

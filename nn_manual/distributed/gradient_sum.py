@@ -18,6 +18,10 @@ from nn_manual.distributed.group import Group, Work
 from nn_manual.distributed.slices import Part, cut
 from nn_manual.model import Sequential
 
+#: Of the processes' own sums, so many buckets are held at once: the first is added up before the next one goes.
+#: docs/machines.md has what that saves.
+NUM_UNDER_WAY = 2
+
 #: What backward calls with the number of each layer whose gradients it has filled in.
 Filled = Callable[[int], None]
 
@@ -136,14 +140,21 @@ class Exchanged:
         self.pieces = [pieces_of(bucket.where, group.size) for bucket in self._buckets]
         # The last own gradient is sent from where it lies.
         self._sent = np.zeros((self._num_own - 1, self._grad.size), self._grad.dtype)
-        sizes = [_size(pieces[group.rank]) for pieces in self.pieces]
-        self._received = [np.zeros((self._num_own, group.size, size), self._grad.dtype) for size in sizes]
+        #: What is received of each bucket, by row and process: of one row, some share their memory.
+        self._received = self._memory_of([_size(pieces[group.rank]) for pieces in self.pieces])
+
+    def _memory_of(self, sizes: Sequence[int]) -> list[Array]:
+        shape = self._num_own, self._group.size
+        if self._by_slice:  # all rows of a piece must be there
+            return [np.zeros((*shape, size), self._grad.dtype) for size in sizes]
+        shared = [np.zeros(self._group.size * max(sizes), self._grad.dtype) for _ in range(NUM_UNDER_WAY)]
+        return [shared[i % NUM_UNDER_WAY][: shape[1] * size].reshape(*shape, size) for i, size in enumerate(sizes)]
 
     def begin(self, own: Sequence[Part], num_parts: int, *, whole: bool) -> None:
         """As of every GradientSum."""
         self._own, self._num_parts, self._whole = own, num_parts, whole or self._spread
         self._own_sum.begin(own, num_parts, whole=whole)
-        self._works = list[Work]()
+        self._works, self._others, self._num_settled = list[Work](), list[Work](), 0
         if not own:  # it has nothing to add, and takes part all the same
             self._grad.fill(0)
 
@@ -172,6 +183,8 @@ class Exchanged:
     def _start(self) -> None:
         """The next exchange: all of the first own slice come before those of the second, on every process."""
         row, index = divmod(len(self._works), len(self._buckets))
+        while not self._by_slice and self._num_settled <= index - NUM_UNDER_WAY:
+            self._settle()
         pieces, received = self.pieces[index], self._received[index][row]
         sent = self._sent_of(row)[self._buckets[index].where]
         sizes = [_size(received_piece) for received_piece in pieces]
@@ -187,15 +200,22 @@ class Exchanged:
     def finish(self, other: Array) -> None:
         """As of every GradientSum."""
         self.start_rest()
-        others = [self._group.start_sum(other)]
-        for index, pieces in enumerate(self.pieces):
-            for work in self._works[index :: len(self._buckets)]:
-                work.wait()
-            self._add_up(index, self._grad[pieces[self._group.rank]])
-            if self._whole:
-                others += [self._group.start_broadcast(self._grad[piece], rank) for rank, piece in enumerate(pieces)]
-        for work in others:
+        self._others.append(self._group.start_sum(other))
+        while self._num_settled < len(self._buckets):
+            self._settle()
+        for work in self._others:
             work.wait()
+
+    def _settle(self) -> None:
+        """Wait for the next bucket, and add it up."""
+        index = self._num_settled
+        for work in self._works[index :: len(self._buckets)]:
+            work.wait()
+        pieces = self.pieces[index]
+        self._add_up(index, self._grad[pieces[self._group.rank]])
+        if self._whole:
+            self._others += [self._group.start_broadcast(self._grad[piece], rank) for rank, piece in enumerate(pieces)]
+        self._num_settled += 1
 
     def _add_up(self, index: int, total: Array) -> None:
         """Write the sum of what was received of a bucket's piece, in the order of the slices."""

@@ -1,10 +1,11 @@
-"""Forward, loss and backward of one slice of a batch."""
+"""Forward, loss and backward of one slice of a batch, and what runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from nn_manual.distributed.gradient_sum import Filled
 from nn_manual.distributed.slices import Part
 from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer, clip_grad_norm
 
 #: Looks at the input of a slice and the prediction for it.
 Look = Callable[[Array, Array], None]
@@ -57,3 +59,48 @@ def run_slice(
         grad_prediction = grad_prediction * model.dtype.type(part.weight)
     model.backward_parameters(saved, grad_prediction, filled)
     return OneSlice(number, model, model.kept_for_buffers(saved))
+
+
+class Runner(Protocol):
+    """What runs the slices of a batch, and the update after them."""
+
+    def begin(self, parts: Sequence[Part], input: Array, target: Array) -> None:
+        """The batch is cut into these. Every process calls it, before anything else of the step."""
+
+    def slice(
+        self, part: Part, input: Array, target: Array, look: Look | None = None, filled: Filled | None = None
+    ) -> OneSlice:
+        """As `run_slice`."""
+
+    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:
+        """What the buffers will be moved by alone."""
+
+    def update(self) -> None:
+        """Clip the gradient, and let the optimizer make its step."""
+
+
+class Formulas:
+    """Runs them as they are written."""
+
+    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
+        self.model, self.loss, self.optimizer, self.max_norm = model, loss, optimizer, max_norm
+
+    def begin(self, parts: Sequence[Part], input: Array, target: Array) -> None:
+        """As of every Runner."""
+
+    def slice(
+        self, part: Part, input: Array, target: Array, look: Look | None = None, filled: Filled | None = None
+    ) -> OneSlice:
+        """As of every Runner."""
+        return run_slice(self.model, self.loss, part, input, target, look, filled)
+
+    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - as of every Runner
+        """As of every Runner."""
+        self.model.first_row = part.rows.start
+        return OneSlice(math.nan, self.model, self.model.kept_for_buffers(self.model.forward(input[part.rows])[1]))
+
+    def update(self) -> None:
+        """As of every Runner."""
+        if self.max_norm is not None:
+            clip_grad_norm(self.model.grad_arena, self.max_norm)
+        self.optimizer.step()

@@ -14,14 +14,14 @@ from nn_manual.arrays import Array
 from nn_manual.distributed.buffers import move_buffers, packed_buffers, restore_buffers
 from nn_manual.distributed.gradient_sum import Exchanged, GradientSum, InOrder, Reduced
 from nn_manual.distributed.group import ALONE, Group
-from nn_manual.distributed.one_slice import Look, OneSlice, run_slice
+from nn_manual.distributed.one_slice import Formulas, Look, OneSlice, Runner
 from nn_manual.distributed.sharded import ShardedOptimizer
 from nn_manual.distributed.slices import Part, loss_of, parts_of, share
 from nn_manual.distributed.sync_batch_norm import has_batch_norm
 from nn_manual.distributed.synchronized import SynchronizedSlices
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, clip_grad_norm
+from nn_manual.optim import Optimizer
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class SlicedStep:
         self.model, self.loss, self.optimizer, self.max_norm = model, loss, optimizer, max_norm
         self.slicing, self.group = slicing, slicing.group
         self.sharded: ShardedOptimizer | None = None
+        #: Compiled steps put theirs in the place of this.
+        self.runner: Runner = Formulas(model, loss, optimizer, max_norm)
         self._sum = self._new_sum()
         self.synchronized: SynchronizedSlices | None = None
         if slicing.sync_batch_norm and has_batch_norm(model):
@@ -126,6 +128,7 @@ class SlicedStep:
         shared[self.slicing.num_slices + self.group.rank] = self.group.signum
         shared[-1] = self._suspects
         self._moving = []
+        self.runner.begin(parts, input, target)
         self._sum.begin(self._own(summed), len(parts), whole=proof is not None)
         if proof is not None:
             proof.begin(parts, target)
@@ -137,7 +140,7 @@ class SlicedStep:
                 self._prove(batch, look, proof, shared)
             else:
                 for position, part in enumerate(batch.own):
-                    one_slice = run_slice(self.model, self.loss, part, input, target, look, self._sum.part(position))
+                    one_slice = self.runner.slice(part, input, target, look, self._sum.part(position))
                     shared[part.number], look = one_slice.value, None
                     self._moving.append(one_slice)
         finally:
@@ -187,18 +190,14 @@ class SlicedStep:
         model = self.model
         if self.group.size == 1 or not vars(model.buffer):
             return [], packed_buffers(model)
-        moving = []
-        for part in batch.own:
-            model.first_row = part.rows.start
-            kept = model.kept_for_buffers(model.forward(batch.input[part.rows])[1])
-            moving.append(OneSlice(math.nan, model, kept))
+        moving = [self.runner.kept(part, batch.input, batch.target) for part in batch.own]
         before = move_buffers(model, moving, self.group)
         return before, packed_buffers(model)
 
     def _proven(self, part: Part, batch: _Batch, look: Look | None, proof: StepProof) -> float:
         value = math.nan  # of a slice that is wrong, which `settle` raises
         with proof.slice(part):
-            one_slice = run_slice(self.model, self.loss, part, batch.input, batch.target, look)
+            one_slice = self.runner.slice(part, batch.input, batch.target, look)
             value = one_slice.value
             one_slice.move_buffers()
         return value
@@ -217,12 +216,9 @@ class SlicedStep:
 
     def update(self) -> None:
         """Clip the gradient, and move the parameters."""
-        if self.max_norm is not None:
-            clip_grad_norm(self.model.grad_arena, self.max_norm)
+        self.runner.update()
         if self.sharded is not None:
-            self.sharded.step()
-        else:
-            self.optimizer.step()
+            self.sharded.spread()
 
 
 class _Batch(NamedTuple):

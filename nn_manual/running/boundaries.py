@@ -7,7 +7,7 @@ is proven.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.running.kept_for_buffers import KeptForBuffers
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.step.recording import Recording
@@ -34,15 +35,17 @@ class Boundaries:
         plan = compile_step(..., observe=boundaries.observe)
         plan.run(inputs, targets, of_steps)
         boundaries.fill(recorded, plan.results(inputs, targets), target)
+
+    Of a step whose buffers move later, `kept` has what they are moved by.
     """
 
-    def __init__(self, *, copy_grads: bool) -> None:
-        self._copy_grads = copy_grads
+    def __init__(self, *, copy_grads: bool, kept: KeptForBuffers | None = None) -> None:
+        self._copy_grads, self._kept = copy_grads, kept
         #: Of each layer, in the order of a recording, what a call of it leaves besides arrays.
         self._calls: list[dict[str, Any]] = []
 
     @contextmanager
-    def observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[], Mapping[str, Array]]]:
+    def observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[Any]], Mapping[str, Array]]]:
         """The context in which the step that is traced runs."""
         from nn_manual.check.step.recording import Recording
 
@@ -50,9 +53,10 @@ class Boundaries:
         with traced:
             yield functools.partial(self._arrays, traced)
 
-    def _arrays(self, traced: Recording) -> dict[str, Array]:
+    def _arrays(self, traced: Recording, saved: Sequence[Any]) -> dict[str, Array]:
         """All that passed between layers, by names, of the step that has run."""
         found: dict[str, Any] = {f"loss.{name}": getattr(traced.loss, name) for name in OF_LOSS}
+        found |= {} if self._kept is None else self._kept.arrays(saved)
         self._calls = []
         for i, calls in enumerate(traced.layers):
             found |= {f"{i}.{name}": getattr(calls, name) for name in ARRAYS}
@@ -60,14 +64,19 @@ class Boundaries:
                 found |= {f"{i}.grads.{name}": grad for name, grad in calls.grads.items()}
             # In the place of what was saved, which the plan keeps, a mark: the same one for the same object.
             marks = {id(getattr(calls, name)): object() for name in SAVED}
-            saved = {name: marks[id(getattr(calls, name))] for name in SAVED}
-            self._calls.append({name: getattr(calls, name) for name in COUNTS} | saved)
+            if self._kept is not None:
+                marks |= {identity: self._kept.names[identity] for identity in marks & self._kept.names.keys()}
+            marked = {name: marks[id(getattr(calls, name))] for name in SAVED}
+            self._calls.append({name: getattr(calls, name) for name in COUNTS} | marked)
         return {name: array for name, array in found.items() if isinstance(array, np.ndarray)}
 
-    def fill(self, recorded: Recording, arrays: Mapping[str, Array], target: Array) -> None:
-        """Let a recording be of the step that left these arrays."""
+    def fill(
+        self, recorded: Recording, arrays: Mapping[str, Array], target: Array, kept: Mapping[str, Any] | None = None
+    ) -> None:
+        """Let a recording be of the step that left these arrays; `kept` is what the buffers will be moved by."""
         for i, (calls, attributes) in enumerate(zip(recorded.layers, self._calls, strict=True)):
-            vars(calls).update(attributes)
+            marked = {name: kept[attributes[name]] for name in SAVED if kept and attributes[name] in kept}
+            vars(calls).update(attributes | marked)
             for name in ARRAYS:
                 setattr(calls, name, arrays.get(f"{i}.{name}"))
             if self._copy_grads:

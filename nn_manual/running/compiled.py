@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 import time
 from collections.abc import Iterator
 from operator import itemgetter
@@ -13,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
-from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.blas import Choice
 from nn_manual.compile.copies import Copies
-from nn_manual.compile.plan import Plan, check_numba, compile_step
+from nn_manual.compile.plan import Plan, compile_step
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
-from nn_manual.trace.operation import CannotTrace
+from nn_manual.running.plans import Plans, noise_of, takes_noise
 
 if TYPE_CHECKING:
     from nn_manual.check.verdict.report import StepCheck
@@ -46,20 +45,13 @@ class Step(NamedTuple):
 
 class CompiledSteps:
     """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
-    makes those whose batch is of another size than most. `reason` says why there is no plan, or one that leaves
-    something to NumPy.
+    makes those whose batch is of another size than most.
 
     Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
 
     def __init__(self, trainer: Trainer) -> None:
-        check_numba()
-        self.trainer, self.reason = trainer, ""
-        #: Whose BLAS multiplies, on how many threads: what the trainer was given, and once there is a plan, what was
-        #: measured for the rest.
-        self.choice = Choice(trainer.blas, trainer.threads)
-        check_choice(self.choice)
-        self._plans: dict[tuple[Shape, Shape], Plan | None] = {}
+        self.trainer, self.plans = trainer, Plans(Choice(trainer.blas, trainer.threads))
         self._seconds = 0.0
         #: Whether steps that are checked may run many in a call: their arrays lie in what stays.
         self._keeps = True
@@ -69,9 +61,9 @@ class CompiledSteps:
         """Make the plan of whole batches, unless the choice is known without; returns the choice. Where the step can't
         be traced, it stays as it was.
         """
-        if None in self.choice and len(examples.input):
+        if None in self.plans.choice and len(examples.input):
             self._plan(Examples(*(array[:batch_size] for array in examples)))
-        return self.choice
+        return self.plans.choice
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
         """The steps of one epoch, from the batch with the index `first` on."""
@@ -171,26 +163,12 @@ class CompiledSteps:
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:
-        """That of this shape; None where the step can't be traced, which is said once."""
+        """That of this shape; None where the step can't be traced."""
         trainer = self.trainer
-        shapes = batch.input.shape, batch.target.shape
-        if shapes not in self._plans:
-            try:
-                observe = self._boundaries.observe if trainer.check_every else None
-                own = trainer.model, trainer.loss, trainer.optimizer
-                made = compile_step(*own, *batch, trainer.clip_grad_norm, self._note, observe, self.choice)
-                self._plans[shapes], self.choice = made, Choice(made.blas.name, made.threads)
-            except CannotTrace as error:
-                self._plans[shapes], self.reason = None, str(error)
-                self._note(f"this model isn't compiled: {error}")
-        plan = self._plans[shapes]
-        if plan is not None and plan.reasons and not self.reason:
-            self.reason = "; ".join(plan.reasons)
-            self._note(f"not all of this model is compiled: {self.reason}")
-        return plan
-
-    def _note(self, line: str) -> None:
-        print(f"note: {line}", file=sys.stderr)
+        observe = self._boundaries.observe if trainer.check_every else None
+        own = trainer.model, trainer.loss, trainer.optimizer
+        compiled = functools.partial(compile_step, *own, *batch, trainer.clip_grad_norm, observe=observe)
+        return self.plans.of((batch.input.shape, batch.target.shape), compiled)
 
     def _check(self, unchecked: Examples, batch: Examples) -> None:
         """As a plain step does, before it is traced: raise ValueError or TypeError for values that the model or the
@@ -252,13 +230,7 @@ class CompiledSteps:
 
     def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
         """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
-        model = self.trainer.model
-        drawn = {name for name in plan.of_steps if ".noise." in name}
-        noise: dict[str, list[Array]] = {name: [] for name in drawn}
-        for step in range(num_steps if drawn else 0):
-            assert model._noise is not None  # the outermost draws
-            model._noise.bind(model, input_shape, model.dtype, seed=model.seed, step=first + step)
-            for name, layer in model.descendants():
-                for key, array in vars(layer.noise).items() if hasattr(layer, "noise") else ():
-                    noise[f"{name}.noise.{key}"].append(array)
-        return {name: np.stack(arrays) for name, arrays in noise.items()}
+        if not takes_noise(plan):
+            return {}
+        steps = [noise_of(self.trainer.model, input_shape, first + step) for step in range(num_steps)]
+        return {name: np.stack([of_step[name] for of_step in steps]) for name in steps[0]}

@@ -19,6 +19,9 @@ import numpy as np
 from nn_manual.arrays import Array, placeholder
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Examples
+from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
+from nn_manual.distributed.slices import cut
+from nn_manual.distributed.sync_batch_norm import has_batch_norm
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running.bundle import (
@@ -170,7 +173,11 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
         config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
-    compiled = config.compiled and len(tensors[INPUT]) == config.batch_size  # a smaller last batch never is
+    slices = config.slices or 1
+    sizes = {rows.stop - rows.start for rows in cut(config.batch_size, slices)}
+    compiled = config.compiled and len(tensors[INPUT]) in sizes  # a smaller last batch never is
+    # Slices that waited for each other were wrong together, else it is one of them, as a batch of its own.
+    is_together = slices > 1 and config.sync_batch_norm and has_batch_norm(model)
     return Trainer(
         model,
         config.loss,
@@ -179,6 +186,7 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
         compiled=compiled,
         blas=config.blas if compiled else None,
         threads=config.threads if compiled else None,
+        slicing=Slicing(slices, sync_batch_norm=True) if is_together else ONE_SLICE,
     )
 
 

@@ -22,6 +22,7 @@ from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
 from nn_manual.running.compiled import CompiledSteps, Step
+from nn_manual.running.compiled_slices import CompiledSlices
 from nn_manual.running.evaluation import Evaluation, check_targets, evaluation_of, mean_loss
 from nn_manual.running.finite import not_finite_in_step, not_finite_output
 
@@ -75,7 +76,8 @@ class Trainer:
     Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more threads than cores are free.
 
     `slicing` cuts each batch into slices, which one process computes one after the other, or several side by side. A
-    checked step is then proven at once.
+    checked step is then proven at once. Where `compiled`, forward, loss and backward of a slice are one call of machine
+    code, clipping and update another, of batches as large as an epoch's first.
 
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
@@ -114,8 +116,8 @@ class Trainer:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
         if not self.compiled and (self.blas, self.threads) != (None, None):
             raise ValueError("blas and threads are those of compiled steps: they need compiled=True")
-        if self.compiled and not self.slicing.is_plain:
-            raise ValueError("a compiled step isn't cut into slices: one of compiled and slicing must go")
+        if self.compiled and self.slicing.sync_batch_norm and not self.slicing.is_plain:
+            raise ValueError("a compiled slice doesn't wait for others: one of compiled and sync_batch_norm must go")
         if self.lr_step not in ("epoch", "step"):
             raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
         if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
@@ -125,13 +127,16 @@ class Trainer:
         keep_freed_memory()
         #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
         self.stop_every = 0
-        self._compiled = CompiledSteps(self) if self.compiled else None
+        self._compiled = CompiledSteps(self) if self.compiled and self.slicing.is_plain else None
+        self._compiled_slices: CompiledSlices | None = None
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
         self.sliced: SlicedStep | None = None
         self._proof: SlicedChecker | None = None
         if not self.slicing.is_plain:
             self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
+        if self.sliced is not None and self.compiled:
+            self.sliced.runner = self._compiled_slices = CompiledSlices(self, self.sliced.runner)
         if self.check_every and self.sliced is not None:
             from nn_manual.check.sliced.checker import SlicedChecker
 
@@ -245,7 +250,8 @@ class Trainer:
         """Compile the step of such batches, if steps are compiled, and return whose BLAS multiplies in it, on how many
         threads: None where that isn't known, since steps run as they are written.
         """
-        return Choice() if self._compiled is None else self._compiled.prepare(examples, batch_size)
+        compiled = self._compiled or self._compiled_slices
+        return Choice() if compiled is None else compiled.prepare(examples, batch_size)
 
     def flush(self) -> None:
         """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
@@ -284,6 +290,8 @@ class Trainer:
             is_whole = len(examples.input) >= (first + 1) * batch_size  # the last batch, if smaller, is a first again
             before = self.num_steps // self.check_every - (self.num_steps - first) // self.check_every
             self.prover.begin(before if is_whole else 0)
+        if self._compiled_slices is not None:
+            self._compiled_slices.num_rows = min(batch_size, len(examples.input))
         if self._compiled is None:
             yield from self._plain_steps(batches(examples, batch_size, seed, epoch, first), examples)
         else:

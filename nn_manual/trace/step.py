@@ -1,10 +1,10 @@
-"""The trace of a whole training step: forward, loss, backward, buffers, clipping, update."""
+"""The trace of a training step: forward, loss, backward, buffers, clipping, update; or of a part of it."""
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
@@ -23,7 +23,9 @@ from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerp
 from nn_manual.trace.tracer import Tracer
 
 #: See trace_step.
-Observe: TypeAlias = Callable[[Sequential, Loss], AbstractContextManager[Callable[[], Mapping[str, Array]]]]
+Observe: TypeAlias = Callable[
+    [Sequential, Loss], AbstractContextManager[Callable[[Sequence[Any]], Mapping[str, Array]]]
+]
 
 
 def trace_step(
@@ -44,13 +46,35 @@ def trace_step(
     it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss". The loops over time are loops.
 
     Other results are what `observe` wants: it gets the model and the loss that run, and makes the context in which
-    forward and backward do; a function that comes with it then gives arrays of the step, by names.
+    forward and backward do; a function that comes with it then gives, of what the model saved, arrays of the step, by
+    names.
 
     Raises CannotTrace where a formula branches on a value, uses an array that isn't the step's, or does in a step what
     it doesn't do in the next.
     """
     step = TracedStep(model, loss, optimizer, max_norm, observe)
-    arrays = given(step.model, step.optimizer, input, target)
+    return _proven(step, given(step.model, step.optimizer, input, target))
+
+
+def trace_slice(
+    model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, observe: Observe | None = None
+) -> Trace:
+    """As `trace_step`, forward, loss and backward alone, of a slice of a batch: it writes "grad" and nothing that
+    stays.
+    """
+    step = _TracedSlice(model, loss, optimizer, None, observe)
+    return _proven(step, given(step.model, step.optimizer, input, target, with_update=False))
+
+
+def trace_update(model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None = None) -> Trace:
+    """As `trace_step`, clipping and update alone. It has no result."""
+    step = _TracedUpdate(model, loss, optimizer, max_norm)
+    arrays = {"param": step.model.param_arena, "grad": step.model.grad_arena} | _given_to_update(step.optimizer)
+    return _proven(step, arrays)
+
+
+def _proven(step: TracedStep, arrays: Mapping[str, Array]) -> Trace:
+    """The trace of a step on these arrays, which holds for others."""
     generator = np.random.default_rng(0)
     changed = {name: others(name, array, generator) for name, array in arrays.items()}
     recorded = step.record(arrays)
@@ -63,18 +87,27 @@ def trace_step(
     return trace
 
 
-def given(model: Sequential, optimizer: Optimizer, input: Array, target: Array) -> dict[str, Array]:
-    """What the step that the optimizer makes next gets, by name: the arrays themselves, where there are any."""
+def given(
+    model: Sequential, optimizer: Optimizer, input: Array, target: Array, *, with_update: bool = True
+) -> dict[str, Array]:
+    """What the step that the optimizer makes next gets, by name: the arrays themselves, where there are any. Without
+    an update, the optimizer's own are left out.
+    """
     if model._noise is not None:
         model._noise.bind(model, input.shape, model.dtype, seed=model.seed, step=model.num_steps)
     buffer, counters = flat_buffers(model)
     arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}
     arrays |= {"buffer": buffer, "counters": counters}
-    arrays |= optimizer.vectors
     arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
     for name, layer in model.descendants():
         if hasattr(layer, "noise"):
             arrays |= {f"{name}.noise.{key}": noise for key, noise in vars(layer.noise).items()}
+    return arrays | (_given_to_update(optimizer) if with_update else {})
+
+
+def _given_to_update(optimizer: Optimizer) -> dict[str, Array]:
+    """The vectors, and the coefficients of the next step."""
+    arrays = dict(optimizer.vectors)
     for i, part in enumerate(optimizer.parts):
         coefficients = part.rounded_coefficients(optimizer.num_steps + 1)
         arrays |= {f"{i}.{name}": coefficient.copy() for name, coefficient in coefficients.items()}
@@ -108,18 +141,21 @@ class TracedStep:
         except Exception as error:  # whatever a layer of the user's keeps
             raise CannotTrace(f"the model can't be copied: {type(error).__name__}: {error}") from error
         self.max_norm, self._observe = max_norm, observe or _unobserved
-        self._observed: Callable[[], Mapping[str, Array]] = dict
+        #: What the model saved in the run under way, and what is wanted of it.
+        self._saved: Sequence[Any] = ()
+        self._observed: Callable[[Sequence[Any]], Mapping[str, Array]] = _nothing_of
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
         """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
         with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
             try:
                 with self._watched_by(tracer):
-                    loss = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
+                    results = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
                 tracer.check()
             except Exception as error:
                 raise tracer.blamed(error) from error
-            return Recorded(tracer.trace({"loss": loss, **self._observed()}), tracer.loops, tracer.origins, tracer.sums)
+            results |= self._observed(self._saved)
+            return Recorded(tracer.trace(results), tracer.loops, tracer.origins, tracer.sums)
 
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:
@@ -136,24 +172,35 @@ class TracedStep:
                     own.update({name: own_before[name]} if name in own_before else {})
 
     def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """What the arrays and the loss are after the step, as it is without a trace."""
+        """What the arrays and the results are after the step, as it is without a trace."""
         copies = {name: array.copy() for name, array in arrays.items()}
-        return copies | {"loss": np.asarray(self._run(copies))}
+        return copies | {name: np.asarray(result) for name, result in self._run(copies).items()}
 
-    def _run(self, arrays: Mapping[str, Array]) -> Any:
-        """Make the step on these arrays; returns the loss."""
-        model, loss = self.model, self.loss
+    def _run(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+        """Make the step on these arrays; returns its results."""
         with np.errstate(all="ignore"):  # of values that the step may never get
-            self._bind(arrays)
-            with self._observe(model, loss) as self._observed:
-                prediction, saved = model.forward(arrays["input"])
-                value, loss_saved = loss.forward(prediction, arrays["target"])
-                model.backward_parameters(saved, loss.backward(loss_saved))
+            self._bind_model(arrays)
+            self._bind_optimizer(arrays)
+            loss = self._differentiate(arrays, with_buffers=True)
+            self._update()
+            return {"loss": loss}
+
+    def _differentiate(self, arrays: Mapping[str, Array], *, with_buffers: bool) -> Any:
+        """Forward, loss and backward; returns the loss."""
+        model, loss = self.model, self.loss
+        with self._observe(model, loss) as self._observed:
+            prediction, saved = model.forward(arrays["input"])
+            value, loss_saved = loss.forward(prediction, arrays["target"])
+            model.backward_parameters(saved, loss.backward(loss_saved))
+            if with_buffers:
                 model.update_buffers(saved)
-            if self.max_norm is not None:
-                clip_grad_norm(model.grad_arena, self.max_norm)
-            self.optimizer.step()
-            return value
+        self._saved = saved
+        return value
+
+    def _update(self) -> None:
+        if self.max_norm is not None:
+            clip_grad_norm(self.model.grad_arena, self.max_norm)
+        self.optimizer.step()
 
     def state(self) -> dict[str, bytes]:
         """What the layers, the loss and the optimizers keep besides arrays, by name."""
@@ -171,16 +218,21 @@ class TracedStep:
         labels |= {id(member): "optimizer" for member in self.optimizer.members}
         return labels | {id(layer): f"{name} ({type(layer).__name__})" for name, layer in self.model.descendants()}
 
-    def _bind(self, arrays: Mapping[str, Array]) -> None:
-        """Let the copies work on these arrays."""
-        model, optimizer = self.model, self.optimizer
-        model.bind(arrays["param"], arrays["grad"])
+    def _bind_model(self, arrays: Mapping[str, Array]) -> None:
+        """Let the copy of the model work on these arrays."""
+        model = self.model
+        uses = {name: arrays[f"{name}.grad of this use"] for name in model.ties.use_grads}
+        model.bind(arrays["param"], arrays["grad"], uses)
         model.bind_buffers(arrays["buffer"], arrays["counters"])
         model._noise = None  # it has been drawn
         for name, layer in ("", model), *model.descendants():
             _bind_noise(layer, name, arrays)
             if isinstance(layer, Sequential):  # the input has been looked at
                 layer._check_input = _nothing  # type: ignore[method-assign]  # of a copy
+
+    def _bind_optimizer(self, arrays: Mapping[str, Array]) -> None:
+        """The same of the optimizer."""
+        optimizer = self.optimizer
         optimizer.vectors = {name: arrays[name] for name in optimizer.vectors}
         for i, part in enumerate(optimizer.parts):
             coefficients = {name: arrays[f"{i}.{name}"] for name in part.member.coefficients(1)}
@@ -188,9 +240,33 @@ class TracedStep:
             part.blocks = part.runs  # in one piece: the formulas are elementwise
 
 
+class _TracedSlice(TracedStep):
+    """Forward, loss and backward."""
+
+    def _run(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+        with np.errstate(all="ignore"):
+            self._bind_model(arrays)
+            return {"loss": self._differentiate(arrays, with_buffers=False)}
+
+
+class _TracedUpdate(TracedStep):
+    """Clipping and update."""
+
+    def _run(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+        with np.errstate(all="ignore"):
+            self.model.bind(arrays["param"], arrays["grad"])
+            self._bind_optimizer(arrays)
+            self._update()
+            return {}
+
+
 @contextmanager
-def _unobserved(model: Sequential, loss: Loss) -> Iterator[Callable[[], Mapping[str, Array]]]:  # noqa: ARG001
-    yield dict
+def _unobserved(model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[Any]], Mapping[str, Array]]]:  # noqa: ARG001
+    yield _nothing_of
+
+
+def _nothing_of(saved: Sequence[Any]) -> Mapping[str, Array]:  # noqa: ARG001 - nobody wants anything
+    return {}
 
 
 def _nothing(input: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("sync_fast", 3, config="sync"),
         case("four_before", 4, "bitwise=true", "epochs=2", "checkpoint.every=3 steps"),
         case("two_after", 2, "epochs=4", function="resume", of="four_before"),
+        case("compiled_alone", 1, "compiled=true", "bitwise=true", config="norm"),
+        case("compiled_three", 3, "compiled=true", "bitwise=true", "shard_optimizer=true", "epochs=2", config="norm"),
+        case("compiled_two", 2, "epochs=4", function="resume", of="compiled_three"),
+        case("compiled_fast", 2, "compiled=true", config="norm"),
+        case("compiled_sync", 2, "compiled=true", config="sync"),
         case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
         case("hung", 2, *LONG, victim=1, signum=signal.SIGSTOP, after=EPOCH, environment=limit),
         case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
@@ -94,12 +100,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
         case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
         case("sync_wrong_sum", 3, "gradient_check.every=1", function="train_with_a_wrong_sum", config="sync"),
+        case("sync_wrong", 2, "gradient_check.every=2", function="train_with_a_wrong_sync_batch_norm", config="sync"),
         case("sync_killed", 3, *LONG, config="sync", victim=2, signum=signal.SIGKILL, after=EPOCH),
         case("wrong_parameters", 2, "gradient_check.every=1", function="train_with_other_parameters"),
         case("ddp", 2, function="beside_ddp"),
         case("collectives", 3, function="collectives"),
         case("leave", 2, function="leave"),
         case("memory", 2, function="memory_of_vectors"),
+        case("buckets", 2, function="many_buckets"),
     ]
     run_cases(cases, folder)
     return folder
@@ -108,9 +116,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def results_of(directory: Path) -> dict[str, Any]:
     """The bytes of the weights and of the optimizer's state at the end, the metrics, and the ledger."""
     lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    last = max((int(path.name.removeprefix("step-")), path) for path in directory.glob("checkpoints/step-*"))[1]
     return {
         "weights": (directory / "model.safetensors").read_bytes(),
-        "state": max(directory.glob("checkpoints/step-*/state.safetensors")).read_bytes(),
+        "state": (last / "state.safetensors").read_bytes(),
         "metrics": [{key: value for key, value in line.items() if key != "seconds"} for line in lines],
         "ledger": (directory / "gradients.jsonl").read_text(),
     }
@@ -125,16 +134,25 @@ def results_of(directory: Path) -> dict[str, Any]:
         ("sync_two", "sync_alone"),
         ("sync_three", "sync_alone"),
         ("four_before", "alone"),
+        ("compiled_three", "compiled_alone"),
     ],
 )
 def test_the_same_slices_give_the_same_bytes_on_any_number_of_processes(folder: Path, name: str, other: str) -> None:
-    """Sharded and not; in a run that 4 processes begin and 2 end, too."""
+    """Sharded and not, compiled and not; in a run that 4 processes begin and 2 end, too."""
     ours, theirs = results_of(folder / name), results_of(folder / other)
     assert len(ours["metrics"]) == 4
     assert [key for key in ours if ours[key] != theirs[key]] == []
 
 
-@pytest.mark.parametrize(("name", "other"), [("fast", "alone"), ("sync_fast", "sync_alone")])
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("fast", "alone"),
+        ("sync_fast", "sync_alone"),
+        ("compiled_alone", "norm_alone"),
+        ("compiled_fast", "norm_alone"),
+    ],
+)
 def test_without_bitwise_they_are_equal_within_rounding(folder: Path, name: str, other: str) -> None:
     fast, alone = (read_weights(folder / each / "model.safetensors") for each in (name, other))
     for name, weight in alone.items():
@@ -158,6 +176,7 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
         ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
+        ("compiled_sync", [2, 2], "nn-manual: compiled must be false with sync_batch_norm: its slices wait "),
         ("override", [2, 2], "nn-manual: process 1 has another optimizer.SGD.lr than process 0: 0.2, not 0.1\n"),
         ("many_two", [2, 2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
         ("few", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 2\n"),
@@ -174,6 +193,7 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("wrong_process", [3, 3], "gradient check failed: process 1: wrong first in 3 (Linear): 3.grad_weight."),
         ("wrong_sum", [3, 3], "nn-manual: gradient check failed: process 1: "),
         ("sync_wrong_sum", [3] * 3, "gradient check failed: process 1: wrong first in sum over the slices"),
+        ("sync_wrong", [3, 3], "computed\nstopped in epoch 1 at step 2; the run so far lies in "),
         ("sync_killed", [7, 7, -9], "nn-manual: process 2 died\nstopped in epoch "),
         ("wrong_parameters", [3, 3], "updated 3.bias of process 1 is not that of process"),
     ],
@@ -185,6 +205,14 @@ def test_one_message_says_what_ended_all(folder: Path, name: str, statuses: list
     assert message in both
     assert both.count("nn-manual: ") == 1
     assert "Traceback" not in both
+
+
+def test_a_wrong_synchronised_layer_is_named_and_can_be_run_again(folder: Path) -> None:
+    """By the tensor, and the process that computed its worst row; with the bundle."""
+    log = log_of(folder / "sync_wrong.logs", 0)
+    assert "nn-manual: gradient check failed: wrong first in 1 (BatchNorm1d): 1.grad_input\n" in log
+    assert re.search(r"\nthat is row (1[2-9]|2[0-3]) of the batch, which process 1 computed\n", log)
+    assert (folder / "sync_wrong" / "mismatch-step-2" / "tensors.safetensors").exists()
 
 
 def test_all_stop_at_the_same_step_and_can_go_on(folder: Path) -> None:
@@ -216,3 +244,10 @@ def test_a_sharded_optimizer_keeps_its_part(folder: Path) -> None:
     sizes = [np.load(folder / f"memory.{rank}.npy").tolist() for rank in range(2)]
     whole = 600 * 601 * 4
     assert sizes == [[whole, whole // 2]] * 2
+
+
+def test_buckets_that_share_memory_are_added_up_one_after_the_other(folder: Path) -> None:
+    assert statuses_of(folder / "buckets.logs") == [0, 0], log_of(folder / "buckets.logs", 0)
+    for rank in range(2):
+        alone, *ways = np.load(folder / f"buckets.{rank}.npy")
+        assert all(np.array_equal(way, alone) for way in ways)

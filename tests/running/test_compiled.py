@@ -234,10 +234,18 @@ def test_what_cant_be_traced_runs_as_it_is(capsys: pytest.CaptureFixture[str]) -
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("note: this model isn't compiled: 1 (Branches).forward, test_compiled.py:")
     assert isinstance(trainer._compiled, CompiledSteps)
-    assert "the value of an array decides what comes next" in trainer._compiled.reason
+    assert "the value of an array decides what comes next" in trainer._compiled.plans.reason
 
 
 def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # noqa: ARG005
     with pytest.raises(plan.NoNumba, match=r"^compiled: true needs numba: pip install 'nn_manual\[fast\]'$"):
         new_trainer(compiled=True)
+
+
+def test_the_gradient_of_each_use_of_a_shared_parameter_is_proven(num_run: list[int]) -> None:
+    model = Sequential(Linear(6, 6), Tanh(), Linear(6, 6), Linear(6, 4), seed=0, tied=[("0.weight", "2.weight")])
+    trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), compiled=True)
+    checks = [step.check for step in trainer.epoch(examples(96), 32, seed=0, epoch=0)]
+    assert all(check is not None and check.proven for check in checks)
+    assert num_run == [1, 1, 1]

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ import torch.distributed
 from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.cli import main
+from nn_manual.distributed import gradient_sum
+from nn_manual.distributed.buckets import buckets_of
 from nn_manual.distributed.group import Work
 from nn_manual.distributed.sliced_step import Slicing
+from nn_manual.distributed.sync_batch_norm import SyncBatchNorm
 from nn_manual.distributed.torchrun import TorchGroup, processes
 from nn_manual.errors import ProcessLostError
 from nn_manual.optim import Optimizer
@@ -55,6 +59,17 @@ def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int
 def train_with_a_wrong_process(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and the same is wrong on process 1, whatever it gets."""
     return _train_with_a_fault(directory, rank, lambda _: rank == 1, *arguments)
+
+
+def train_with_a_wrong_sync_batch_norm(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and a SyncBatchNorm's gradient is wrong on process 1."""
+    right = SyncBatchNorm.backward
+
+    def wrong(layer: SyncBatchNorm, saved: Any, grad_output: Array) -> Array:
+        return right(layer, saved, grad_output) * np.float32(1.01 if rank == 1 else 1)
+
+    SyncBatchNorm.backward = wrong  # type: ignore[assignment, method-assign]  # the first argument is called self there
+    return train(directory, rank, *arguments)
 
 
 def train_another_config(directory: Path, rank: int, config: str, other: str) -> int:
@@ -231,7 +246,27 @@ def memory_of_vectors(directory: Path, rank: int) -> int:
             slicing = Slicing(group.size, group, shard_optimizer=shard_optimizer)
             optimizer = SGD(model, lr=0.1, momentum=0.9)
             trainer = Trainer(model, MSELoss(), optimizer, check_every=0, slicing=slicing)
-            vectors = trainer.sliced.sharded.vectors if trainer.sliced and trainer.sliced.sharded else optimizer.vectors
-            sizes.append(sum(vector.nbytes for vector in vectors.values()))
+            assert trainer.sliced is not None
+            sizes.append(sum(vector.nbytes for vector in optimizer.vectors.values()))
         np.save(f"{directory}.{rank}.npy", sizes)
+    return 0
+
+
+def many_buckets(directory: Path, rank: int) -> int:
+    """The parameters after three steps, in buckets of 7: of 2 slices on one process, and of each way on as many."""
+    gradient_sum.buckets_of = functools.partial(buckets_of, size=7)  # type: ignore[attr-defined]  # where it is called
+    rng, found = np.random.default_rng(0), []
+    input, target = rng.standard_normal((3, 12, 6), np.float32), rng.integers(0, 3, (3, 12))
+    with processes() as group:
+        group.connect()
+        own = Slicing(group.size, group)
+        ways = [replace(own, bitwise=True), replace(own, shard_optimizer=True)]
+        for slicing in (Slicing(group.size), *ways, replace(own, bitwise=True, shard_optimizer=True)):
+            model = Sequential(Linear(6, 8), ReLU(), Linear(8, 3), seed=1)
+            optimizer = SGD(model, lr=0.1, momentum=0.9)
+            trainer = Trainer(model, CrossEntropyLoss(), optimizer, clip_grad_norm=0.5, slicing=slicing)
+            for inputs, targets in zip(input, target, strict=True):
+                trainer.train_step(inputs, targets)
+            found.append(model.param_arena)
+        np.save(f"{directory}.{rank}.npy", found)
     return 0

@@ -34,7 +34,7 @@ from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.replay import replay
-from nn_manual.trace.step import given, trace_step
+from nn_manual.trace.step import given, trace_slice, trace_step, trace_update
 
 
 def check_replays(trainer: Trainer, batches: Batches) -> None:
@@ -101,9 +101,29 @@ def test_nothing_moves_and_each_operation_knows_where_it_stands() -> None:
     owners = list(dict.fromkeys(operation.place.owner for operation in trace.unrolled()))
     names = ["0 (Linear)", "1.0 (LayerNorm)", "1.1 (Linear)", "1.2 (GELU)", "1.3 (Dropout)", "1 (Residual)"]
     names += ["2.0 (Linear)", "2.1 (BatchNorm1d)", "2.2 (Tanh)", "3 (Linear)", "4 (Linear)", "loss"]
-    assert owners == ["model", *names, "optimizer"]
+    assert owners == [*names, "model", "optimizer"]
     (tanh,) = (each for each in trace.unrolled() if each.name == "tanh" and "Tanh" in each.place.owner)
     assert str(tanh.place).startswith("2.2 (Tanh).forward, nn_manual/layers/activations.py:")
+
+
+def test_a_slice_and_an_update_are_together_a_step() -> None:
+    """Forward, loss and backward write gradients alone; clipping and update take them. The buffers move elsewhere."""
+    model, generator = a_whole_net(), np.random.default_rng(0)
+    optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
+    batch = generator.standard_normal((9, 6), np.float32), generator.integers(0, 7, 9)
+    loss = CrossEntropyLoss()
+    whole, of_slice = trace_step(model, loss, optimizer, *batch, 0.5), trace_slice(model, loss, optimizer, *batch)
+    update = trace_update(model, loss, optimizer, 0.5)
+    before = given(model, optimizer, *batch)
+    expected = replay(whole, before)
+    after_slice = replay(of_slice, before)
+    assert after_slice["loss"] == expected["loss"]
+    for name in ("param", "buffer", "counters"):
+        assert after_slice[name].tobytes() == before[name].tobytes(), name
+    assert {"input", "target", "buffer"}.isdisjoint(each.name for each in update.storages)
+    after = replay(update, before | {"grad": after_slice["grad"]})
+    for name in ("param", "grad", *optimizer.vectors):
+        np.testing.assert_array_equal(after[name], expected[name], err_msg=name)
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from nn_manual.check.comparison import CannotCompare, Comparison, Differences, Q
 from nn_manual.check.sliced.found import Found, SlicedPlan, worst
 from nn_manual.check.sliced.replicas import compare_processes, digests_of
 from nn_manual.check.sliced.sums import LossOfBatch, compare_loss, compare_sums, sums_of
-from nn_manual.check.sliced.whole_batch import gather_batch, gathered, raised_in
+from nn_manual.check.sliced.whole_batch import gather_batch, gathered, name_process, raised_in
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.threads import threads_for
@@ -181,7 +181,12 @@ class SlicedChecker(GradientChecker):
         """Compare the batch that is recorded, whose slices ran side by side, with torch's step of it."""
         assert self.recorded.first.input is not None  # some process had a slice
         self.model.bind_noise(self.recorded.first.input.shape)
-        self._compare_recorded()
+        try:
+            self._compare_recorded()
+        except GradientMismatch as mismatch:
+            if self.group.size > 1:
+                name_process(mismatch, self._parts, len(self.sliced.slicing.own))
+            raise
 
     def _judge(self, compared: list[Comparison]) -> None:
         if not all(comparison.passed for comparison in compared):

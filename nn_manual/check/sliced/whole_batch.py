@@ -18,6 +18,7 @@ from nn_manual.check.step.calls import CallFailed, LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.distributed.group import Group
+from nn_manual.distributed.slices import Part
 from nn_manual.errors import GradientMismatch
 
 #: What a layer receives and returns in a step.
@@ -73,6 +74,16 @@ def gathered_if_any(own: Sequence[Array | None], group: Group) -> Array | None:
         return None
     empty = np.zeros((0, *known[1]), known[0])
     return np.concatenate(group.gather_arrays(np.ascontiguousarray(np.concatenate([empty, *arrays]))))
+
+
+def name_process(mismatch: GradientMismatch, parts: Sequence[Part], num_own: int) -> None:
+    """Let a mismatch in a batch, of which each process had `num_own` slices, say whose row its worst place is in."""
+    for failure in mismatch.report.failures[:1]:
+        num_rows = parts[-1].rows.stop
+        if failure.name.endswith((".output", ".grad_input")) and failure.shape[0] % num_rows == 0:
+            row = failure.index[0] * num_rows // failure.shape[0]  # a layer may have several for each example
+            (number,) = (part.number for part in parts if part.rows.start <= row < part.rows.stop)
+            mismatch.add_note(f"that is row {row} of the batch, which process {number // num_own} computed")
 
 
 def raised_in(recordings: Sequence[Recording], failed: CallFailed) -> BaseException:

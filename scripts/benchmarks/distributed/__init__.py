@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Sequence
 
 #: Their modules, in the order in which they run.
-PARTS = ("speed", "arithmetic", "same_bytes", "kills")
+PARTS = ("speed", "arithmetic", "memory", "same_bytes", "kills")
 
 
 def main(parts: Sequence[str] = (), *, short: bool = False) -> int:

@@ -32,7 +32,8 @@ from benchmarks.distributed.nets import NETS, Net
 from benchmarks.distributed.torchruns import torchrun
 from nn_manual import Sequential
 from nn_manual.arrays import Array
-from nn_manual.distributed.buckets import buckets_of
+from nn_manual.distributed.buckets import BUCKET_SIZE, buckets_of
+from nn_manual.distributed.gradient_sum import NUM_UNDER_WAY
 from nn_manual.distributed.group import Group
 from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.distributed.slices import cut
@@ -42,7 +43,7 @@ SIZES = (1, 2, 3, 4)
 #: The ways of adding gradients up, as arguments of Slicing.
 WAYS: dict[str, dict[str, bool]] = {"fastest": {}, "bitwise": {"bitwise": True}, "sharded": {"shard_optimizer": True}}
 NUM_STEPS, NUM_IN_SHORT = 20, 4
-MIB = 1 << 20
+MIB, FLOAT = 1 << 20, 4
 
 
 def main(*, short: bool = False) -> bool:
@@ -71,7 +72,7 @@ def _memory(found: dict[str, Any], count: int, way: str) -> float:
     """Of a process above that of one that trains nothing."""
     size = found["size"]
     vectors = found["num_vectors"] * size / (count if way == "sharded" else 1)
-    received = size if way != "fastest" and count > 1 else 0
+    received = {"fastest": 0, "bitwise": size, "sharded": min(size, NUM_UNDER_WAY * BUCKET_SIZE * FLOAT)}[way]
     return float(2 * size + vectors + received + found["alive"])
 
 
@@ -111,12 +112,12 @@ def _steps(net: Net, slicing: Slicing, num_steps: int) -> dict[str, float]:
     """
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # what the steps before have freed
-    start = _status("VmRSS")
+    start = status_of("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM, the most so far, begins anew
     trainer, group = net.ours(slicing), slicing.group
     for number in range(2):
         trainer.train_step(*net.batches[number])
-    found: dict[str, float] = {"memory": _status("VmHWM") - start}
+    found: dict[str, float] = {"memory": status_of("VmHWM") - start}
     alone = net.ours()
     seconds: dict[str, list[float]] = {"seconds": [], "alone": [], "communication": []}
     steps: dict[str, Callable[[int], object]] = {
@@ -147,7 +148,7 @@ def _sizes(saved: Any) -> dict[int, int]:
     return {key: size for part in parts for key, size in _sizes(part).items()}
 
 
-def _status(key: str) -> int:
+def status_of(key: str) -> int:
     """Bytes, of this process's memory."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
     return 1024 * int(line.split()[1])

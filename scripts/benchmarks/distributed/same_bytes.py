@@ -28,6 +28,11 @@ TRAININGS = {
         ["digits_convnet", "epochs=1", "sync_batch_norm=true"],
     ),
 }
+#: The same, compiled, but for the one whose slices wait for each other.
+TRAININGS |= {
+    f"{name}, compiled": ([*long, "compiled=true"], [*short, "compiled=true"])
+    for name, (long, short) in list(TRAININGS.items())[:3]
+}
 #: Within rounding, as a fraction of the largest weight, after 200 steps that enlarge it.
 ROUNDING = 1e-2
 

@@ -1,0 +1,78 @@
+"""The plans of a trainer, each made when it is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Mapping
+from typing import Protocol
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.plan import Plan, Report, check_numba
+from nn_manual.model import Sequential
+from nn_manual.trace.operation import CannotTrace
+
+
+class Compile(Protocol):
+    """Makes a plan. Raises what compile_step does."""
+
+    def __call__(self, *, report: Report, choice: Choice) -> Plan:
+        """`report` takes a line, `choice` says whose BLAS multiplies."""
+
+
+class Plans:
+    """Plans by keys. `reason` says why there is none, or one that leaves something to NumPy; that is said once, unless
+    `is_silent`. `choice` is whose BLAS multiplies, on how many threads: what is None is that of the first plan.
+
+    Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
+    """
+
+    def __init__(self, choice: Choice, *, is_silent: bool = False) -> None:
+        check_numba()
+        check_choice(choice)
+        self.choice, self.reason = choice, ""
+        self._is_silent = is_silent
+        self._plans: dict[Hashable, Plan | None] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._plans
+
+    def __getitem__(self, key: Hashable) -> Plan:
+        """One that was made."""
+        plan = self._plans[key]
+        assert plan is not None
+        return plan
+
+    def of(self, key: Hashable, make: Compile) -> Plan | None:
+        """That of a key, which `make` makes; None where the step can't be traced."""
+        if key not in self._plans:
+            try:
+                made = make(report=self._note, choice=self.choice)
+                self._plans[key], self.choice = made, Choice(made.blas.name, made.threads)
+            except CannotTrace as error:
+                self._plans[key], self.reason = None, str(error)
+                self._note(f"this model isn't compiled: {error}")
+        plan = self._plans[key]
+        if plan is not None and plan.reasons and not self.reason:
+            self.reason = "; ".join(plan.reasons)
+            self._note(f"not all of this model is compiled: {self.reason}")
+        return plan
+
+    def _note(self, line: str) -> None:
+        if not self._is_silent:
+            print(f"note: {line}", file=sys.stderr)
+
+
+def takes_noise(plan: Plan) -> bool:
+    """Whether a step of it is given random numbers."""
+    return any(".noise." in name for name in plan.of_steps)
+
+
+def noise_of(model: Sequential, input_shape: Shape, step: int) -> Mapping[str, Array]:
+    """The random numbers for a forward on this shape of input, from the model's first row on, by the names that a trace
+    gives them.
+    """
+    assert model._noise is not None  # the outermost draws
+    model._noise.bind(model, input_shape, model.dtype, seed=model.seed, step=step, first_row=model.first_row)
+    layers = [(name, vars(layer.noise)) for name, layer in model.descendants() if hasattr(layer, "noise")]
+    return {f"{name}.noise.{key}": array for name, noise in layers for key, array in noise.items()}
