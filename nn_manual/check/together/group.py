@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from nn_manual.arrays import Array, size_of
 from nn_manual.check.comparison import LARGE, within
 from nn_manual.check.step.glance import Glance
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.comparison import StackedComparison
@@ -127,6 +129,29 @@ class Group:
         """The tensors of a state, (steps, size) each, in the plan's order."""
         ends = np.cumsum(list(self._sizes.values()))
         return [tensor for rows in state.all for tensor in np.split(rows, ends[:-1], axis=1)]
+
+    def recorded(self, last: Recording, i: int) -> Recording | None:
+        """The `i`-th step as if it were the last that was recorded; or None where the ring hasn't all of it in one
+        piece: a composite, buffers, random numbers, shared parameters.
+        """
+        are_simple = self.glance.are_simple and not self.plan.sums
+        if not are_simple or any(hasattr(calls.layer, "noise") for calls in last.layers):
+            return None
+        tensors, then = {name: rows[i] for name, rows in self.ring.tensors.items()}, copy.copy(last)
+        kept = {calls.item.name: copy.copy(calls) for calls in last.layers}
+        then.layers, then.loss = list(kept.values()), copy.copy(last.loss)
+        then.first = kept[last.first.item.name]
+        array = self.ring.given("input")[i]
+        for item in self.plan.chain:
+            calls = kept[item.name]
+            calls.input, calls.output = array, tensors[f"{item.name}.output"]
+            calls.grad_output = tensors.get(self._grad_outputs[item.label]) if calls.grad_output is not None else None
+            calls.grad_input = tensors.get(f"{item.name}.grad_input")
+            calls.grads = {name: tensors[self.plan.grad_names[f"{item.name}.{name}"]] for name in calls.grads}
+            array = calls.output
+        then.loss.prediction, then.loss.target = array, self.ring.given("target")[i]
+        then.loss.value, then.loss.grad_prediction = tensors["loss"], tensors["loss.grad_prediction"]
+        return then
 
     def largest_grad_output(self, step: int, index: int) -> float:
         """max|grad_output| of the layer whose tensor is the plan's `index`-th; 0 where it has none."""
