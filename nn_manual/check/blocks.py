@@ -13,14 +13,38 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
-#: Elements of a block: 128 KiB in float32, so that two blocks and their difference fit into a second-level cache.
-BLOCK = 1 << 15
+#: Elements of a block: 512 KiB in float32. Of smaller ones, the calls of numpy take longer than the cache saves: with a
+#: quarter of the size, the checked step of the 784-128-10 net takes 1.07 times as long.
+BLOCK = 1 << 17
 
 
 def worst_difference(ours: Array, reference: Array) -> tuple[Any, Any]:
     """max|ours - reference| and max|reference| of two arrays of one shape with at least one element. NaN anywhere, and
     infinity in both, give NaN. Either may be transposed.
     """
+    ours, reference = in_order(ours, reference)
+    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+        return _worst_difference(ours, reference)
+
+
+def in_order(ours: Array, reference: Array) -> tuple[Array, Array]:
+    """Both with their last two axes exchanged, if the reference lies in memory in that order, as torch's gradients of
+    weights do: it is read as it lies.
+    """
+    if reference.ndim > 1 and not reference.flags.c_contiguous and reference.mT.flags.c_contiguous:
+        return ours.mT, reference.mT
+    return ours, reference
+
+
+def largest_magnitudes(rows: Array) -> Array:
+    """max|number| of each row, (rows, numbers). Two reductions take less time than magnitudes, which are written, and
+    one.
+    """
+    largest: Array = np.maximum(np.maximum.reduce(rows, axis=1), -np.minimum.reduce(rows, axis=1))
+    return largest
+
+
+def _worst_difference(ours: Array, reference: Array) -> tuple[Any, Any]:
     if ours.size <= BLOCK:
         return _of_block(ours, reference)
     if ours.flags.c_contiguous and reference.flags.c_contiguous:
@@ -30,7 +54,7 @@ def worst_difference(ours: Array, reference: Array) -> tuple[Any, Any]:
         parts = [slice(start, start + num_rows) for start in range(0, len(ours), num_rows)]
         found = [_of_block(ours[part], reference[part]) for part in parts]
     else:
-        found = [worst_difference(*pair) for pair in zip(ours, reference, strict=True)]
+        found = [_worst_difference(*pair) for pair in zip(ours, reference, strict=True)]
     absolute, scale = np.max(found, axis=0)
     return absolute, scale
 
@@ -39,14 +63,9 @@ def _of_block(ours: Array, reference: Array) -> tuple[Any, Any]:
     if not reference.flags.c_contiguous:
         reference = np.ascontiguousarray(reference)
     difference = _scratch(np.result_type(ours, reference))[: ours.size].reshape(ours.shape)
-    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-        np.subtract(ours, reference, out=difference)
-    # Two reductions take less time than magnitudes, which are written, and one.
-    return _largest_magnitude(difference), _largest_magnitude(reference)
-
-
-def _largest_magnitude(array: Array) -> Any:
-    return np.maximum(array.max(), -array.min())
+    np.subtract(ours, reference, out=difference)
+    absolute, scale = (largest_magnitudes(array.reshape(1, -1)) for array in (difference, reference))
+    return absolute[0], scale[0]
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from nn_manual.check.comparison import CannotCompare, Differences, joined, withi
 from nn_manual.check.evidence import Evidence
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.proof import Proof, prove
+from nn_manual.check.step.proof import Proof, beside_torch, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
@@ -149,19 +149,37 @@ class GradientChecker:
         """The differences of a step that was compared elsewhere, if all of them are within their tolerances: then the
         step counts as compared here. `largest_grad_output` is that of the layer whose tensor is the plan's i-th.
         """
+        if not _update_passes(plan, found):
+            return None
         num_judged = len(plan.forward) + len(plan.backward)
+        judged = Differences(found.absolute[:num_judged], found.scale[:num_judged])
+        return self._counted(self.judge.accept(plan, input_shape, judged, largest_grad_output), found)
+
+    def excuse(self, plan: Plan, recorded: Recording, param: Array, found: Differences) -> Differences | None:
+        """The differences of a step that `accept` refuses, if those of forward and backward beside torch alone are
+        within their tolerances or rounding; or None, and `compare` says what is wrong. The step began at `param`.
+        """
+        if not _update_passes(plan, found):
+            return None
+        self.twin.anchor(param)
+        try:
+            with threads_for(plan.num_products):
+                pairs, findings = beside_torch(self.twin, recorded, plan)
+                return self._counted(self.judge.excused(Proof(plan, recorded, self.twin.param, pairs, findings)), found)
+        except CannotCompare:
+            return None
+
+    def _counted(self, judged: Differences | None, found: Differences) -> Differences | None:
+        """What was judged of a step's forward and backward, with what was found of the rest, as that of a step that has
+        passed.
+        """
+        if judged is None:
+            return None
         absolute, scale, rounding = found
-        of_update = plan.tensors[num_judged:]
-        passed = within(absolute[num_judged:], scale[num_judged:], plan.tolerances[num_judged:])
-        if not rounding.issuperset(itertools.compress(of_update, ~passed)):
-            return None
-        judged = Differences(absolute[:num_judged], scale[:num_judged])
-        accepted = self.judge.accept(plan, input_shape, judged, largest_grad_output)
-        if accepted is None:
-            return None
-        found = Differences(absolute, np.concatenate([accepted.scale, scale[num_judged:]]), rounding)
-        self.evidence.add(found)
-        return found
+        num_judged = len(judged.scale)
+        both = joined(judged, Differences(absolute[num_judged:], scale[num_judged:], rounding))
+        self.evidence.add(both)
+        return both
 
     def _unclipped(self) -> list[Array]:
         """The gradient of each parameter as backward left it."""
@@ -260,6 +278,13 @@ class GradientChecker:
         if self.recorded.loss.grad_prediction is not None:  # the step ran to its end, so the plan has every shape
             self._plans[shape] = plan
         return plan
+
+
+def _update_passes(plan: Plan, found: Differences) -> bool:
+    """Whether what was found of clipping and of the update is within its tolerances, or is rounding."""
+    of_update = slice(len(plan.forward) + len(plan.backward), None)
+    passed = within(found.absolute[of_update], found.scale[of_update], plan.tolerances[of_update])
+    return found.rounding.issuperset(itertools.compress(plan.tensors[of_update], ~passed))
 
 
 def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) -> GradientReport:

@@ -18,7 +18,8 @@ class Glance:
     def __init__(self, plan: Plan, recorded: Recording) -> None:
         self._plan, self._recorded = plan, recorded
         self._calls = {calls.item.name: calls for calls in recorded.layers}
-        self._are_simple = not (any(item.children for item in plan.items) or plan.integer_inputs or recorded.buffers)
+        #: Whether each layer of the chain is made of no others, takes no indices and has no buffers.
+        self.are_simple = not (any(item.children for item in plan.items) or plan.integer_inputs or recorded.buffers)
         self._chain = [self._calls[item.name] for item in plan.chain]
         self._shapes = [plan.shapes[item.name] for item in plan.chain]
         self._first, self._first_grad_input = plan.first, plan.first_grad_input
@@ -26,7 +27,7 @@ class Glance:
     def shows_nothing(self) -> bool:
         """Whether nothing is wrong. Where it is False, something may be."""
         loss, dtype = self._recorded.loss, self._plan.dtype
-        if not self._are_simple or loss.failure or loss.refused:
+        if not self.are_simple or loss.failure or loss.refused:
             return False
         array = self._recorded.first.input
         for calls, (_, output_shape) in zip(self._chain, self._shapes, strict=True):

@@ -26,6 +26,7 @@ class Recording:
     """
 
     def __init__(self, model: Sequential, loss: Loss, *, copy_grads: bool = False) -> None:
+        self.model = model
         #: The gradients of the parameters: of shared ones, the sums.
         self.grads = vars(model.grad)
         grads = self.grads | model.ties.use_grads

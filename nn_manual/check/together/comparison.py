@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.blocks import BLOCK, worst_difference
+from nn_manual.check.blocks import BLOCK, in_order, largest_magnitudes, worst_difference
 
 #: Smaller tensors are compared side by side: each call of numpy takes longer than what there is to compare.
 SMALL = 1 << 9
@@ -38,8 +38,7 @@ class StackedComparison:
                 found = [worst_difference(*pair) for pair in zip(ours[i], references[i], strict=True)]
                 absolute[:, i], scale[:, i] = np.transpose(found)
             else:
-                own, reference = (arrays[i].reshape(num_steps, -1) for arrays in (ours, references))
-                self._compare(own, reference, absolute[:, i], scale[:, i])
+                self._compare(*in_order(ours[i], references[i]), absolute[:, i], scale[:, i])
         if self._small:
             own, reference = (
                 np.concatenate([arrays[i].reshape(num_steps, -1) for i in self._small], axis=1)
@@ -49,29 +48,26 @@ class StackedComparison:
         return absolute, scale
 
     def _compare(self, ours: Array, reference: Array, absolute: Array, scale: Array) -> None:
-        num_steps, size = ours.shape
-        together = BLOCK // size
-        for start in range(0, num_steps, together):
+        together = BLOCK // (ours.size // len(ours))
+        for start in range(0, len(ours), together):
             steps = slice(start, start + together)
-            difference = self._difference(ours[steps], reference[steps])
-            np.max(difference, axis=1, out=absolute[steps])
-            np.max(np.abs(reference[steps], out=difference), axis=1, out=scale[steps])
+            difference, part = self._difference(ours[steps], reference[steps]), reference[steps]
+            for array, largest in ((difference, absolute), (part, scale)):
+                largest[steps] = largest_magnitudes(array.reshape(len(part), -1))
 
     def _compared_side_by_side(self, ours: Array, reference: Array) -> tuple[Array, Array]:
         together = max(1, BLOCK // self._num_small)
         found = []
         for start in range(0, len(ours), together):
             steps = slice(start, start + together)
-            difference = self._difference(ours[steps], reference[steps])
-            absolute = np.maximum.reduceat(difference, self._starts, axis=1)
-            np.abs(reference[steps], out=difference)
-            found.append((absolute, np.maximum.reduceat(difference, self._starts, axis=1)))
+            difference, part = self._difference(ours[steps], reference[steps]), reference[steps]
+            absolute = np.maximum.reduceat(np.abs(difference, out=difference), self._starts, axis=1)
+            found.append((absolute, np.maximum.reduceat(np.abs(part, out=difference), self._starts, axis=1)))
         absolute, scale = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return absolute, scale
 
     def _difference(self, ours: Array, reference: Array) -> Array:
-        """|ours - reference|, until it is asked for the next one."""
+        """ours - reference, until it is asked for the next one."""
         difference = self._block[: ours.size].reshape(ours.shape)
         with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-            np.subtract(ours, reference, out=difference)
-        return np.abs(difference, out=difference)
+            return np.subtract(ours, reference, out=difference)

@@ -259,6 +259,8 @@ class Prover:
         else:
             largest = functools.partial(group.largest_grad_output, i)
             accepted = self.checker.accept(group.plan, shape, found, largest)
+            if accepted is None and (recorded := group.recorded(self.checker.recorded, i)) is not None:
+                accepted = self.checker.excuse(group.plan, recorded, group.ring.before.param[i], found)
         if accepted is None:
             self._prove_alone(group, i, check)
             return

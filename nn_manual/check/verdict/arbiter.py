@@ -88,9 +88,10 @@ class Arbiter:
         more can only allow more.
         """
         explained: frozenset[str] = frozenset()
+        names = [pair.quantity.name for pair in failed]
         for number in range(1, num_perturbations + 1):
             for rounded, elsewhere in self._rerun(number):
-                self._rounding.measure(rounded, elsewhere)
+                self._rounding.measure({name: rounded[name] for name in names}, elsewhere)
                 explained = frozenset(
                     pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
                 )

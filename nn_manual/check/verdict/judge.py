@@ -75,16 +75,35 @@ class Judge:
         """The worst difference of each tensor of the step. Raises GradientMismatch where a formula is wrong,
         NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
         """
+        found, verdict, known_zeros = self._judged(step)
+        if found is not None:
+            return found
+        if verdict.not_finite is not None:
+            raise NotFiniteError(verdict.not_finite)
+        check_conduct(step.recorded, step.plan, step.recorded.first.input)
+        raise GradientMismatch(self.report(step, verdict, known_zeros))
+
+    def excused(self, step: Proof) -> Differences | None:
+        """`differences`, or None where it would raise."""
+        return self._judged(step)[0]
+
+    def _judged(self, step: Proof) -> tuple[Differences | None, Verdict, frozenset[str]]:
+        """The differences, if rounding explains all that are beyond their tolerances; the verdict on these; and the
+        gradients that are known to be zero in theory, which are rounding, too.
+        """
         absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
         of_layers = functools.partial(zeros.largest_grad_output, step)
         if accepted := self.accept(step.plan, step.input_shape, Differences(absolute, scale), of_layers):
-            return accepted
+            return accepted, Verdict(), frozenset()
         tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
         widened = known.widened(scale, of_layers) if known else scale
         passed = within(absolute, widened, tolerances)
         only_widened = passed & ~within(absolute, scale, tolerances)
         known_zeros = frozenset(pair.quantity.name for pair in itertools.compress(step.pairs, only_widened))
-        verdict = self._excuse(step, list(itertools.compress(step.pairs, ~passed)), known_zeros)
+        failed = list(itertools.compress(step.pairs, ~passed))
+        verdict = self.judge(step, failed)
+        if verdict.not_finite is not None or verdict.wrong or len(verdict.rounding) < len(failed):
+            return None, verdict, known_zeros
         if verdict.zeros:
             known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
             known.add(step, verdict.zeros)
@@ -93,7 +112,7 @@ class Judge:
         if known:
             known.count_step()
         beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
-        return Differences(absolute, widened, verdict.rounding & beyond)
+        return Differences(absolute, widened, verdict.rounding & beyond), verdict, known_zeros
 
     def accept(
         self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
@@ -110,18 +129,6 @@ class Judge:
         if known:
             known.count_step()
         return Differences(absolute, scale)
-
-    def _excuse(self, step: Proof, failed: list[Pair], known_zeros: frozenset[str]) -> Verdict:
-        """The verdict on the tensors that failed, if rounding explains all of them; otherwise an error is raised, in
-        which the gradients that are known to be zero in theory are rounding, too.
-        """
-        verdict = self.judge(step, failed)
-        if verdict.not_finite is not None:
-            raise NotFiniteError(verdict.not_finite)
-        if verdict.wrong or len(verdict.rounding) < len(failed):
-            check_conduct(step.recorded, step.plan, step.recorded.first.input)
-            raise GradientMismatch(self.report(step, verdict, known_zeros))
-        return verdict
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
         """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""

@@ -51,11 +51,12 @@ class Rounding:
         self._in_float64: set[str] = set()
 
     def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
-        """Take what has become of torch's values into account, or of the true ones `elsewhere`, of another step. What
-        overflowed says nothing, nor what is less than the dtype can hold.
+        """Take what has become of torch's values into account, or of the true ones `elsewhere`, of another step; only
+        names that both have count. What overflowed says nothing, nor what is less than the dtype can hold.
         """
-        for name, values in (self.truth if elsewhere is None else elsewhere).items():
-            dtype = rounded[name].dtype
+        truth = self.truth if elsewhere is None else elsewhere
+        for name in rounded.keys() & truth.keys():
+            values, dtype = truth[name], rounded[name].dtype
             effect = distance(rounded[name], values) / eps_of(dtype)
             if effect < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
                 measured = self._measured[dtype.name if elsewhere is None else ELSEWHERE]

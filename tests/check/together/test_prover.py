@@ -26,6 +26,7 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import Array
+from nn_manual.check.together import group as group_module
 from nn_manual.check.together.one_layer import CannotStack
 from nn_manual.check.together.ring import Ring
 from nn_manual.check.together.stacked import Stacked
@@ -278,6 +279,7 @@ def test_each_shape_has_its_own_group() -> None:
 
 
 def test_a_large_model_has_its_updates_proven_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_module, "LARGE_UPDATE", 1 << 14)
     wide = Sequential(Linear(3, 150), Tanh(), Linear(150, 150), Tanh(), Linear(150, 3), seed=0)
     trainer = Trainer(wide, MSELoss(), AdamW(wide, lr=0.01), clip_grad_norm=0.1)
     steps = trained(trainer, points(6))
