@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import re
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,3 +95,11 @@ def place_of(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_OTHERS_CODE)]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def place_in_dump(dump: str) -> str:
+    """The same of a process that a signal has ended, by what Python's faulthandler wrote then."""
+    frames = re.findall(r'^  File "(.+)", line (\d+) in ', dump, re.MULTILINE)
+    others = (*_OTHERS_CODE, sysconfig.get_path("stdlib"), "<string>")
+    own = [(file, line) for file, line in frames if not file.startswith(others)]
+    return " at {}:{}".format(*own[0]) if own else ""

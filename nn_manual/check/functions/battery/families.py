@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import torch
 from tqdm import tqdm
@@ -64,9 +65,18 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def run_rows(trial: Trial, skip: Sequence[str], problem: str | None) -> tuple[Row, ...]:
+#: Is told what begins, "row no_grad": a function that ends the process there leaves no other word.
+Starting: TypeAlias = Callable[[str], object]
+
+
+def nobody_listens(_: str) -> None:
+    """Is told what begins, and does nothing."""
+
+
+def run_rows(trial: Trial, skip: Sequence[str], problem: str | None, starting: Starting) -> tuple[Row, ...]:
     """Every row but the skipped ones, each by its verdict. `problem` is what kept the values from being compared: a row
-    that meets the same says nothing more. Raises ValueError for a name in `skip` that no row has."""
+    that meets the same says nothing more. Raises ValueError for a name in `skip` that no row has.
+    """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
     known = {name for name, variant, _ in planned for name in (name, f"{name} {variant}".rstrip())} | FAMILIES.keys()
     for name in skip:
@@ -74,7 +84,11 @@ def run_rows(trial: Trial, skip: Sequence[str], problem: str | None) -> tuple[Ro
             meant = nearest(name, known)
             raise ValueError(f"there is no row {name!r} to skip" + (f": did you mean {meant!r}?" if meant else ""))
     bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
-    return tuple(_row(name, variant, run, skip, problem) for name, variant, run in bar)
+    rows = []
+    for name, variant, run in bar:
+        starting(f"row {name} {variant}".rstrip())
+        rows.append(_row(name, variant, run, skip, problem))
+    return tuple(rows)
 
 
 def _row(family: str, variant: str, run: Run, skip: Sequence[str], problem: str | None) -> Row:
