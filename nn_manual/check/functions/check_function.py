@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
+
+import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.battery.families import Starting, nobody_listens, run_rows
@@ -13,6 +15,7 @@ from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.check.functions.callables import Checked, Function, is_mere_class
 from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
+from nn_manual.check.functions.raised import met_in
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import kept_generators
 from nn_manual.check.tolerances import MEANINGLESS
@@ -96,18 +99,25 @@ def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_l
     """The comparison of the values, then every row but the skipped ones; `starting` is told what begins."""
     starting("the comparison of the values")
     assert trial.case.floating  # raises what is wrong with the inputs
+    met: set[str] = set()
     with kept_generators():
-        values = _values(trial)
+        try:
+            values = judge(trial.case)
+        except CannotCompare as problem:
+            values, met = GradientReport((), problem=one_line(str(problem))), met_in(problem)
+        values = replace(values, sources=tuple(_left_out(trial)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}
-        return FunctionReport(**own, rows=run_rows(trial, skip, values.problem, starting))
+        return FunctionReport(**own, rows=run_rows(trial, skip, met, starting))
 
 
-def _values(trial: Trial) -> GradientReport:
-    try:
-        return judge(trial.case)
-    except CannotCompare as problem:
-        return GradientReport((), problem=one_line(str(problem)))
+def _left_out(trial: Trial) -> Iterator[str]:
+    """A sentence about the buffers that the reference alone has."""
+    if isinstance(trial.reference, torch.nn.Module):
+        names = [name for name, _ in trial.reference.named_buffers() if name not in trial.case.arguments.buffers]
+        if names:
+            lacking = f"{trial.label} has none of that name, shape and dtype"
+            yield f"not compared, of the reference: buffer {', '.join(names)}; {lacking}"
 
 
 def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:

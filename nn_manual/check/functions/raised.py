@@ -77,6 +77,26 @@ def is_of_the_reference(error: BaseException) -> bool:
     return BY_THE_REFERENCE in getattr(error, "__notes__", [])
 
 
+def met_in(error: BaseException) -> set[str]:
+    """What it says, and what was raised behind it and where: two rows that share one of these met the same."""
+    found = {one_line(str(error))}
+    while error.__cause__ is not None:
+        error = error.__cause__
+        found.add(f"{words_of(error)}{place_of(error)}")
+    return found | {f"{words_of(error)}{place_of(error)}"}
+
+
+def told(error: Exception) -> str:
+    """In one line, what keeps a check from being made."""
+    if is_of_the_reference(error):
+        return f"the reference raised {words_of(error)}{place_of(error)}"
+    if notes := getattr(error, "__notes__", []):
+        return f"{words_of(error)}{place_of(error)}, {one_line(notes[0])}"
+    if isinstance(error, ValueError | TypeError):
+        return one_line(str(error))
+    return f"{words_of(error)}{place_of(error)}"
+
+
 def words_of(error: BaseException) -> str:
     """The error's type and the first line of what it says, as can be printed."""
     try:

@@ -12,7 +12,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
-from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case
@@ -56,23 +56,27 @@ def _has_indices(leaf: Any) -> bool:
 
 
 def _repeated(trial: Trial) -> None:
-    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation can't, and may
-    be what the function is for.
+    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation may be what the
+    function is for: of such it is only said what came of it.
     """
     generator = torch.Generator().manual_seed(trial.seed)
     arguments = trial.case.arguments
     lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
 
     def repeated(leaf: Any) -> Any:
-        if not _has_indices(leaf) or _permutes(as_tensor(leaf), lengths):
+        if not _has_indices(leaf):
             return leaf
         found = _of_two_values(as_tensor(leaf), generator)
         return found if isinstance(leaf, torch.Tensor) else found.numpy()
 
     leaves = tuple(map(repeated, arguments.leaves))
-    if all(one is other for one, other in zip(leaves, arguments.leaves, strict=True)):
-        raise Skip("the integers are a permutation; ones that repeat are tried where the inputs have others")
-    agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+    try:
+        agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+    except (Wrong, CannotCompare) as problem:
+        if any(_has_indices(leaf) and _permutes(as_tensor(leaf), lengths) for leaf in arguments.leaves):
+            words = "these integers are a permutation; on ones that repeat it is wrong: give such if it takes them"
+            raise Skip(f"{words}: {problem}") from problem
+        raise
 
 
 def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
