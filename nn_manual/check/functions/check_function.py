@@ -104,7 +104,7 @@ def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_l
         try:
             values = judge(trial.case)
         except CannotCompare as problem:
-            values, met = GradientReport((), problem=one_line(str(problem))), met_in(problem)
+            values, met = GradientReport((), problem=one_line(str(problem))), set(met_in(problem))
         values = replace(values, sources=tuple(_left_out(trial)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}

@@ -77,13 +77,11 @@ def is_of_the_reference(error: BaseException) -> bool:
     return BY_THE_REFERENCE in getattr(error, "__notes__", [])
 
 
-def met_in(error: BaseException) -> set[str]:
+def met_in(error: BaseException | None) -> Iterator[str]:
     """What it says, and what was raised behind it and where: two rows that share one of these met the same."""
-    found = {one_line(str(error))}
-    while error.__cause__ is not None:
+    while error is not None:
+        yield f"{words_of(error)}{place_of(error)}"
         error = error.__cause__
-        found.add(f"{words_of(error)}{place_of(error)}")
-    return found | {f"{words_of(error)}{place_of(error)}"}
 
 
 def told(error: Exception) -> str:

@@ -42,7 +42,7 @@ class Copied(Swapped):
 
 
 def test_swapped_gradients() -> None:
-    assert check(Swapped, torch.mul, values(0), values(1)).diagnosis == "grad_input and grad_other are swapped"
+    assert check(Swapped, torch.mul, values(0), values(1)).diagnosis == "grad_x and grad_y are swapped"
     report = check(Copied, lambda x, y: x * y, values(0), values(1))
     assert report.diagnosis == "it is grad_x"
     report = check(lambda x: (x.cos(), x.sin()), lambda x: (x.sin(), x.cos()), values(0))

@@ -14,9 +14,10 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.battery.cost import cost
 from nn_manual.check.functions.battery.dtypes import dtype, full_size
 from nn_manual.check.functions.battery.in_place import in_place
-from nn_manual.check.functions.battery.inputs import kinds, layouts, sizes
+from nn_manual.check.functions.battery.inputs import kinds, layouts
 from nn_manual.check.functions.battery.requires import requires_grad
 from nn_manual.check.functions.battery.runs import determinism, no_grad, retain_graph, settings, two_forwards
+from nn_manual.check.functions.battery.sizes import sizes
 from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wrong
 from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
@@ -101,7 +102,7 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collecti
             warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
             return Row(family, variant, "right", run() or "")
     except Exception as error:  # a reference, too, may raise anything
-        if met_in(error) & set(met):
+        if set(met).intersection(met_in(error)):
             return Row(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):
             return Row(family, variant, "WRONG", one_line(str(error)))

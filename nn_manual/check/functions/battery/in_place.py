@@ -18,7 +18,7 @@ from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.outputs import named_outputs
 
 #: What torch says of a function that works in place on a parameter.
-IN_PLACE_ON_A_LEAF = "a leaf Variable that requires grad is being used in an in-place operation"
+IN_PLACE_ON_A_LEAF = "a leaf Variable that requires grad"
 
 
 def in_place(trial: Trial) -> Iterator[tuple[str, Run]]:

@@ -1,4 +1,4 @@
-"""The inputs: how they lie in memory, which values they have, and how large they are."""
+"""The inputs: how they lie in memory, and which values they have."""
 
 from __future__ import annotations
 
@@ -30,10 +30,6 @@ APART = 31
 
 #: What torch says when something is written into a tensor that was expanded.
 SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
-
-#: Sizes that kernels get wrong: none, one, odd and prime ones, and those on both sides of a block.
-#: What a dimension that comes first in an input, a batch, can be.
-SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129, 257)
 
 
 def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -166,43 +162,3 @@ def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
 def _with_inputs(case: Case, inputs: Iterable[torch.Tensor]) -> Case:
     left = iter(inputs)
     return with_leaves(case, lambda _: next(left))
-
-
-def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each dimension empty, 1, odd, prime, and past a block, the others small."""
-    if not callable(trial.inputs):
-        yield "", _no_sizes
-        return
-    for name, given in trial.sizes.items():
-        for size in (SIZES if _leads(trial, name) else SIZES[1:]) if len(given) == 1 else given:
-            yield f"{name}={size}", lambda name=name, size=size: _size(trial, name, size)  # type: ignore[misc] # defaults
-
-
-def _leads(trial: Trial, name: str) -> bool:
-    """Whether the dimension comes first in the first input or in one of integers. Of such a batch, or of its indices,
-    there can be nothing; of features, or of a weight, there can't.
-    """
-    sizes = trial.small_sizes
-    try:
-        cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
-    except Exception:  # the user's own function of the sizes may raise anything
-        return False
-    one, other = (_lengths(case) for case in cases)
-    return one != other
-
-
-def _lengths(case: Case) -> list[int]:
-    arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim]
-    return [leaf.shape[0] for i, leaf in enumerate(arrays) if i == 0 or not floats(leaf)]
-
-
-def _no_sizes() -> None:
-    raise Skip("the inputs are given; a function of a generator and sizes that makes them is tried on others")
-
-
-def _size(trial: Trial, name: str, size: int) -> None:
-    try:
-        case = trial.at({**trial.small_sizes, name: size})
-    except Exception as error:  # anyone's function may raise anything
-        raise Skip(f"no such inputs: {type(error).__name__}: {error}") from error
-    agree(replace(case, drawn=True))
