@@ -76,7 +76,7 @@ def _effects(case: Case, truth: dict[str, Array], moved: _Moved) -> dict[str, Ar
         return {name: np.abs(values[name] - true) for name, true in truth.items()}
 
 
-_ATEN: Any = torch.ops.aten  # type: ignore[attr-defined] # torch makes its operations when they are asked for
+_ATEN: Any = torch.ops.aten
 #: These round nothing. What amax returns is equal to one of its inputs, and its backward finds that one so.
 EXACT = {_ATEN.clone, _ATEN._to_copy, _ATEN.amax, _ATEN.amin, _ATEN.max, _ATEN.min, _ATEN.maximum, _ATEN.minimum}
 
