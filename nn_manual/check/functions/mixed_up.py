@@ -15,6 +15,8 @@ from nn_manual.check.functions.pairs import values_of_reference
 
 def describe_mixed_up(case: Case, first: Pair, compared: Sequence[Pair]) -> str:
     """In words, whose values the first tensor that is wrong has instead of its own; nothing where it has no others'."""
+    if _equals(first, -first.reference):
+        return ""  # a sign, which is less of a mistake than another tensor's values
     return _swapped(first, compared) or _without_an_output(case, first)
 
 

@@ -79,7 +79,7 @@ WRONG: dict[str, tuple[str, Function, str]] = {
     "second output forgotten": (
         "several outputs",
         lambda saved, grad, _: (grad * saved[1], grad * saved[0]),
-        "positions",
+        "the gradient of output 1 is left out",
     ),
 }
 
