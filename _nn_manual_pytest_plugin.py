@@ -81,12 +81,16 @@ def gradient_check() -> Callable[..., None]:
 @pytest.fixture
 def function_check() -> Callable[..., None]:
     """`function_check(function, reference, inputs, ...)`: the arguments of nn_manual.check_function. Where a value or a
-    row is wrong the test fails, and the message is the report.
+    row is wrong the test fails, and the message is the report; where the arguments don't fit, one line.
     """
     from nn_manual import check_function
+    from nn_manual.check.functions.raised import told
 
     def function_check(*arguments: Any, **options: Any) -> None:
-        report = check_function(*arguments, **options)
+        try:
+            report = check_function(*arguments, **options)
+        except Exception as error:  # a reference may raise anything
+            pytest.fail(told(error), pytrace=False)
         if not report.passed:
             pytest.fail(str(report), pytrace=False)
 

@@ -200,3 +200,18 @@ def test_a_function_is_checked_by_the_fixture(pytester: pytest.Pytester) -> None
     result = run(pytester, LAYER, wrong)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["gradient check failed: wrong first in silu: grad_x, random upstream"])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("function_check(torch.sin, torch.sin, [torch.ones(2)], kinds=['odd'])", "there is no kind 'odd': it must be"),
+        ("function_check(torch.sin, lambda x: x[9], [torch.ones(2)])", "the reference raised IndexError: index 9 is"),
+        ("function_check(torch.sin, torch.sin, lambda generator, N: 1 / 0, sizes={'N': 4})", "raised by the function"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_one_line(pytester: pytest.Pytester, call: str, words: str) -> None:
+    result = run(pytester, LAYER, f"import torch\n\n\ndef test_it(function_check):\n    {call}\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*{words}*"])
+    assert "check_function.py" not in result.stdout.str()

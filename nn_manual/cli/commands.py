@@ -91,10 +91,10 @@ def check(options: argparse.Namespace) -> int:
 
 def check_function(options: argparse.Namespace) -> int:
     """Put a function through the battery. Returns the exit status."""
-    from nn_manual.check.functions.from_text import check_named_function
+    from nn_manual.cli.own_process import check_in_own_process
 
     return _report(
-        check_named_function(
+        check_in_own_process(
             options.function, options.reference, options.shapes, options.sizes, options.dtype, options.skip
         )
     )

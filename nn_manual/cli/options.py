@@ -33,7 +33,7 @@ EXIT_STATUSES_OF_A_FUNCTION = """\
 exit status:
   0    every value and every row is right
   2    usage, or something can't be imported, doesn't fit or has no gradient
-  3    a value or a row is wrong
+  3    a value or a row is wrong, or the process ended in one
 """
 
 

@@ -29,6 +29,13 @@ def open_standard_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def clear_line() -> None:
+    """Where standard error is a terminal, have the next text begin on an empty line: what drew a bar may have ended."""
+    if sys.stderr.isatty():
+        with going_on_without_a_reader():
+            print("\r\x1b[K", end="", file=sys.stderr)
+
+
 class _Silenced:
     """A stream that goes silent, and stays so, once it can't be written."""
 

@@ -1,23 +1,29 @@
-"""nn-manual check-function: exit statuses 0, 2 and 3, and one message for each mistake."""
+"""nn-manual check-function: exit statuses 0, 2 and 3, also where a kernel ends its process."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from nn_manual.cli import main
 
+from .conftest import finish, start
+
 KERNELS = """
+import ctypes
+import os
+import time
+
 import torch
 from torch.autograd.function import once_differentiable
 
 
 class Scale(torch.autograd.Function):
-    factor = 1.0
-
     @staticmethod
     def forward(context, x, weight):
         context.save_for_backward(x, weight)
@@ -38,145 +44,159 @@ class Half(Scale):
         return grad_x, grad_weight / 2
 
 
+class Ends(Scale):
+    @staticmethod
+    def end(size):
+        if size == 13:
+            print("said before")
+            os._exit(0)
+
+    @classmethod
+    def forward(cls, context, x, weight):
+        cls.end(len(x))
+        return Scale.forward(context, x, weight)
+
+
+class Aborts(Ends):
+    @staticmethod
+    def end(size):
+        os.abort()
+
+
+class Reads(Ends):
+    @staticmethod
+    def end(size):
+        if size == 0:
+            ctypes.string_at(0)
+
+
+class ClosesAll(Ends):
+    @staticmethod
+    def end(size):
+        os.closerange(0, 100)
+
+
+class Forks(Ends):  # what it has started keeps its pipes open
+    @staticmethod
+    def end(size):
+        if os.fork() == 0:
+            time.sleep(120)
+        os._exit(1)
+
+
+class Waits(Ends):
+    @staticmethod
+    def end(size):
+        open("waiting", "w").write(str(os.getpid()))
+        time.sleep(60)
+
+
 def definition(x, weight):
     return x * weight
 
 
-def constant(x, weight):
-    return (x * weight).detach()
-
-
-def several(x, weight):
-    return x * weight, x
-
-
-def raises(x, weight):
-    raise KeyError("nothing")
-
-
 def leaves(x, weight):
     raise SystemExit(0)
-
-
-class Ends(Scale):
-    @staticmethod
-    def backward(context, grad_output):
-        raise SystemExit(0)
-
-
-def no_way_back(x, weight):
-    return Ends.apply(x, weight)
-
-
-class Norm(torch.nn.Module):
-    def forward(self, x, weight):
-        return x * weight
-
-
-number = 3
 """
 
 
-@pytest.fixture
-def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+@pytest.fixture(autouse=True)
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    path = tmp_path / "the_kernels.py"
-    path.write_text(KERNELS)
-    (tmp_path / "broken_kernels.py").write_text("\n\n1 / 0\n")
-    (tmp_path / "unreadable_kernels.py").write_text("\nx = = 2\n")
-    (tmp_path / "ending_kernels.py").write_text("import sys\nsys.stdout = None\nraise KeyboardInterrupt\n")
-    yield path
-    for name in ("the_kernels", "broken_kernels", "unreadable_kernels", "ending_kernels"):
-        sys.modules.pop(name, None)
+    (tmp_path / "the_kernels.py").write_text(KERNELS)
+    (tmp_path / "random.py").write_text("raise ValueError('not the one of Python')\n")
+    (tmp_path / "ending_kernels.py").write_text("import os\nos._exit(0)\n")
 
 
-def run(function: str = "Scale", *more: str, reference: str = "definition", shapes: str = "NxD,D") -> int:
+def arguments(function: str, *more: str) -> list[str]:
     path = function if ":" in function else f"the_kernels:{function}"
-    given = ["--shapes", shapes, *([] if "--sizes" in more else ["--sizes", "N=4,D=6"]), *more]
-    return main(["check-function", path, "--reference", f"the_kernels:{reference}", *given])
+    sizes = [] if "--sizes" in more else ["--sizes", "N=4,D=6"]
+    return ["check-function", path, "--reference", "the_kernels:definition", "--shapes", "NxD,D", *sizes, *more]
 
 
-@pytest.mark.usefixtures("kernels")
 def test_a_right_kernel_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("Scale", "--dtype", "bfloat16", "--dtype", "float32") == 0
+    assert main(arguments("Scale", "--dtype", "bfloat16", "--dtype", "float32")) == 0
     said = capsys.readouterr().out
     assert said.startswith("5 tensors equal torch's")
     assert "dtype          float32\n" in said
 
 
-@pytest.mark.usefixtures("kernels")
 def test_a_wrong_one_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("Half") == 3
+    assert main(arguments("Half")) == 3
     said = capsys.readouterr().out
     assert said.startswith("gradient check failed: wrong first in Half: grad_weight, random upstream")
     assert "1/2 of the reference" in said
 
 
-@pytest.mark.usefixtures("kernels")
-@pytest.mark.parametrize(("kernel", "method"), [("leaves", "forward"), ("Ends", "backward")])
-def test_a_kernel_that_ends_python_is_a_mismatch(
-    kernel: str, method: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(kernel) == 3
-    assert f"{kernel}: {method} raised RuntimeError: sys.exit(0)" in capsys.readouterr().out
+def test_a_kernel_that_ends_python_is_a_mismatch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("leaves")) == 3
+    assert "leaves: forward raised RuntimeError: sys.exit(0)" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("kernels")
-def test_another_structure_is_a_mismatch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("Scale", reference="several") == 3
-    assert "Scale: 1 outputs, the reference has 2" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("kernel", "how", "place", "where"),
     [
-        (["no_kernels:Scale"], "no module 'no_kernels' in "),
-        (["broken_kernels:Scale"], "broken_kernels.py:3"),
-        (["Scael"], "'the_kernels' has no 'Scael': did you mean 'Scale'?"),
-        (["the_kernels:"], "is no import path: write module:name"),
-        (["number"], "the_kernels:number is int, not a function"),
-        (["Norm"], "the_kernels:Norm is a class: name an instance of it"),
-        (["unreadable_kernels:Scale"], "raised SyntaxError: invalid syntax"),
-        (["unreadable_kernels:Scale"], "unreadable_kernels.py:2\n"),
-        (["ending_kernels:Scale"], "raised KeyboardInterrupt at "),
-        (["Scale", "--sizes", "N=4"], "--sizes: there is no size for D, which --shapes has"),
-        (["Scale", "--sizes", "N=4,D=6,E=2"], "--sizes: E is in none of the shapes"),
-        (["Scale", "--sizes", "N=four,D=6"], "--sizes: 'N=four' is no size"),
-        (["Scale", "--dtype", "int8"], "the_kernels:Scale: dtype 'int8' can't be judged"),
-        (["Scale", "--skip", "sise"], "there is no row 'sise' to skip"),
+        ("Ends", "status 0", "", "row sizes N=13"),
+        ("Aborts", "signal SIGABRT", "os.abort()", "the comparison of the values"),
+        ("Reads", "signal SIGSEGV", "ctypes.string_at(0)", "row sizes N=0"),
+        ("ClosesAll", "status 1", "", "the comparison of the values"),
+        ("Forks", "status 1", "", "the comparison of the values"),
     ],
 )
-def test_a_mistake_ends_with_2(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*arguments) == 2
-    said = capsys.readouterr()
+def test_a_kernel_that_ends_the_process_is_a_mismatch_of_a_row(
+    kernel: str, how: str, place: str, where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    start_time = time.perf_counter()
+    assert main(arguments(kernel)) == 3
+    assert time.perf_counter() - start_time < 90
+    line = KERNELS[: KERNELS.index(place)].count("\n") + 1
+    at = f" at {tmp_path / 'the_kernels.py'}:{line}" if place else ""
+    said = capfd.readouterr().out
+    assert said.endswith(f"gradient check failed: the_kernels:{kernel}: the process ended with {how}{at}, in {where}\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (arguments("ending_kernels:f"), "the process ended with status 0, while ending_kernels:f and the_kernels:"),
+        (arguments("Scale", "--sizes", "N=4"), "--sizes: there is no size for D, which --shapes has"),
+    ],
+)
+def test_a_mistake_ends_with_2(given: list[str], words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(given) == 2
+    said = capfd.readouterr()
     assert words in said.err
     assert said.err.count("\n") == 1
     assert not said.out
 
 
-@pytest.mark.usefixtures("kernels")
-@pytest.mark.parametrize(
-    ("reference", "shapes", "words"),
-    [
-        ("raises", "NxD,D", "the reference the_kernels:raises raised KeyError: 'nothing' at "),
-        ("leaves", "NxD,D", "the reference the_kernels:leaves raised RuntimeError: sys.exit(0)"),
-        ("no_way_back", "NxD,D", "the reference the_kernels:no_way_back raised RuntimeError: sys.exit(0)"),
-        ("constant", "NxD,D", "no output of the reference depends on a floating input"),
-        ("definition", "NxD", "the reference the_kernels:definition raised TypeError"),
-        ("definition", "NxD,N", "the reference the_kernels:definition raised RuntimeError"),
-        ("definition", "N*D,D", "--shapes: 'N*D' is no shape"),
-        ("definition", "3,3", "--sizes: D is in none of the shapes"),
-    ],
-)
-def test_a_reference_or_shapes_that_do_not_fit_end_with_2(
-    reference: str, shapes: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(reference=reference, shapes=shapes) == 2
-    said = capsys.readouterr()
-    assert words in said.err
-    assert said.err.count("\n") == 1
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) -> None:
+    process = start(*arguments("Waits"))
+    waiting = tmp_path / "waiting"
+    while not (waiting.exists() and waiting.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signum)
+    status, out, err = finish(process)
+    assert (status, out) == (128 + signum, "")
+    assert err in ("nn-manual: interrupted\n", "nn-manual: terminated\n")
+    assert not _lives(int(waiting.read_text()))
+
+
+def _lives(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_standard_output_may_be_full() -> None:
+    with open("/dev/full", "w") as full:
+        process = start(*arguments("Scale", "--skip", "sizes"), stdout=full, stderr=subprocess.PIPE)
+    status, _, err = finish(process)
+    assert (status, err) == (5, "nn-manual: standard output: No space left on device\n")
 
 
 def test_help_has_the_exit_statuses_and_several_dtypes(capsys: pytest.CaptureFixture[str]) -> None:

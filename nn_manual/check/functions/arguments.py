@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,8 @@ def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[
     """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is
     passed by position, a mapping by keyword. The parameters of a module are arguments, too.
 
-    Raises TypeError for inputs that are neither, and ValueError for a module whose reference is none with the same
-    parameters.
+    Raises TypeError for inputs that are neither and for dataclasses of tensors, and ValueError for a module whose
+    reference is none with the same parameters.
     """
     if not isinstance(inputs, list | tuple | Mapping):
         raise TypeError(f"inputs must be a list of the arguments, or a dict of them, not {type(inputs).__name__}")
@@ -139,6 +139,10 @@ def _numbered(thing: Any, name: str, names: list[str], leaves: list[Any]) -> Any
             return {key: _numbered(each, f"{name}[{key!r}]", names, leaves) for key, each in thing.items()}
         inner = [_numbered(each, f"{name}[{i}]", names, leaves) for i, each in enumerate(thing)]
         return type(thing)(*inner) if hasattr(thing, "_fields") else type(thing)(inner)
+    if is_dataclass(thing) and _holds_arrays([getattr(thing, field.name) for field in fields(thing)]):
+        kind = type(thing).__name__
+        made = f"{kind}({', '.join(field.name for field in fields(thing))})"
+        raise TypeError(f"{name} is a dataclass, {kind}: pass its tensors alone, to a function that makes {made}")
     names.append(name)
     leaves.append(thing)
     return Number(len(leaves) - 1)

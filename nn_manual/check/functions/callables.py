@@ -22,6 +22,10 @@ Checked: TypeAlias = Function | tuple[Function, Function]
 #: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
 
+#: What torch says of torch.utils.checkpoint(use_reentrant=True), whose gradients come of .backward() alone.
+REENTRANT = "use_reentrant=True"
+
+
 class Forward(NamedTuple):
     """What a forward returned, by name, what it saved for its backward, as far as that can be seen, the backward, and
     the inputs as it got them.
@@ -82,9 +86,23 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
         carrying = [outputs[name] for name in grad_outputs]
         grads = list(grad_outputs.values())
         with going_on():
-            return list(torch.autograd.grad(carrying, floating, grads, retain_graph=True, allow_unused=True))
+            return gradients_of(carrying, floating, grads)
 
     return Forward(found, _saved_in_graph(outputs.values()), backward, given)
+
+
+def gradients_of(outputs: list[torch.Tensor], leaves: list[torch.Tensor], grads: list[torch.Tensor]) -> list[Any]:
+    """The gradients that autograd gives some leaves, None for those that nothing depends on."""
+    try:
+        return list(torch.autograd.grad(outputs, leaves, grads, retain_graph=True, allow_unused=True))
+    except RuntimeError as error:
+        if REENTRANT not in str(error):
+            raise
+    torch.autograd.backward(outputs, grads, retain_graph=True)
+    found = [leaf.grad for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    return found
 
 
 class _Copied(torch.autograd.Function):
@@ -141,7 +159,7 @@ def is_mere_class(function: Any) -> bool:
 def label_of_function(function: Any) -> str:
     """What a function, or a pair of them, is called in a report."""
     if isinstance(function, tuple):
-        return " and ".join(label_of_function(each) for each in function)
+        return " and ".join(dict.fromkeys(label_of_function(each) for each in function))
     owner = getattr(function, "__self__", None)
     named = owner if isinstance(owner, type) else function  # the apply of an autograd.Function is its class's
     return one_line(str(getattr(named, "__name__", type(named).__name__)))

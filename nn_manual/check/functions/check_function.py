@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+import torch
+
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.battery.families import run_rows
+from nn_manual.check.functions.battery.families import Starting, nobody_listens, run_rows
 from nn_manual.check.functions.battery.inputs import FUNCTION_KINDS
 from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.check.functions.callables import Checked, Function, is_mere_class
 from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
+from nn_manual.check.functions.raised import met_in
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import kept_generators
 from nn_manual.check.tolerances import MEANINGLESS
@@ -63,10 +66,24 @@ def check_function(
     outputs, complex ones among them, ValueError for inputs or a reference with nothing to differentiate and for other
     arguments that don't fit, and what the reference or `inputs` raise, with a note.
     """
+    return put_through(trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed), skip)
+
+
+def trial_of(
+    function: Checked,
+    reference: Function,
+    inputs: Inputs,
+    dtypes: Sequence[Dtype] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
+    kinds: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> Trial:
+    """The arguments of `check_function`, looked at without a run of the function. Raises what is wrong with them."""
     for each in (*(function if isinstance(function, tuple) else [function]), reference):
         if is_mere_class(each):
             raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
-    trial = Trial(
+    return Trial(
         function,
         reference,
         inputs,
@@ -76,19 +93,31 @@ def check_function(
         _tolerance(tolerance),
         seed,
     )
+
+
+def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_listens) -> FunctionReport:
+    """The comparison of the values, then every row but the skipped ones; `starting` is told what begins."""
+    starting("the comparison of the values")
     assert trial.case.floating  # raises what is wrong with the inputs
+    met: set[str] = set()
     with kept_generators():
-        values = _values(trial)
+        try:
+            values = judge(trial.case)
+        except CannotCompare as problem:
+            values, met = GradientReport((), problem=one_line(str(problem))), set(met_in(problem))
+        values = replace(values, sources=tuple(_left_out(trial)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}
-        return FunctionReport(**own, rows=run_rows(trial, skip, values.problem))
+        return FunctionReport(**own, rows=run_rows(trial, skip, met, starting))
 
 
-def _values(trial: Trial) -> GradientReport:
-    try:
-        return judge(trial.case)
-    except CannotCompare as problem:
-        return GradientReport((), problem=one_line(str(problem)))
+def _left_out(trial: Trial) -> Iterator[str]:
+    """A sentence about the buffers that the reference alone has."""
+    if isinstance(trial.reference, torch.nn.Module):
+        names = [name for name, _ in trial.reference.named_buffers() if name not in trial.case.arguments.buffers]
+        if names:
+            lacking = f"{trial.label} has none of that name, shape and dtype"
+            yield f"not compared, of the reference: buffer {', '.join(names)}; {lacking}"
 
 
 def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from nn_manual.check.functions.battery.families import Starting, nobody_listens
 from nn_manual.check.functions.battery.trial import Dtype
 from nn_manual.check.functions.callables import is_mere_class
-from nn_manual.check.functions.check_function import check_function
+from nn_manual.check.functions.check_function import put_through, trial_of
 from nn_manual.check.functions.raised import is_from_outside, is_of_the_reference, place_of, words_of
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import STREAMS, kept
@@ -25,17 +26,24 @@ SCALAR = "scalar"
 
 
 def check_named_function(
-    function: str, reference: str, shapes: str, sizes: str, dtypes: Sequence[str], skip: Sequence[str]
+    function: str,
+    reference: str,
+    shapes: str,
+    sizes: str,
+    dtypes: Sequence[str],
+    skip: Sequence[str],
+    starting: Starting = nobody_listens,
 ) -> FunctionReport:
-    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=128"."""
+    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=128".
+    `starting` is told what begins.
+    """
     names = [_names(shape) for shape in shapes.split(",")]
     of_sizes = _sizes(sizes)
     _check_fit(names, of_sizes)
     own, definition = (_imported(path) for path in (function, reference))
     try:
-        return check_function(
-            own, definition, _inputs(names), dtypes=[_dtype(text) for text in dtypes] or None, sizes=of_sizes, skip=skip
-        )
+        trial = trial_of(own, definition, _inputs(names), [_dtype(text) for text in dtypes] or None, of_sizes)
+        return put_through(trial, skip, starting)
     except Exception as error:  # a reference may raise anything
         if is_of_the_reference(error):
             raise ConfigError(f"the reference {reference} raised {words_of(error)}{place_of(error)}") from error

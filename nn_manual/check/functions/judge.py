@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from nn_manual.check.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.mixed_up import describe_mixed_up
 from nn_manual.check.functions.pairs import pairs
 from nn_manual.check.functions.rounding import beyond_by_rounding
 from nn_manual.check.verdict.diagnosis import describe_difference
@@ -28,7 +29,9 @@ def judge(case: Case, before_backward: Callable[[], object] | None = None) -> Gr
     if report.agrees:
         return report
     first = by_name[report.failures[0].name]
-    diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
+    diagnosis = describe_mixed_up(case, first, compared)
+    if not diagnosis:
+        diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
     return replace(report, diagnosis=diagnosis)
 
 

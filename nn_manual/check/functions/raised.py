@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import re
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,6 +77,24 @@ def is_of_the_reference(error: BaseException) -> bool:
     return BY_THE_REFERENCE in getattr(error, "__notes__", [])
 
 
+def met_in(error: BaseException | None) -> Iterator[str]:
+    """What it says, and what was raised behind it and where: two rows that share one of these met the same."""
+    while error is not None:
+        yield f"{words_of(error)}{place_of(error)}"
+        error = error.__cause__
+
+
+def told(error: Exception) -> str:
+    """In one line, what keeps a check from being made."""
+    if is_of_the_reference(error):
+        return f"the reference raised {words_of(error)}{place_of(error)}"
+    if notes := getattr(error, "__notes__", []):
+        return f"{words_of(error)}{place_of(error)}, {one_line(notes[0])}"
+    if isinstance(error, ValueError | TypeError):
+        return one_line(str(error))
+    return f"{words_of(error)}{place_of(error)}"
+
+
 def words_of(error: BaseException) -> str:
     """The error's type and the first line of what it says, as can be printed."""
     try:
@@ -93,3 +113,11 @@ def place_of(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_OTHERS_CODE)]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def place_in_dump(dump: str) -> str:
+    """The same of a process that a signal has ended, by what Python's faulthandler wrote then."""
+    frames = re.findall(r'^  File "(.+)", line (\d+) in ', dump, re.MULTILINE)
+    others = (*_OTHERS_CODE, sysconfig.get_path("stdlib"), "<string>")
+    own = [(file, line) for file, line in frames if not file.startswith(others)]
+    return " at {}:{}".format(*own[0]) if own else ""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from nn_manual.check.verdict.report import WIDTH, GradientReport
 
-#: The family of rows at the sizes that were asked for, and why a row that was left out is skipped.
-FULL_SIZE, AS_ASKED = "full size", "as asked for"
+#: The family of rows at the sizes that were asked for, and why a row is skipped that was left out, or that met what the
+#: values met.
+FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "what went wrong above went wrong here"
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,14 @@ class FunctionReport(GradientReport):
                 notes = [row.note for row in right if row.note]
                 said = notes or [words] if words == "right" else [words, *notes]
                 lines += _indented(f"{family:{width}}  ", "; ".join(said))
+        same = [row for row in self.rows if row.note == AS_ABOVE]
+        if same:
+            where = ", ".join(dict.fromkeys(row.family for row in same))
+            lines += _indented("", f"what went wrong above went wrong in {len(same)} rows: {where}")
         for verdict in ("skipped", "WRONG"):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
-                if row.verdict == verdict:
+                if row.verdict == verdict and row not in same:
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
             for (family, note), variants in by_note.items():
                 lines += _indented(f"{family:{width}}  ", f"{', '.join(variants)} {verdict}: {note}".lstrip())

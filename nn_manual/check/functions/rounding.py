@@ -15,7 +15,7 @@ from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.callables import floats
 from nn_manual.check.functions.case import Case, eps_of
 from nn_manual.check.functions.pairs import pairs
-from nn_manual.check.functions.sensitivity import as_double, sensitivities
+from nn_manual.check.functions.sensitivity import as_double, own_sensitivities, sensitivities
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, distance, move_but_ties, move_by_eps
 
@@ -58,9 +58,10 @@ def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     than half of it, a gradient was lost, unless the truth is such a rounding itself.
 
     The terms of the reference are measured. Another formula may have larger ones: products of an upstream gradient,
-    which is of the order of 1, and two of the inputs. So a function may be off by their rounding where it is right by
-    float64's, at the same values. Of one that doesn't compute in float64, a rounded exponent is all that may be larger:
-    of exp(x), a rounding of x is x roundings.
+    which is of the order of 1, and two of the inputs; and where an exponent is such a product, by two more. The larger
+    ones are measured, too. So a function may be off by their rounding where it is right by float64's, at the same
+    values. Of one that doesn't compute in float64, a rounded exponent is all that may be larger: of exp(x), a rounding
+    of x is x roundings.
     """
     try:
         truth, measured = sensitivities(case)
@@ -70,14 +71,16 @@ def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])
     eps, eps_of_double = case.eps_of_low_precision or eps_of(case.dtype), eps_of(np.float64)
     factor = LOW_PRECISION_FACTOR / 2 if case.is_low else MARGIN  # one rounding is half an eps
-    proven = _proven(case, truth, {name: max(size, largest**2) for name, size in measured.items()})
+    own = own_sensitivities(case)
+    terms_of = {name: max(size, largest**2, min(own.get(name, 0), largest**4)) for name, size in measured.items()}
+    proven = _proven(case, truth, terms_of)
     excused = set()
     for pair in failed:
         name = pair.quantity.name
         if name not in truth:  # it is an integer, or has no gradient
             continue
         size = float(np.abs(truth[name]).max())
-        terms = max(measured[name], largest**2) if name in proven else measured[name]
+        terms = terms_of[name] if name in proven else measured[name]
         allowed = factor * eps * terms
         if name not in proven:
             allowed = max(allowed, LOW_PRECISION_FACTOR * eps_of(case.dtype) * largest * size)

@@ -26,8 +26,12 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 }
 STREAMS = ("sys.stdout", "sys.stderr")
 
-#: A seed that nobody writes down: a function that seeds torch's generator makes another of it.
-ODD_SEED = 0x5EED_0DD
+#: Everybody's generators: how each is seeded, and what its state is.
+GENERATORS: dict[str, tuple[Callable[[int], object], Callable[[], Any]]] = {
+    "torch's": (torch.manual_seed, lambda: torch.get_rng_state().tolist()),
+    "numpy's": (np.random.seed, lambda: repr(np.random.get_state(legacy=False))),
+    "Python's": (random.seed, random.getstate),
+}
 
 _noticed: list[str] = []
 
@@ -48,13 +52,18 @@ def kept(names: Collection[str] = tuple(SETTINGS)) -> Iterator[None]:
 
 
 def noticed_in(run: Callable[[], object]) -> list[str]:
-    """What is changed meanwhile, the seed of torch's generator among it."""
+    """What is changed meanwhile, the seeds of generators among it: what draws from one leaves it in another state after
+    another seed, and what seeds it in the same one.
+    """
     _noticed.clear()
+    states = []
     with kept_generators():
-        torch.manual_seed(ODD_SEED)
-        run()
-        reseeded = ["the seed of torch's generator"] if torch.initial_seed() != ODD_SEED else []
-    return _noticed + reseeded
+        for seed in (1, 2):
+            for seeding, _ in GENERATORS.values():
+                seeding(seed)
+            run()
+            states.append({name: state() for name, (_, state) in GENERATORS.items()})
+    return _noticed + [f"the seed of {name} generator" for name in GENERATORS if states[0][name] == states[1][name]]
 
 
 @contextmanager

@@ -18,6 +18,10 @@ from nn_manual.check.tolerances import EXPLAINED, SUM_OF_PRODUCTS, UNEXPLAINED
 #: At most this many positions, rows or columns are listed: enough to see a pattern in one line.
 LISTED = 4
 
+#: What may be behind a factor of 2, and of 1/2.
+TWICE = "counted twice, or the slope of a square"
+HALF = "lost once of twice, or the slope of a square"
+
 #: Whether two arrays of one shape are so near to each other that nothing is left to explain.
 Near: TypeAlias = Callable[[Array, Array], bool]
 
@@ -53,7 +57,7 @@ def describe_difference(
     if not np.isfinite(reference).all():
         return f"the reference is not finite at {_positions(~np.isfinite(reference))}"
     if not np.isfinite(ours).all():
-        never = "; it was never written, or added to what was there" if np.isnan(ours).all() else ""
+        never = "; 0 / 0, or it was never written, or added to what was there" if np.isnan(ours).all() else ""
         return f"not finite at {_positions(~np.isfinite(ours))}{never}"
     # In float64: the squares of what float32 holds may overflow in it.
     in_double = ours.astype(np.float64), reference.astype(np.float64)
@@ -144,16 +148,18 @@ def _factor(ours: Array, reference: Array, near: Near, tolerance: float, batch_s
 
 def _named(size: float, reference: Array, tolerance: float, batch_size: int | None) -> str:
     """A factor that a square, a size of the array or the batch gives, or the inverse of one; empty for any other."""
-    known = [(2, "the slope of a square")]
-    known += [(length, f"the size of axis {axis}") for axis, length in enumerate(reference.shape)]
+    known = [(length, f"the size of axis {axis}") for axis, length in enumerate(reference.shape)]
     known += [(reference.size, "the number of entries")]
     known += [(batch_size, "the batch size")] if batch_size else []
     known = [(value, name) for value, name in known if value > 1]
-    times = [name for value, name in known if np.isclose(size, value, rtol=tolerance)]
+    times = [name for value, name in [(2, TWICE), *known] if np.isclose(size, value, rtol=tolerance)]
     if times:
         return f"{size:.0f} times the reference: {' or '.join(times)}"
-    divided = [name for value, name in known if np.isclose(1 / size, value, rtol=tolerance)]
-    return f"1/{1 / size:.0f} of the reference: divided by {' or '.join(divided)}" if divided else ""
+    divisors = [name for value, name in known if np.isclose(1 / size, value, rtol=tolerance)]
+    divided = [f"divided by {' or '.join(divisors)}"] if divisors else []
+    if np.isclose(1 / size, 2, rtol=tolerance):
+        divided.insert(0, HALF)
+    return f"1/{1 / size:.0f} of the reference: {' or '.join(divided)}" if divided else ""
 
 
 def _transpose(ours: Array, reference: Array, near: Near) -> str | None:

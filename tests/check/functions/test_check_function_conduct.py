@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from nn_manual import check_function
 from nn_manual.arrays import Array
@@ -289,3 +290,39 @@ def test_ctrl_c_ends_the_check() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         check_function(interrupted, lambda x: x * x, [torch.randn(3)])
+
+
+def test_a_checkpoint_that_computes_gradients_in_backward_alone() -> None:
+    def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * y).sin()
+
+    def wrong(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * y.detach()).sin()
+
+    def checkpointed(function: Any) -> Any:
+        return lambda *inputs: checkpoint(function, *inputs, use_reentrant=True)
+
+    given = [torch.randn(3, 4, generator=torch.Generator().manual_seed(i), dtype=torch.float64) for i in range(2)]
+    report = check_function(checkpointed(product), product, given, skip=["kinds", "cost"])
+    assert report.passed, report
+    notes = {row.name: row.note for row in report.skipped}
+    assert notes["twice"] == "torch.utils.checkpoint(use_reentrant=True) has no gradients of gradients"
+    failures = check_function(checkpointed(wrong), product, given, skip=["kinds", "cost"]).failures
+    assert {failure.name.partition(",")[0] for failure in failures} == {"grad_y"}
+
+
+def test_what_a_function_always_raises_is_said_once() -> None:
+    class Raises(torch.autograd.Function):
+        @staticmethod
+        def forward(_: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.sin()
+
+        @staticmethod
+        def backward(*_: Any) -> torch.Tensor:
+            raise KeyError("no gradient")
+
+    said = str(check_function(Raises, torch.sin, [torch.ones(3)]))
+    assert said.count("no gradient") == 1
+    said_again = "what went wrong above went wrong in 26 rows: grad_output, two forwards, retain_graph, "
+    assert said_again in said.replace("\n", " ")
+    assert len(said.splitlines()) < 14, said

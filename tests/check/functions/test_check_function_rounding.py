@@ -169,3 +169,43 @@ def test_what_is_rounding_beside_what_is_no_number() -> None:
         x = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         report = check_function(ByGroup, by_largest, [x, torch.arange(9) % 3], seed=seed)
         assert report.passed, report
+
+
+class Attention(torch.autograd.Function):
+    """A backward that keeps one number a row: exp(score - logsumexp) is good to as many roundings as the score is."""
+
+    @staticmethod
+    def forward(context: Any, query: Any, key: Any, value: Any) -> Any:
+        scores = query @ key.mT
+        logsumexp = scores.logsumexp(-1, keepdim=True)
+        output = (scores - logsumexp).exp() @ value
+        context.save_for_backward(query, key, value, output, logsumexp)
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        query, key, value, output, logsumexp = context.saved_tensors
+        weights = (query @ key.mT - logsumexp).exp()
+        grad_scores = weights * (grad_output @ value.mT - (grad_output * output).sum(-1, keepdim=True))
+        return grad_scores @ key, grad_scores.mT @ query, weights.mT @ grad_output
+
+
+def by_softmax(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return (query @ key.mT).softmax(-1) @ value
+
+
+def by_hand(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    scores = query @ key.mT
+    weights = (scores - scores.amax(-1, keepdim=True)).exp()
+    return weights / weights.sum(-1, keepdim=True) @ value
+
+
+@pytest.mark.parametrize("reference", [by_softmax, by_hand])
+@pytest.mark.parametrize("seed", range(4))
+def test_probabilities_of_large_scores_are_as_good_as_the_scores(seed: int, reference: Any) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    inputs = [torch.randn(7, 6, generator=generator) for _ in range(3)]
+    others = ["grad_output", "requires_grad", "two forwards", "inputs", "twice", "cost"]
+    report = check_function(Attention, reference, inputs, kinds=["spread"], seed=seed, skip=others)
+    assert report.passed, report

@@ -44,7 +44,7 @@ WRONG: dict[str, tuple[str, Function, str]] = {
         "positions",
     ),
     "kink": ("relu in place", lambda saved, grad: grad * (saved >= 0), "positions"),
-    "swapped": ("swiglu", lambda saved, grad: swiglu_backward(saved, grad)[::-1], "12 of 12 positions"),
+    "swapped": ("swiglu", lambda saved, grad: swiglu_backward(saved, grad)[::-1], "grad_gate and grad_up are swapped"),
     "mean over the batch": (
         "layer_norm",
         lambda saved, grad: [g / d for g, d in zip(layer_norm_backward(saved, grad), (1, 4, 1), strict=True)],
@@ -79,7 +79,7 @@ WRONG: dict[str, tuple[str, Function, str]] = {
     "second output forgotten": (
         "several outputs",
         lambda saved, grad, _: (grad * saved[1], grad * saved[0]),
-        "positions",
+        "the gradient of output 1 is left out",
     ),
 }
 

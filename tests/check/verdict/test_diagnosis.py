@@ -16,8 +16,8 @@ SHAPE = (3, 4)
 MISTAKES: dict[str, tuple[Callable[[Array], Array], str]] = {
     "nothing": (lambda right: right, "equal up to rounding"),
     "sign": (lambda right: -right, "the wrong sign"),
-    "square": (lambda right: right * 2, "2 times the reference: the slope of a square"),
-    "half": (lambda right: right / 2, "1/2 of the reference: divided by the slope of a square"),
+    "square": (lambda right: right * 2, "2 times the reference: counted twice, or the slope of a square"),
+    "half": (lambda right: right / 2, "1/2 of the reference: lost once of twice, or the slope of a square"),
     "rows": (lambda right: right * 3, "3 times the reference: the size of axis 0"),
     "mean": (lambda right: right / 12, "1/12 of the reference: divided by the number of entries"),
     "sign and factor": (lambda right: right * -4, "the wrong sign, and 4 times the reference: the size of axis 1"),
@@ -41,7 +41,7 @@ MISTAKES: dict[str, tuple[Callable[[Array], Array], str]] = {
     "shape": (lambda right: right[:2], "shape (2, 4), the reference has (3, 4)"),
     "row": (
         lambda right: right * np.array([[1], [2], [1]], right.dtype),
-        "only index 1 of axis 0 differs; there: 2 times the reference: the slope of a square",
+        "only index 1 of axis 0 differs; there: 2 times the reference: counted twice, or the slope of a square",
     ),
     "column": (
         lambda right: right * np.array([1, 1, 1, -1], right.dtype),
@@ -103,7 +103,7 @@ def test_the_batch_size_is_a_factor_to_be_named() -> None:
 def test_nothing_but_nan_was_never_written() -> None:
     right = np.random.default_rng(0).normal(size=2)
     assert describe_difference(right * np.nan, right) == (
-        "not finite at 2 of 2 positions: (0,), (1,); it was never written, or added to what was there"
+        "not finite at 2 of 2 positions: (0,), (1,); 0 / 0, or it was never written, or added to what was there"
     )
 
 

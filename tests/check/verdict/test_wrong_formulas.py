@@ -133,7 +133,7 @@ def cross_entropy_without_smoothing(loss: CrossEntropyLoss, saved: Saved) -> Arr
     ("loss", "wrong", "words"),
     [
         (MSELoss(), mse_n_is_the_batch, "4 times the reference: the size of axis 0 or the size of axis 1"),
-        (MSELoss(), mse_without_the_two, "1/2 of the reference: divided by the slope of a square"),
+        (MSELoss(), mse_without_the_two, "1/2 of the reference: lost once of twice, or the slope of a square"),
         (TraceLoss(), trace_of_the_mean, "1/16 of the reference: divided by the number of entries"),
         (CrossEntropyLoss(), cross_entropy_without_the_target, "positions"),
         (CrossEntropyLoss("sum", 0.1), cross_entropy_without_smoothing, "positions"),

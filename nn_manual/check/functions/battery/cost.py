@@ -34,6 +34,11 @@ def _cost(trial: Trial) -> str:
     return f"{times}; peak memory of tensors {_size(peak)}, the reference {_size(their_peak)}"
 
 
+def peak_of_reference(case: Case) -> int:
+    """The bytes of the tensors of its forward that lived at once, but for the inputs."""
+    return _peak(case, lambda: run_function(case.reference, case.arguments, case.leaves(), case.wants()))
+
+
 def _measured(case: Case, function: Checked) -> tuple[float, int]:
     """Seconds, and the bytes of the tensors that lived at once, but for the inputs."""
     theirs = run_function(case.reference, case.arguments, case.leaves(), case.wants())
@@ -59,7 +64,7 @@ def _on_cuda(case: Case) -> bool:
     return any(is_array(leaf) and as_tensor(leaf).is_cuda for leaf in case.arguments.leaves)
 
 
-def _peak(case: Case, run: Callable[[], None]) -> int:
+def _peak(case: Case, run: Callable[[], object]) -> int:
     if _on_cuda(case):
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()

@@ -1,4 +1,4 @@
-"""The inputs: how they lie in memory, which values they have, and how large they are."""
+"""The inputs: how they lie in memory, and which values they have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
-from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree, with_leaves
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case
@@ -30,10 +30,6 @@ APART = 31
 
 #: What torch says when something is written into a tensor that was expanded.
 SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
-
-#: Sizes that kernels get wrong: none, one, odd and prime ones, and those on both sides of a block.
-#: What a dimension that comes first in an input, a batch, can be.
-SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129, 257)
 
 
 def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -56,23 +52,27 @@ def _has_indices(leaf: Any) -> bool:
 
 
 def _repeated(trial: Trial) -> None:
-    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation can't, and may
-    be what the function is for.
+    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation may be what the
+    function is for: of such it is only said what came of it.
     """
     generator = torch.Generator().manual_seed(trial.seed)
     arguments = trial.case.arguments
     lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
 
     def repeated(leaf: Any) -> Any:
-        if not _has_indices(leaf) or _permutes(as_tensor(leaf), lengths):
+        if not _has_indices(leaf):
             return leaf
         found = _of_two_values(as_tensor(leaf), generator)
         return found if isinstance(leaf, torch.Tensor) else found.numpy()
 
     leaves = tuple(map(repeated, arguments.leaves))
-    if all(one is other for one, other in zip(leaves, arguments.leaves, strict=True)):
-        raise Skip("the integers are a permutation; ones that repeat are tried where the inputs have others")
-    agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+    try:
+        agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+    except (Wrong, CannotCompare) as problem:
+        if any(_has_indices(leaf) and _permutes(as_tensor(leaf), lengths) for leaf in arguments.leaves):
+            words = "these integers are a permutation; on ones that repeat it is wrong: give such if it takes them"
+            raise Skip(f"{words}: {problem}") from problem
+        raise
 
 
 def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -162,43 +162,3 @@ def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
 def _with_inputs(case: Case, inputs: Iterable[torch.Tensor]) -> Case:
     left = iter(inputs)
     return with_leaves(case, lambda _: next(left))
-
-
-def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each dimension empty, 1, odd, prime, and past a block, the others small."""
-    if not callable(trial.inputs):
-        yield "", _no_sizes
-        return
-    for name, given in trial.sizes.items():
-        for size in (SIZES if _leads(trial, name) else SIZES[1:]) if len(given) == 1 else given:
-            yield f"{name}={size}", lambda name=name, size=size: _size(trial, name, size)  # type: ignore[misc] # defaults
-
-
-def _leads(trial: Trial, name: str) -> bool:
-    """Whether the dimension comes first in the first input or in one of integers. Of such a batch, or of its indices,
-    there can be nothing; of features, or of a weight, there can't.
-    """
-    sizes = trial.small_sizes
-    try:
-        cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
-    except Exception:  # the user's own function of the sizes may raise anything
-        return False
-    one, other = (_lengths(case) for case in cases)
-    return one != other
-
-
-def _lengths(case: Case) -> list[int]:
-    arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim]
-    return [leaf.shape[0] for i, leaf in enumerate(arrays) if i == 0 or not floats(leaf)]
-
-
-def _no_sizes() -> None:
-    raise Skip("the inputs are given; a function of a generator and sizes that makes them is tried on others")
-
-
-def _size(trial: Trial, name: str, size: int) -> None:
-    try:
-        case = trial.at({**trial.small_sizes, name: size})
-    except Exception as error:  # anyone's function may raise anything
-        raise Skip(f"no such inputs: {type(error).__name__}: {error}") from error
-    agree(replace(case, drawn=True))

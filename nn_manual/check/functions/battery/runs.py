@@ -27,16 +27,16 @@ def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _first_back_first(case: Case) -> None:
-    other = _on_other_values(case)
+    other = on_other_values(case)
     with _explained():
         agree(case, lambda: _quietly(other, back=False))
-    if _is_right(other):
+    if is_right(other):
         first = _forward(case)
         with _explained():
             agree(replace(other, upstreams=other.upstreams[:1]), lambda: _back(case, first))
 
 
-def _is_right(case: Case) -> bool:
+def is_right(case: Case) -> bool:
     """Whether the function takes other values, alone, and agrees on them."""
     try:
         return judge(case).agrees
@@ -45,7 +45,7 @@ def _is_right(case: Case) -> bool:
 
 
 def _last_back_first(case: Case) -> None:
-    other = _on_other_values(case)
+    other = on_other_values(case)
     with _explained():
         agree(case, lambda: _quietly(other, back=True))
 
@@ -59,7 +59,7 @@ def _explained() -> Iterator[None]:
         raise Wrong(f"{words} `saved`, or on the context; {wrong}") from wrong
 
 
-def _on_other_values(case: Case) -> Case:
+def on_other_values(case: Case) -> Case:
     """The same numbers in other places and somewhat smaller, which most functions take."""
     return with_leaves(case, lambda tensor: 0.75 * tensor.flatten().roll(1).reshape(tensor.shape))
 

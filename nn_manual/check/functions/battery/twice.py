@@ -11,7 +11,7 @@ import torch
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree
-from nn_manual.check.functions.callables import Forward, applied, by_autograd, floats, run_function
+from nn_manual.check.functions.callables import REENTRANT, Forward, applied, by_autograd, floats, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.outputs import check_structure, named_outputs
 from nn_manual.check.functions.raised import naming
@@ -47,6 +47,8 @@ def _twice(trial: Trial) -> str | None:
             return "differentiable once, and says so"
         agree(case)
     except CannotCompare as problem:
+        if REENTRANT in str(problem):
+            raise Skip(f"torch.utils.checkpoint({REENTRANT}) has no gradients of gradients") from problem
         raise Wrong(f"{str(problem).partition(': ')[2]}; {ADVICE}") from problem
     except Wrong as wrong:
         raise Wrong(f"second derivatives: {wrong}; {ADVICE}") from wrong

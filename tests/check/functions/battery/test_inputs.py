@@ -101,7 +101,10 @@ def test_the_sizes_that_a_function_takes() -> None:
             return Product.forward(context, x, y)
 
     wrong = check_function(Halves, product, inputs, sizes={"N": 4, "D": 6}).wrong
-    assert {row.name for row in wrong} == {f"sizes D={size}" for size in (1, 3, 7, 13, 17, 127, 129, 257)}
+    assert {row.name for row in wrong} == {
+        *(f"sizes D={size}" for size in (1, 3, 7, 13, 17, 127, 129, 257, 1025)),
+        "sizes N=129,D=131",
+    }
     report = check_function(Halves, product, inputs, sizes={"N": 4, "D": (4, 128)})
     assert report.passed, report
     assert [row.variant for row in report.rows if row.variant.startswith("D=")] == ["D=4", "D=128"]
@@ -164,3 +167,28 @@ def test_large_inputs_are_cut_for_the_rows() -> None:
     report = check_function(Blocked, product, [x, y])
     assert report.comparisons[0].shape == (34, 33)
     assert [row.name for row in report.wrong] == ["full size"]
+
+
+def test_a_tile_in_the_corner() -> None:
+    class Corner(Product):
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            grads = Product.backward(context, grad_output)
+            grads[0][64:, 64:] = 0
+            return grads
+
+    assert [row.name for row in check_function(Corner, product, inputs, sizes={"N": 4, "D": 6}).wrong] == [
+        "sizes N=129,D=131"
+    ]
+
+
+def test_a_long_size_that_may_take_much_memory_is_left_out() -> None:
+    def outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x[:, None] * y).repeat(1, 1, 8).sum(2)
+
+    others = ["twice", "cost", "kinds", "full size"]
+    report = check_function(outer, outer, inputs, sizes={"N": 4, "D": 300}, skip=others)
+    notes = {row.name: row.note for row in report.skipped}
+    assert notes["sizes N=1025"] == "it may take much memory; sizes of your own ask for it"
+    assert {row.name: row.verdict for row in report.rows}["sizes D=1025"] == "right"

@@ -143,3 +143,32 @@ def test_inputs_that_cannot_be_made_are_named() -> None:
     assert caught.value.__notes__[0].startswith("raised by the function that makes the inputs")
     with pytest.raises(TypeError, match="inputs must be a list of the arguments"):
         check_function(scaled(0), definition, torch.ones(3))  # type: ignore[arg-type] # that is the mistake
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_long_sum_in_16_bits_shows(dtype: str, seed: int) -> None:
+    """Of 64 rows it is within three roundings; the rows of 1,025 see it."""
+
+    def of(in_16_bits: bool) -> type[Function]:
+        class Shifted(Function):
+            @staticmethod
+            def forward(_: Any, x: Any, weight: Any) -> Any:
+                return x + weight
+
+            @staticmethod
+            @once_differentiable
+            def backward(_: Any, grad_output: Any) -> Any:
+                if not in_16_bits:
+                    return grad_output, grad_output.float().sum(0).to(grad_output.dtype)
+                grad_weight = torch.zeros_like(grad_output[:1].sum(0))
+                for row in grad_output:
+                    grad_weight = grad_weight + row
+                return grad_output, grad_weight
+
+        return Shifted
+
+    others = ["kinds", "cost", "inputs", "grad_output", "full size", "in place", "two forwards"]
+    options: Any = {"sizes": {"N": 64, "D": 16}, "dtypes": [dtype], "seed": seed, "skip": others}
+    assert "sizes N=1025" in {row.name for row in check_function(of(True), torch.add, inputs, **options).wrong}
+    assert check_function(of(False), torch.add, inputs, **options).passed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -144,6 +145,35 @@ def test_the_reference_starts_from_the_modules_buffers() -> None:
     report = check_function(module, torch_batch_norm().eval(), [values(4, 3).float()])
     assert report.passed, report
     assert not any(c.name.startswith("buffer") for c in report.comparisons)  # none was changed
+
+
+def test_buffers_of_the_reference_alone_are_named() -> None:
+    class Stateless(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
+
+    report = check_function(Stateless(), torch_batch_norm(), [values(4, 3)], skip=["kinds", "cost"])
+    assert report.passed, report
+    assert "not compared, of the reference: buffer running_mean, running_var, num_batches_tracked; Stateless has" in (
+        str(report).replace("\n", " ")
+    )
+    assert "not compared" not in str(check_function(Affine(), Affine(), [values(3, 2)], skip=["kinds", "cost"]))
+
+
+def test_a_dataclass_of_tensors_is_refused_with_the_reason() -> None:
+    @dataclass
+    class Batch:
+        x: torch.Tensor
+        length: int = 3
+
+    def doubled(batch: Batch, y: torch.Tensor) -> torch.Tensor:
+        return 2 * batch.x * y
+
+    with pytest.raises(TypeError) as caught:
+        check_function(doubled, doubled, [Batch(values(3)), values(3)])
+    assert str(caught.value) == (
+        "batch is a dataclass, Batch: pass its tensors alone, to a function that makes Batch(x, length)"
+    )
 
 
 @pytest.mark.parametrize(

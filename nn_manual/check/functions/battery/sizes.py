@@ -1,0 +1,81 @@
+"""The sizes of the inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from nn_manual.check.functions.battery.cost import peak_of_reference
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree
+from nn_manual.check.functions.callables import floats, is_array
+from nn_manual.check.functions.case import Case
+
+#: Sizes that kernels get wrong: none, which a dimension that comes first in an input, a batch, can be; one, odd and
+#: prime ones, and those on both sides of a block.
+SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129, 257)
+
+#: Past the largest block, and so long that a sum in 16 bits shows: of random terms each addition rounds a sum that
+#: grows like the root of their number, so the error grows by that root beside the sum.
+LONG, BEFORE_IT = 1025, SIZES[-1]
+#: It is left out where the reference alone might take more bytes than this, if they grow like the square of the size.
+MOST_BYTES = 1 << 28
+
+#: Two dimensions past a block of 16, 64 or 128 at once: a tile in the corner has neighbours on two sides.
+CORNER = (129, 131)
+
+
+def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Each dimension empty, 1, odd, prime, past a block, and long, the others small; and each two past a block."""
+    if not callable(trial.inputs):
+        yield "", _no_sizes
+        return
+    free = [name for name, given in trial.sizes.items() if len(given) == 1]
+    for name, given in trial.sizes.items():
+        for size in (SIZES if _leads(trial, name) else SIZES[1:]) if name in free else given:
+            yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
+        if name in free:
+            yield f"{name}={LONG}", lambda name=name: _long(trial, name)  # type: ignore[misc] # a default
+    for names in itertools.combinations(free, 2):
+        corner = dict(zip(names, CORNER, strict=True))
+        called = ",".join(f"{name}={size}" for name, size in corner.items())
+        yield called, lambda corner=corner: _size(trial, corner)  # type: ignore[misc] # a default
+
+
+def _leads(trial: Trial, name: str) -> bool:
+    """Whether the dimension comes first in the first input or in one of integers. Of such a batch, or of its indices,
+    there can be nothing; of features, or of a weight, there can't.
+    """
+    sizes = trial.small_sizes
+    try:
+        cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
+    except Exception:  # the user's own function of the sizes may raise anything
+        return False
+    one, other = (_lengths(case) for case in cases)
+    return one != other
+
+
+def _lengths(case: Case) -> list[int]:
+    arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim]
+    return [leaf.shape[0] for i, leaf in enumerate(arrays) if i == 0 or not floats(leaf)]
+
+
+def _no_sizes() -> None:
+    raise Skip("the inputs are given; a function of a generator and sizes that makes them is tried on others")
+
+
+def _size(trial: Trial, changed: Mapping[str, int]) -> None:
+    agree(replace(_case(trial, changed), drawn=True))
+
+
+def _long(trial: Trial, name: str) -> None:
+    if peak_of_reference(_case(trial, {name: BEFORE_IT})) * (LONG / BEFORE_IT) ** 2 > MOST_BYTES:
+        raise Skip("it may take much memory; sizes of your own ask for it")
+    _size(trial, {name: LONG})
+
+
+def _case(trial: Trial, changed: Mapping[str, int]) -> Case:
+    try:
+        return trial.at({**trial.small_sizes, **changed})
+    except Exception as error:  # anyone's function may raise anything
+        raise Skip(f"no such inputs: {type(error).__name__}: {error}") from error
