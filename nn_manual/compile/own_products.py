@@ -14,17 +14,18 @@ from nn_manual.compile.nests import Product
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
 
-#: Tiles have so many vectors at most, by the bytes of one: with one of a and those of a row of b all registers.
-MOST_VECTORS = {32: 12, 64: 24}
-#: More rows need more addresses than the processor has registers for.
-MOST_ROWS = 14
+#: How many vectors a tile, a row of b and a number of a may be together, by the bytes of one: one register less than
+#: there are, or two. With more, sums go to memory and back, and a product takes half as long again.
+REGISTERS = {32: 15, 64: 30}
+#: More rows need more addresses than the processor has registers for, and leave fewer vectors for a row of c.
+MOST_ROWS = 8
 #: Fewer sums side by side wait for each other: an addition takes four cycles, and two begin in each.
 FEWEST_SUMS = 8
 #: What a tile takes besides, in units of a product of vectors.
 OVERHEAD = 0.8
 #: Columns of a that are multiplied before the next are: the part of b that they meet stays in the cache, and sums of
 #: more terms, one after the other, lose more digits.
-DEPTH = 128
+DEPTH = 256
 #: The columns of c fill this part of their vectors at least, or the BLAS is faster: it may have vectors of rows.
 LEAST_FILLED = 0.75
 #: With fewer rows, transposing b takes longer than the product.
@@ -119,9 +120,9 @@ def _tiles(factors: Factors) -> _Tiles:
         return max(rows * vectors, FEWEST_SUMS, rows / 2 + vectors) + OVERHEAD if rows and vectors else 0
 
     best, least = _Tiles(1, 1, 0, 0), float("inf")
-    most = MOST_VECTORS[vector_bytes()]
-    for rows in range(1, min(MOST_ROWS, factors.m, most) + 1):
-        for vectors in range(1, most // rows + 1):
+    most = REGISTERS[vector_bytes()] - 1
+    for rows in range(1, min(MOST_ROWS, factors.m) + 1):
+        for vectors in range(1, most // (rows + 1) + 1):
             num_rows, rows_left = divmod(factors.m, rows)
             num_columns, columns_left = divmod(factors.n, vectors * factors.width)
             vectors_left = -(-columns_left // factors.width)
