@@ -47,7 +47,7 @@ def not_finite_in_step(model: Sequential, optimizer: Optimizer) -> str | None:
     first, the last layer's before the others', then what the optimizer keeps, the parameters and the buffers.
     """
     vectors = model.grad_arena, *optimizer.vectors.values(), model.param_arena, *vars(model.buffer).values()
-    if all(np.isfinite(vector).all() for vector in vectors):  # as nearly always: a small net has more names than numbers
+    if all(np.isfinite(vector).all() for vector in vectors):  # as nearly always: by name it takes longer
         return None
     layers = dict(model.named_layers())
     for parameter, name, array in _left_behind(model, optimizer):
