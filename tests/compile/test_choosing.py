@@ -18,7 +18,7 @@ from nn_manual.compile import choosing
 from nn_manual.compile.blas import MEASURED, Blas, BlasName, Choice, blas_of
 from nn_manual.compile.cache import DIRECTORY, Folder, Kernels
 from nn_manual.compile.choosing import MOST_ROUNDS, choose, fastest
-from nn_manual.compile.own_products import Factors
+from nn_manual.compile.own_products import Factors, vector_bytes
 from nn_manual.compile.program import lowered
 from nn_manual.trace.step import trace_step
 
@@ -216,3 +216,14 @@ def test_products_in_loops_are_counted() -> None:
 
 def test_a_net_without_products() -> None:
     assert fastest(Counter(), MEASURED, Folder(print)) == ("numpy", 1)
+
+
+@pytest.mark.skipif(not vector_bytes(), reason="own loops are for processors with AVX2")
+def test_own_loops_are_timed_beside_several_threads_alone(machine: Machine) -> None:
+    """On so many threads that they are left to nobody else, they are the same whose BLAS there is."""
+    machine.seconds = {(name, threads): 1e-3 for name in ("numpy", "mkl") for threads in (1, 2, 4)}
+    products = Counter({Factors("f4", False, True, 64, 64, 64): 1})
+    assert fastest(products, Choice(threads=1), Folder(print)) == ("numpy", 1)
+    assert not machine.timed
+    assert fastest(products, MEASURED, Folder(print)) == ("numpy", 1)
+    assert set(machine.timed) == set(machine.seconds)

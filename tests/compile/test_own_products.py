@@ -7,10 +7,13 @@ import ctypes
 import numpy as np
 import pytest
 
+from nn_manual import SGD, CausalSelfAttention, MSELoss, Sequential
 from nn_manual.arrays import Array
 from nn_manual.compile import own_products
 from nn_manual.compile.cache import Folder, Kernels
 from nn_manual.compile.own_products import DEPTH, Factors, kernel, suits, vector_bytes
+from nn_manual.compile.program import Call, lowered
+from nn_manual.trace.step import trace_step
 
 pytestmark = pytest.mark.skipif(not vector_bytes(), reason="own loops are for processors with AVX2")
 
@@ -104,3 +107,17 @@ def test_which_products(factors: Factors, threads: int, *, is_worth_it: bool) ->
 def test_no_processor_without_such_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_products, "vector_bytes", lambda: 0)
     assert not suits(Factors("f4", False, True, 64, 64, 64), 1)
+
+
+def test_a_step_has_them_on_so_many_threads() -> None:
+    """By themselves and in the loops of attention; without a word on threads all products are a BLAS's."""
+    model = Sequential(CausalSelfAttention(embed_dim=64, num_heads=2), seed=0)
+    batch = np.ones((2, 32, 64), np.float32), np.zeros((2, 32, 64), np.float32)
+    step = lowered(trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch))
+    assert all(suits(factors, 1) for factors in step.products)
+    made = step.program(1)
+    assert not any("f4_gemm" in text for text in made.kernels)
+    whole = {call.kernel for call in made.calls if isinstance(call, Call) and call.is_product}
+    assert whole
+    assert whole < set(map(kernel, step.products))
+    assert not any("product_tile" in text for text in step.program().kernels)
