@@ -113,6 +113,7 @@ class _Tiles(NamedTuple):
     vectors_left: int
 
 
+@functools.cache
 def _tiles(factors: Factors) -> _Tiles:
     """The cut whose tiles take the least time."""
 
