@@ -4,7 +4,8 @@
     nests.py        loops, what they read and write, and when two may be one
     scalar.py       what NumPy computes of numbers, as a line of Python that numba takes
     products.py     matrix products as calls of a BLAS
-    row_products.py those whose sums run along the rows of both factors, in own loops
+    own_products.py matrix products in own loops
+    tiles.py        the innermost parts of these, as vectors
     reductions.py   sums, maxima and their places as nests of loops
     indexing.py     what reads and writes at indices, as nests of loops
     dims.py         views as loops: broadcast, in as few as do it, flat, overlapping

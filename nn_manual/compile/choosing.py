@@ -16,7 +16,7 @@ import numpy as np
 
 from nn_manual.compile.blas import Blas, BlasName, Choice, blas_of, blases, free_cores
 from nn_manual.compile.cache import Folder, Kernels, write
-from nn_manual.compile.program import Factors
+from nn_manual.compile.own_products import Factors, kernel, suits
 
 #: Extents beyond are cut there: the speed of a product changes little from here on, and ten such take some 20 ms.
 LARGEST = 512
@@ -98,6 +98,8 @@ def fastest(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple
         for blas in among
         if threads <= blas.num_threads or wanted.threads is not None  # fewer where the user's environment says so
     ]
+    if len(counts) == 1:  # whoever it is, own loops are the same
+        products = Counter({each: count for each, count in products.items() if not suits(each, counts[0])})
     if len(candidates) == 1 or not products:
         return candidates[0][0].name, candidates[0][1]
     kernels = {bits: Kernels(bits, folder) for bits in (32, 64)}
@@ -126,7 +128,7 @@ class _Clock:
 
     def __init__(self, products: Counter[Factors], blas: Blas, threads: int, kernels: Kernels) -> None:
         self.blas, self.threads = blas, threads
-        timed = [_Timed(factors, count, blas, kernels) for factors, count in products.items()]
+        timed = [_Timed(factors, count, blas, threads, kernels) for factors, count in products.items()]
         #: Those that take longest are first: they show the soonest who is too slow.
         self._timed = sorted(timed, key=lambda each: -each.weight * each.multiplications)
 
@@ -147,9 +149,11 @@ class _Clock:
 
 
 class _Timed:
-    """A kind of product, on memory of its own; `weight` is how many times as much work a step has of it."""
+    """A kind of product, by a BLAS or in own loops, whichever a plan takes on so many threads, on memory of its own;
+    `weight` is how many times as much work a step has of it.
+    """
 
-    def __init__(self, factors: Factors, count: int, blas: Blas, kernels: Kernels) -> None:
+    def __init__(self, factors: Factors, count: int, blas: Blas, threads: int, kernels: Kernels) -> None:
         from nn_manual.compile import driver
 
         m, n, k = (min(extent, LARGEST) for extent in factors[3:])
@@ -166,8 +170,9 @@ class _Timed:
         flags = int(factors.transposed_a), int(factors.transposed_b)
         arguments = (gemm, *flags, m, n, k, at_a, rows[0], at_b, rows[1], at_c, rows[2])
         self._arguments = np.array(arguments, np.int64)
-        name = f"{factors.dtype}_product"
-        self._calls = np.array([kernels.address(driver.text_of(name), name), 0], np.int64)
+        is_own = suits(factors, threads)
+        text = kernel(factors._replace(m=m, n=n, k=k)) if is_own else driver.text_of(f"{factors.dtype}_product")
+        self._calls = np.array([kernels.address(text, "a product"), 0], np.int64)
 
     @property
     def seconds(self) -> float:

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.compile.nests import Access, Compute, Item, Leaf, Loop, Product, leaves_of
+from nn_manual.compile.own_products import factors_of, suits
+from nn_manual.compile.own_products import name as own_name
+from nn_manual.compile.own_products import text as own_text
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import BOOL, COMBINED, cast, code, expression, literal
 
@@ -51,17 +54,23 @@ class Written(NamedTuple):
 
 class Kernel:
     """Writes the function of some items. `names` are what storages are called. `unread` are those of which nobody
-    reads what lies in memory. `loaded` gains those that are read.
+    reads what lies in memory. `loaded` gains those that are read. Products are a BLAS's, or, on so many `threads`, own
+    loops where they are faster.
     """
 
-    def __init__(self, items: Sequence[Item], names: dict[int, str], unread: set[int], loaded: set[int]) -> None:
-        self.items, self.unread, self.loaded = items, unread, loaded
+    def __init__(
+        self, items: Sequence[Item], names: dict[int, str], unread: set[int], loaded: set[int],
+        threads: int | None = None,
+    ) -> None:
+        self.items, self.unread, self.loaded, self._threads = items, unread, loaded, threads
         self.leaves = tuple(leaf for item in items for leaf in leaves_of(item))
         self._names = names
         self._clusters = _clusters(self.leaves)
         self._pointers: dict[Pointer, str] = {}
         self._integers: dict[int, str] = {}
         self._products: list[str] = []
+        #: The functions of own products by their names.
+        self._own: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._lines: list[str] = []
         self._num_values = 0
@@ -79,6 +88,7 @@ class Kernel:
         text = TEMPLATE.format(
             parameters=", ".join(names), body="\n".join([*promise, *self._lines]), arguments=", ".join(arguments)
         )
+        text = "".join(self._own.values()) + text
         return Written(text, tuple(self._pointers), tuple(self._integers), tuple(self._products))
 
     def _emit(self, level: int, text: str) -> None:
@@ -201,15 +211,20 @@ class Kernel:
             assert its_layout is not None
             parts.append((int(its_layout.is_transposed), self._pointer_to(access), self._integer(its_layout.row)))
         (transpose_a, a, row_a), (transpose_b, b, row_b) = parts
-        (m, _), (n, _) = leaf.output.span
-        k = leaf.inputs[0].span[1][0]
-        own = layout(leaf.output)
+        factors, own = factors_of(leaf), layout(leaf.output)
         assert own is not None
-        dtype = code(leaf.output.dtype)
+        dtype = factors.dtype
+        if self._threads is not None and suits(factors, self._threads):
+            function = own_name(factors)
+            self._own[function] = own_text(factors)
+            c, row_c = self._pointer_to(leaf.output), self._integer(own.row)
+            sizes = ", ".join(map(self._integer, factors[3:]))
+            self._emit(level, f"{function}({a}, {row_a}, {b}, {row_b}, {c}, {row_c}, {sizes})")
+            return
         name = f"{dtype}_gemm"
         if name not in self._products:
             self._products.append(name)
-        sizes = ", ".join(map(self._integer, (m, n, k)))
+        sizes = ", ".join(map(self._integer, factors[3:]))
         c, row_c = self._pointer_to(leaf.output), self._integer(own.row)
         self._emit(
             level,

@@ -13,7 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile.blas import MEASURED, Blas, Choice
 from nn_manual.compile.copies import COPY, Copies, with_copies
 from nn_manual.compile.nests import External
-from nn_manual.compile.program import Address, Program, program
+from nn_manual.compile.program import Address, Program, lowered
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
@@ -278,8 +278,9 @@ def compile_trace(
     from nn_manual.compile.cache import Folder, Kernels
     from nn_manual.compile.choosing import choose
 
-    made, folder = program(trace), Folder(report)
-    blas, threads = choose(made.products, choice, folder)
+    step, folder = lowered(trace), Folder(report)
+    blas, threads = choose(step.products, choice, folder)
+    made = step.program(threads)
     kernels = Kernels(blas.integer_bits, folder)
     missing = kernels.missing(made.kernels)
     if missing:

@@ -6,16 +6,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.compile import row_products
+from nn_manual.compile import own_products
 from nn_manual.compile.fusion import fused
 from nn_manual.compile.kernels import Kernel
 from nn_manual.compile.lowering import Lowering
 from nn_manual.compile.nests import Access, External, Fence, Item, Product, collapse, leaves_of
+from nn_manual.compile.own_products import Factors, factors_of
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
 from nn_manual.compile.versions import with_versions, without_dead
@@ -37,39 +39,25 @@ Argument: TypeAlias = Address | int
 
 
 class Call(NamedTuple):
-    """A function with its arguments: the text of a kernel, or the name of one that is always there."""
+    """A function with its arguments: the text of a kernel, or the name of one that is always there. `is_product` says
+    that it is one matrix product, and nothing else.
+    """
 
     kernel: str
     arguments: tuple[Argument, ...]
     places: tuple[Place, ...]
+    is_product: bool = False
 
     @property
     def title(self) -> str:
         """What it was made of."""
         return "\n".join(map(str, self.places))
 
-    @property
-    def is_product(self) -> bool:
-        """Whether it is one matrix product, and nothing else."""
-        return self.kernel.endswith("_product") or self.kernel in map(row_products.text, ("f4", "f8"))
-
-
-class Factors(NamedTuple):
-    """A kind of product: a, (m, k), times b, (k, n), each of which may lie transposed; the code of the dtype."""
-
-    dtype: str
-    transposed_a: bool
-    transposed_b: bool
-    m: int
-    n: int
-    k: int
-
 
 class Program(NamedTuple):
     """What a plan runs. `calls` are calls, and operations that NumPy runs in their places. The entries of the table are
     the names of what the step is given, "losses", "f4_gemm", "f8_gemm", "workspace", of `num_bytes`, and the
     `constants` by their names. `where` says by storage where each array is that NumPy or somebody else wants.
-    `products` says how often the step has a BLAS make each kind of product.
     """
 
     calls: list[Call | External]
@@ -78,7 +66,6 @@ class Program(NamedTuple):
     sizes: dict[str, int]
     where: dict[int, Address]
     results: dict[str, View]
-    products: Counter[Factors]
 
     @property
     def of_steps(self) -> set[str]:
@@ -103,7 +90,12 @@ def is_of_step(name: str) -> bool:
 
 
 def program(trace: Trace) -> Program:
-    """The program of a traced step; that of anything without a loss never ends early."""
+    """The program of a traced step, all of whose products are a BLAS's."""
+    return lowered(trace).program()
+
+
+def lowered(trace: Trace) -> Lowered:
+    """A traced step as loops; that of anything without a loss never ends early."""
     trace = without_dead(with_versions(trace))
     lowering = Lowering(trace)
     before, after = _around_fence(trace)
@@ -112,7 +104,7 @@ def program(trace: Trace) -> Program:
         leaves.append(_fence(trace))
     leaves += [leaf for operation in after for leaf in lowering.leaves_of(operation)]
     items = [collapse(item) for item in fused(leaves)]
-    return _Writer(trace, lowering, items).program()
+    return Lowered(trace, lowering, items)
 
 
 def _around_fence(trace: Trace) -> tuple[list[Operation], list[Operation]]:
@@ -138,9 +130,12 @@ def _fence(trace: Trace) -> Fence:
     return Fence(Access(-1, 0, (), byte), tuple(reads), list(trace.unrolled())[-1])
 
 
-class _Writer:
+class Lowered:
+    """A step as loops, of which `program` makes calls."""
+
     def __init__(self, trace: Trace, lowering: Lowering, items: Sequence[Item]) -> None:
         self.trace, self.items, self.constants = trace, items, dict(lowering.constants)
+        self._threads: int | None = None
         self.storages = lowering.storages
         self.constants |= {i: each.initial for i, each in enumerate(self.storages) if each.initial is not None}
         #: What kernels call the storages.
@@ -148,8 +143,9 @@ class _Writer:
         self.names |= dict.fromkeys(self.constants, "constant")
         self.unread = self._unread()
 
-    def program(self) -> Program:
-        """All of it."""
+    def program(self, threads: int | None = None) -> Program:
+        """All of it. Products are a BLAS's, or, on so many `threads`, own loops where they are faster."""
+        self._threads = threads
         lives = self._lives()
         places, num_bytes = offsets(lives)
         self.where = {i: Address("workspace", place) for i, place in places.items()}
@@ -161,20 +157,15 @@ class _Writer:
         calls = [self._call(item) for item in self.items]
         constants = {f"constant {i}": np.ascontiguousarray(value) for i, value in self.constants.items()}
         sizes = {each.name: each.num_bytes for each in self.storages if each.name and each.num_bytes}
-        products = self._products()
-        return Program(calls, constants, num_bytes + ALIGNMENT, sizes, self.where, self.trace.results, products)
+        return Program(calls, constants, num_bytes + ALIGNMENT, sizes, self.where, self.trace.results)
 
-    def _products(self) -> Counter[Factors]:
+    @cached_property
+    def products(self) -> Counter[Factors]:
+        """How often the step makes each kind of product."""
         products: Counter[Factors] = Counter()
-        for whole, leaf in ((item, leaf) for item in self.items for leaf in leaves_of(item)):
-            is_own_loop = isinstance(whole, Product) and row_products.suits(whole)
-            if isinstance(leaf, Product) and not is_own_loop:
-                a, b = (layout(access) for access in leaf.inputs)
-                assert a is not None
-                assert b is not None
-                ((m, _), (n, _)), k = leaf.output.span, leaf.inputs[0].span[1][0]
-                factors = Factors(code(leaf.output.dtype), a.is_transposed, b.is_transposed, m, n, k)
-                products[factors] += math.prod(extent for extent, _ in leaf.output.dims)
+        for leaf in (leaf for item in self.items for leaf in leaves_of(item)):
+            if isinstance(leaf, Product):
+                products[factors_of(leaf)] += math.prod(extent for extent, _ in leaf.output.dims)
         return products
 
     def _unread(self) -> set[int]:
@@ -209,11 +200,11 @@ class _Writer:
             return self._check(item)
         places = tuple(dict.fromkeys(leaf.place for leaf in leaves_of(item)))
         if isinstance(item, Product):
-            arguments, dtype = self._product(item), code(item.output.dtype)
-            if row_products.suits(item):
-                return Call(row_products.text(dtype), (*arguments[6:], *arguments[3:6]), places)
-            return Call(f"{dtype}_product", arguments, places)
-        written = Kernel([item], self.names, self.unread, set()).written()
+            factors = factors_of(item)
+            is_own = self._threads is not None and own_products.suits(factors, self._threads)
+            kernel = own_products.kernel(factors) if is_own else f"{factors.dtype}_product"
+            return Call(kernel, self._product(item), places, is_product=True)
+        written = Kernel([item], self.names, self.unread, set(), self._threads).written()
         pointers = [self._address(pointer.storage, pointer.offset) for pointer in written.pointers]
         return Call(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)
 
@@ -227,11 +218,9 @@ class _Writer:
         assert a is not None
         assert b is not None
         assert c is not None
-        (m, _), (n, _) = leaf.output.span
+        factors = factors_of(leaf)
         at_a, at_b, at_c = (self._address(each.storage, each.offset) for each in (*leaf.inputs, leaf.output))
-        sizes = int(a.is_transposed), int(b.is_transposed), m, n, leaf.inputs[0].span[1][0]
-        gemm = Address(f"{code(leaf.output.dtype)}_gemm")
-        return (gemm, *sizes, at_a, a.row, at_b, b.row, at_c, c.row)
+        return (Address(f"{factors.dtype}_gemm"), *map(int, factors[1:]), at_a, a.row, at_b, b.row, at_c, c.row)
 
     def _check(self, fence: Fence) -> Call:
         """losses, loss, gradient, its size."""

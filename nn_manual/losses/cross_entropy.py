@@ -218,8 +218,9 @@ class CrossEntropyLoss(Loss):
         """Of several batches: indices are counted all at once."""
         if targets.dtype.kind == "f" or self.weight is not None:
             return super().denominators(targets)
-        counted = np.count_nonzero(self.counted(targets), axis=tuple(range(1, targets.ndim)))
-        return [float(count) for count in counted]
+        counts = np.count_nonzero(self.counted(targets), axis=tuple(range(1, targets.ndim)))
+        denominators: list[float] = np.asarray(counts, np.float64).tolist()
+        return denominators
 
     def _labels(self, target: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         """The index of each row, (rows,), 0 where it doesn't count, and its weight, which is 0 there."""

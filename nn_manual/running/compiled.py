@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import time
 from collections.abc import Iterator
+from itertools import repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -198,16 +198,13 @@ class CompiledSteps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
             num_bytes = sum(array.nbytes for array in (inputs, targets, *of_steps.values()))
             self._seconds = max(self._seconds, SECONDS_OF_CALL * num_bytes / num_steps / LARGEST_CALL)
-        numbers = itertools.count(trainer.num_steps + 1)
+        numbers = range(trainer.num_steps + 1, trainer.num_steps + done.num_steps + 1)
         trainer.num_steps += done.num_steps
         trainer.model.num_steps = trainer.num_steps
         trainer.optimizer.num_steps += done.num_steps
         denominators = trainer.loss.denominators(targets[: done.num_steps])
-        steps = [
-            Step(number, loss, size, denominator, None)
-            for number, loss, denominator in zip(numbers, done.losses.tolist(), denominators, strict=False)
-        ]
-        return steps, {"input": inputs, "target": targets, **of_steps}
+        steps = map(Step, numbers, done.losses.tolist(), repeat(size), denominators, repeat(None))
+        return list(steps), {"input": inputs, "target": targets, **of_steps}
 
     def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""

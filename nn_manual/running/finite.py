@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from nn_manual.arrays import Array, carve, first_not_finite
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
@@ -44,6 +46,9 @@ def not_finite_in_step(model: Sequential, optimizer: Optimizer) -> str | None:
     """The first number that isn't finite of what a step has left behind; None where all are finite. The gradients come
     first, the last layer's before the others', then what the optimizer keeps, the parameters and the buffers.
     """
+    vectors = model.grad_arena, *optimizer.vectors.values(), model.param_arena, *vars(model.buffer).values()
+    if all(np.isfinite(vector).all() for vector in vectors):  # as nearly always: by name it takes longer
+        return None
     layers = dict(model.named_layers())
     for parameter, name, array in _left_behind(model, optimizer):
         if wrong := first_not_finite(array):

@@ -18,7 +18,8 @@ from nn_manual.compile import choosing
 from nn_manual.compile.blas import MEASURED, Blas, BlasName, Choice, blas_of
 from nn_manual.compile.cache import DIRECTORY, Folder, Kernels
 from nn_manual.compile.choosing import MOST_ROUNDS, choose, fastest
-from nn_manual.compile.program import Factors, program
+from nn_manual.compile.own_products import Factors, vector_bytes
+from nn_manual.compile.program import lowered
 from nn_manual.trace.step import trace_step
 
 PRODUCTS = Counter({Factors("f4", False, True, 8, 4, 3): 2, Factors("f8", True, False, 3, 5, 2000): 1})
@@ -192,7 +193,7 @@ def test_the_products_of_a_multilayer_net() -> None:
     model = Sequential(Linear(6, 8), ReLU(), Linear(8, 4), seed=0)
     batch = np.ones((5, 6), np.float32), np.zeros((5, 4), np.float32)
     trace = trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)
-    assert program(trace).products == Counter(
+    assert lowered(trace).products == Counter(
         {
             Factors("f4", False, True, 5, 8, 6): 1,  # input @ weight.T
             Factors("f4", False, True, 5, 4, 8): 1,
@@ -207,7 +208,7 @@ def test_products_in_loops_are_counted() -> None:
     """Attention makes seven of each head of each example, whose scores it computes again for backward."""
     model = Sequential(CausalSelfAttention(embed_dim=10, num_heads=2), seed=0, dtype="float64")
     batch = np.random.default_rng(0).standard_normal((3, 4, 10)), np.zeros((3, 4, 10))
-    products = program(trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)).products
+    products = lowered(trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)).products
     of_heads = {each: count for each, count in products.items() if {each.m, each.n, each.k} == {4, 5}}
     assert sum(of_heads.values()) == 7 * 2 * 3
     assert sum(products.values()) - sum(of_heads.values()) == 2 + 3  # those of the two linear maps; no grad_input
@@ -215,3 +216,14 @@ def test_products_in_loops_are_counted() -> None:
 
 def test_a_net_without_products() -> None:
     assert fastest(Counter(), MEASURED, Folder(print)) == ("numpy", 1)
+
+
+@pytest.mark.skipif(not vector_bytes(), reason="own loops are for processors with AVX2")
+def test_own_loops_are_timed_beside_several_threads_alone(machine: Machine) -> None:
+    """On so many threads that they are left to nobody else, they are the same whose BLAS there is."""
+    machine.seconds = {(name, threads): 1e-3 for name in ("numpy", "mkl") for threads in (1, 2, 4)}
+    products = Counter({Factors("f4", False, True, 64, 64, 64): 1})
+    assert fastest(products, Choice(threads=1), Folder(print)) == ("numpy", 1)
+    assert not machine.timed
+    assert fastest(products, MEASURED, Folder(print)) == ("numpy", 1)
+    assert set(machine.timed) == set(machine.seconds)

@@ -1,0 +1,190 @@
+"""Matrix products in own loops, on one thread.
+
+A BLAS copies both factors first, and its tiles are the same for all sizes. Here a tile is chosen for the sizes, and
+only a factor whose rows are those of the transposed is copied, a part at a time. On an AMD EPYC with AVX-512, OpenBLAS
+takes 1.05 to 1.5 times as long for the products of nets up to some hundred wide.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from nn_manual.compile.nests import Product
+from nn_manual.compile.products import layout
+from nn_manual.compile.scalar import code
+
+#: How many vectors a tile, a row of b and a number of a may be together, by the bytes of one: one register less than
+#: there are, or two. With more, sums go to memory and back, and a product takes half as long again.
+REGISTERS = {32: 15, 64: 30}
+#: More rows need more addresses than the processor has registers for, and leave fewer vectors for a row of c.
+MOST_ROWS = 8
+#: Fewer sums side by side wait for each other: an addition takes four cycles, and two begin in each.
+FEWEST_SUMS = 8
+#: What a tile takes besides, in units of a product of vectors.
+OVERHEAD = 0.8
+#: Columns of a that are multiplied before the next are: the part of b that they meet stays in the cache, and sums of
+#: more terms, one after the other, lose more digits.
+DEPTH = 256
+#: The columns of c fill this part of their vectors at least, or the BLAS is faster: it may have vectors of rows.
+LEAST_FILLED = 0.75
+#: With fewer rows, transposing b takes longer than the product.
+FEWEST_ROWS_OF_TRANSPOSED = 8
+#: Beyond so many multiplications the factors don't stay in the cache, and a BLAS orders its work for that.
+MOST_MULTIPLICATIONS = 2**28
+#: Several threads are faster above, and these only a BLAS has.
+MOST_ON_SEVERAL_THREADS = 2**19
+
+TEMPLATE = '''
+@njit(error_model="numpy")
+def {name}(a, row_a, b, row_b, c, row_c, m, n, k):
+    no_overlap()
+{buffer}
+    for first in range(0, k, {depth}):
+        depth = min({depth}, k - first)
+{body}
+'''
+
+ENTRY = '''
+
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    {name}(
+        {dtype}_at(arguments[6]), arguments[7], {dtype}_at(arguments[8]), arguments[9],
+        {dtype}_at(arguments[10]), arguments[11], arguments[3], arguments[4], arguments[5],
+    )
+    return 0
+'''
+
+
+@functools.cache
+def vector_bytes() -> int:
+    """How many bytes the processor's vectors have, of those with a fused multiply-add and masks; 0 without."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 64
+    return 32 if features.get("avx2") and features.get("fma") else 0
+
+
+class Factors(NamedTuple):
+    """A kind of product: a, (m, k), times b, (k, n), each of which may lie transposed; the code of the dtype."""
+
+    dtype: str
+    transposed_a: bool
+    transposed_b: bool
+    m: int
+    n: int
+    k: int
+
+    @property
+    def width(self) -> int:
+        """How many numbers a vector has."""
+        return vector_bytes() // int(self.dtype[1])
+
+
+def factors_of(leaf: Product) -> Factors:
+    """Those of a product."""
+    a, b = (layout(access) for access in leaf.inputs)
+    assert a is not None
+    assert b is not None
+    ((m, _), (n, _)), k = leaf.output.span, leaf.inputs[0].span[1][0]
+    return Factors(code(leaf.output.dtype), a.is_transposed, b.is_transposed, m, n, k)
+
+
+def suits(factors: Factors, threads: int) -> bool:
+    """Whether own loops are faster than a BLAS on so many threads."""
+    m, n, k, width = *factors[3:], factors.width
+    if not width or not k or (factors.transposed_b and m < FEWEST_ROWS_OF_TRANSPOSED):
+        return False
+    most = MOST_MULTIPLICATIONS if threads == 1 else MOST_ON_SEVERAL_THREADS
+    return m * n * k <= most and n >= LEAST_FILLED * -(-n // width) * width
+
+
+class _Tiles(NamedTuple):
+    """How a product is cut: into tiles of so many rows and vectors of columns, then of the rows and vectors that are
+    left.
+    """
+
+    rows: int
+    vectors: int
+    rows_left: int
+    vectors_left: int
+
+
+@functools.cache
+def _tiles(factors: Factors) -> _Tiles:
+    """The cut whose tiles take the least time."""
+
+    def cost(rows: int, vectors: int) -> float:
+        return max(rows * vectors, FEWEST_SUMS, rows / 2 + vectors) + OVERHEAD if rows and vectors else 0
+
+    best, least = _Tiles(1, 1, 0, 0), float("inf")
+    most = REGISTERS[vector_bytes()] - 1
+    for rows in range(1, min(MOST_ROWS, factors.m) + 1):
+        for vectors in range(1, most // (rows + 1) + 1):
+            num_rows, rows_left = divmod(factors.m, rows)
+            num_columns, columns_left = divmod(factors.n, vectors * factors.width)
+            vectors_left = -(-columns_left // factors.width)
+            total = num_columns * (num_rows * cost(rows, vectors) + cost(rows_left, vectors))
+            total += num_rows * cost(rows, vectors_left) + cost(rows_left, vectors_left)
+            if total < least:
+                best, least = _Tiles(rows, vectors if num_columns else 0, rows_left, vectors_left), total
+    return best
+
+
+def name(factors: Factors) -> str:
+    """What the function of such a product is called. Those that are cut alike share it."""
+    layouts = "".join("t" if transposed else "n" for transposed in factors[1:3])
+    return f"{factors.dtype}_product_{layouts}_" + "_".join(map(str, _tiles(factors)))
+
+
+def text(factors: Factors) -> str:
+    """The function: its arguments are a, its rows, b, its rows, c, its rows, m, n, k."""
+    tiles, width, body = _tiles(factors), factors.width, list[str]()
+    columns = tiles.vectors * width
+    if tiles.vectors:
+        body += [f"for j in range(0, n - {columns - 1}, {columns}):"]
+        body += _indented(_panel(factors, tiles, tiles.vectors, str(columns)), 4)
+    if tiles.vectors_left:
+        body += [f"j = n - n % {columns}" if columns else "j = 0", *_panel(factors, tiles, tiles.vectors_left, "n - j")]
+    size = max(tiles.vectors, tiles.vectors_left) * width * (DEPTH + width)
+    buffer = f"    panel = buffer(b, {size})" if factors.transposed_b else ""
+    return TEMPLATE.format(name=name(factors), depth=DEPTH, buffer=buffer, body="\n".join(_indented(body, 8)))
+
+
+def kernel(factors: Factors) -> str:
+    """The kernel, whose arguments are those of a BLAS's."""
+    return text(factors) + ENTRY.format(name=name(factors), dtype=factors.dtype)
+
+
+def _panel(factors: Factors, tiles: _Tiles, vectors: int, count: str) -> list[str]:
+    """`count` columns from j on."""
+    width, lines = factors.width, list[str]()
+    b, row_b = "shifted(b, first * row_b + j)", "row_b"
+    if factors.transposed_b:
+        b, row_b = "panel", str(vectors * width)
+        source, target = "shifted(b, (j + q) * row_b + first + p)", f"shifted(panel, p * {row_b} + q)"
+        lines += [
+            f"for p in range(0, depth, {width}):",
+            f"    for q in range(0, {count}, {width}):",
+            f"        transposed_tile({source}, row_b, {count} - q, depth - p, {target}, {row_b})",
+        ]
+    row_a, column_a = ("1", "row_a") if factors.transposed_a else ("row_a", "1")
+
+    def tile(rows: int) -> str:
+        a, c = f"shifted(a, i * {row_a} + first * {column_a})", "shifted(c, i * row_c + j)"
+        return (
+            f"product_tile({rows}, {vectors}, {a}, {row_a}, {column_a}, {b}, {row_b}, {c}, row_c, depth, {count}, "
+            "first > 0)"
+        )
+
+    lines += [f"for i in range(0, m - {tiles.rows - 1}, {tiles.rows}):", f"    {tile(tiles.rows)}"]
+    if tiles.rows_left:
+        lines += [f"i = m - {tiles.rows_left}", tile(tiles.rows_left)]
+    return lines
+
+
+def _indented(lines: list[str], width: int) -> list[str]:
+    return [" " * width + line for line in lines]
