@@ -16,7 +16,7 @@ from runs import CONFIG, EVERYTHING, write_config
 
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
-from nn_manual.compile.program import Call, Program, program
+from nn_manual.compile.program import Call, Lowered, Program
 from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import ConfigError, GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of
@@ -222,8 +222,10 @@ def test_a_label_out_of_range(
 def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Plans whose tanh has 1 + output**2 in the place of its slope, until `undo`."""
 
-    def wrong(trace: Any) -> Program:
-        made = program(trace)
+    right = Lowered.program
+
+    def wrong(self: Lowered, *threads: Any) -> Program:
+        made = right(self, *threads)
         calls = list(made.calls)
         for i, call in enumerate(calls):
             if isinstance(call, Call):
@@ -231,7 +233,7 @@ def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         assert sum(ours != theirs for ours, theirs in zip(made.calls, calls, strict=True)) == 1
         return made._replace(calls=calls)
 
-    monkeypatch.setattr(plan, "program", wrong)
+    monkeypatch.setattr(Lowered, "program", wrong)
     return monkeypatch
 
 
