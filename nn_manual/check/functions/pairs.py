@@ -115,12 +115,13 @@ class _Ours:
         with naming(case.label, "forward"):
             self.forward = run_function(case.function, case.arguments, leaves, case.wants())
             given.check("forward wrote into")
-        self.returned = self.forward.returned
-        if case.watched:
-            self._check_inputs(leaves)
-        self.keep({f"its {name}": output.detach() for name, output in self.forward.outputs.items() if is_array(output)})
-        self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
-        return self.forward.outputs
+        self.returned, outputs = self.forward.returned, self.forward.outputs
+        with naming(case.label, "reading what forward returned"):
+            if case.watched:
+                self._check_inputs(leaves)
+            self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
+            self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
+        return outputs
 
     def _check_inputs(self, leaves: list[Any]) -> None:
         """It may work in place on a tensor that it returns, and on no other."""
@@ -202,7 +203,8 @@ class _Paired:
         if name.partition(",")[0] in self.case.settled:
             return
         label, tolerance = self.case.label, self.tolerance
-        array, tensor = _same_kind(f"{label}: {name}", ours, reference)
+        with naming(label, f"reading {name}"):
+            array, tensor = _same_kind(f"{label}: {name}", ours, reference)
         if truth is not None and self.case.drawn and not reference.is_floating_point():
             check_choices(name, array, tensor, truth)
         if truth is not None and self.case.is_low and reference.is_floating_point():
