@@ -210,25 +210,26 @@ class _Paired:
         if truth is not None and self.case.is_low and reference.is_floating_point():
             rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
             array = array.astype(np.float64)
-            array, tensor = self._judged(array, tensor, rounded.isfinite())
+            array, tensor = self._judged(array, tensor, rounded)
             if self.case.tolerance is None:
                 tolerance = allowed_in_low_precision(name, array, tensor, rounded, eps_of(reference.dtype))
         else:
-            array, tensor = self._judged(array, tensor)
+            array, tensor = self._judged(array, tensor, tensor)
         if array.size == 0:
             return
         yield Pair(Quantity(name, label, tolerance), array, tensor)
 
-    def _judged(
-        self, ours: Array, reference: torch.Tensor, and_where: torch.Tensor | None = None
-    ) -> tuple[Array, torch.Tensor]:
-        """On inputs that were drawn: with zeros where the reference has no number."""
-        if not self.case.drawn:
-            return ours, reference
-        has_number = reference.isfinite() if and_where is None else reference.isfinite() & and_where
+    def _judged(self, ours: Array, reference: torch.Tensor, rounded: torch.Tensor) -> tuple[Array, torch.Tensor]:
+        """With zeros where both have no number, the same NaN or infinity: `rounded` is the reference in the function's
+        dtype. On inputs that were drawn, with zeros wherever the reference has none.
+        """
+        has_number = reference.isfinite() & rounded.isfinite()
         if bool(has_number.all()):
             return ours, reference
-        return np.where(has_number.numpy(), ours, 0), torch.where(has_number, reference, 0)
+        left_out = ~has_number
+        if not self.case.drawn:
+            left_out &= torch.isclose(torch.from_numpy(ours), rounded, rtol=0, atol=0, equal_nan=True)
+        return np.where(left_out.numpy(), 0, ours), torch.where(left_out, 0, reference)
 
 
 def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, torch.Tensor]:
