@@ -17,7 +17,7 @@ from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.functions.raised import met_in
 from nn_manual.check.functions.report import FunctionReport
-from nn_manual.check.functions.settings import kept_generators
+from nn_manual.check.functions.settings import kept_generators, set_around
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.messages import one_line
@@ -80,6 +80,8 @@ def trial_of(
     seed: int = 0,
 ) -> Trial:
     """The arguments of `check_function`, looked at without a run of the function. Raises what is wrong with them."""
+    if around := set_around():
+        raise ValueError(f"{around}: check outside of it")
     for each in (*(function if isinstance(function, tuple) else [function]), reference):
         if is_mere_class(each):
             raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
