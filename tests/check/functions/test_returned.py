@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from nn_manual import check_function
+from nn_manual.check.functions.battery.families import FAMILIES
 
 
 class Plain(torch.Tensor):
@@ -40,4 +42,13 @@ def test_a_subclass_of_a_tensor_is_one() -> None:
 
 def test_a_function_whose_attributes_cannot_be_read() -> None:
     report = check_function(Unreadable(), torch.sin, [torch.ones(3)], skip=["kinds", "cost"])
+    assert report.passed, report
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # which torch.compile reads
+def test_what_torch_compile_compiles_is_differentiable_once() -> None:
+    compiled = torch.compile(lambda x: x.sin() * x, backend="aot_eager")
+    skip = [family for family in FAMILIES if family != "twice"]
+    report = check_function(compiled, lambda x: x.sin() * x, [torch.ones(3)], skip=skip)
+    assert {row.name: row.note for row in report.rows}["twice"] == "differentiable once, and says so"
     assert report.passed, report
