@@ -101,6 +101,9 @@ def _inputs(shapes: Sequence[tuple[str, ...]]) -> Callable[..., list[torch.Tenso
 def _imported(path: str) -> Any:
     """What `module:name` names, in a module of the current folder or an installed one."""
     module_name, _, name = path.partition(":")
+    if module_name.endswith(".py"):
+        named = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
+        raise ConfigError(f"{quoted(path)} names a file: write the module, {quoted(f'{named}:{name}')}")
     parts = [*module_name.split("."), *name.split(".")]
     if not all(part.isidentifier() for part in parts):
         raise ConfigError(f"{quoted(path)} is no import path: write module:name, as in my_kernels:layer_norm")

@@ -102,6 +102,8 @@ def check(
         ("broken_kernels:Scale", {}, "broken_kernels.py:3"),
         ("Scael", {}, "'the_kernels' has no 'Scael': did you mean 'Scale'?"),
         ("silent_kernels:Scale", {}, "'silent_kernels:Scale' can't be read: Scale raised RuntimeError: no Scale at "),
+        ("the_kernels.py:Scale", {}, "names a file: write the module, 'the_kernels:Scale'"),
+        ("./some/kernels.py:Scale", {}, "names a file: write the module, 'some.kernels:Scale'"),
         ("the_kernels:", {}, "is no import path: write module:name"),
         ("number", {}, "the_kernels:number is int, not a function"),
         ("Norm", {}, "the_kernels:Norm is a class: name an instance of it"),
