@@ -60,11 +60,12 @@ def check_function(
 
     float32 may be off by 1e-5 of the largest value and float64 by 1e-12, or by what is only rounding, as a computation
     in float64 shows. float16 and bfloat16 may be three times as far from the reference in float64 as the reference is
-    in that dtype.
+    in that dtype. Where there is no number, both must have the same NaN or infinity.
 
-    Returns a report, whatever `function` does. Raises TypeError for other dtypes of the inputs or of the reference's
-    outputs, complex ones among them, ValueError for inputs or a reference with nothing to differentiate and for other
-    arguments that don't fit, and what the reference or `inputs` raise, with a note.
+    Returns a report, whatever `function` does. Raises TypeError for what is no function, and for other dtypes of the
+    inputs or of the reference's outputs, complex ones among them; ValueError for inputs or a reference with nothing to
+    differentiate, for other arguments that don't fit, and under torch.no_grad() or torch.autocast; and what the
+    reference or `inputs` raise, with a note.
     """
     return put_through(trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed), skip)
 
