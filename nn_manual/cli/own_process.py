@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import os
 import signal
@@ -21,6 +22,8 @@ from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError
 LOOK_AFTER = 0.2
 #: Seconds that it has to end after its last word: what a kernel has left to do at exit.
 ENDS_WITHIN = 10
+#: Of Linux's prctl: the signal that a process gets when its parent has ended.
+PR_SET_PDEATHSIG = 1
 
 
 #: Function, reference, shapes, sizes, dtypes and rows to skip, as on the command line.
@@ -68,7 +71,8 @@ def check_in_own_process(*arguments: *Arguments) -> Verdict:
 def _start(writer: Connection, dump: IO[str], arguments: Arguments) -> subprocess.Popen[bytes]:
     descriptors = (writer.fileno(), dump.fileno())
     # The path comes first: the current folder, where Python looks by itself, may have a random.py.
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import run; run(*{descriptors}, {arguments!r})"
+    given = f"*{descriptors}, {os.getpid()}, {arguments!r}"
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import run; run({given})"
     held_back = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it has no traceback for them
     try:
         return subprocess.Popen([sys.executable, "-c", code], pass_fds=descriptors)
@@ -98,8 +102,9 @@ def _ended(status: int, row: str | None, dump: IO[str], arguments: Arguments) ->
     return Verdict(f"gradient check failed: {arguments[0]}: {words}, in {row}", passed=False)
 
 
-def run(writer: int, dump: int, arguments: Arguments) -> None:
+def run(writer: int, dump: int, parent: int, arguments: Arguments) -> None:
     """What the process does: it says which row begins, and in the end the verdict or what was raised."""
+    _end_with(parent)
     open_standard_streams()
     for signum in SIGNALS:
         if signal.getsignal(signum) is not signal.SIG_IGN:
@@ -112,8 +117,23 @@ def run(writer: int, dump: int, arguments: Arguments) -> None:
         from nn_manual.check.functions.from_text import check_named_function
 
         try:
-            report = check_named_function(*arguments, starting=lambda row: connection.send(("row", row)))
+            report = check_named_function(*arguments, starting=lambda row: _say(connection, "row", row))
         except (NNManualError, MemoryError) as error:
-            connection.send(("error", error))
+            _say(connection, "error", error)
         else:
-            connection.send(("verdict", (str(report), report.passed)))
+            _say(connection, "verdict", (str(report), report.passed))
+
+
+def _end_with(parent: int) -> None:
+    """Have a parent that is killed, and so can't end this process, take it along."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        raise SystemExit(1)
+
+
+def _say(connection: Connection, what: str, value: object) -> None:
+    try:
+        connection.send((what, value))
+    except BrokenPipeError:  # the parent has gone: nobody is left to hear of it
+        raise SystemExit(1) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -182,6 +183,22 @@ def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) ->
     assert (status, out) == (128 + signum, "")
     assert err in ("nn-manual: interrupted\n", "nn-manual: terminated\n")
     assert not _lives(int(waiting.read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems don't tell a process that its parent has ended")
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGQUIT])
+def test_what_ends_the_command_at_once_ends_the_kernel(signum: signal.Signals, tmp_path: Path) -> None:
+    process = start(*arguments("Waits"))
+    waiting = tmp_path / "waiting"
+    while not (waiting.exists() and waiting.read_text()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signum)
+    assert finish(process)[0] == -signum
+    number, end = int(waiting.read_text()), time.perf_counter() + 5
+    while _lives(number) and time.perf_counter() < end:
+        time.sleep(0.05)
+    assert not _lives(number)
 
 
 def _lives(number: int) -> bool:

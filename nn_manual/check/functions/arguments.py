@@ -114,12 +114,12 @@ def _names_of_inputs(function: Any, count: int) -> list[str]:
     """What the function, the forward of a pair, or an autograd.Function's without its context, calls its first inputs;
     a built-in function doesn't say.
     """
-    called = function[0] if isinstance(function, tuple) else getattr(function, "__self__", function)
+    called = function[0] if isinstance(function, tuple) else attribute_of(function, "__self__", function)
     is_class = isinstance(called, type) and issubclass(called, torch.autograd.Function)
     called = called.forward if is_class or isinstance(called, torch.nn.Module) else function
     try:
         parameters = inspect.signature(called[0] if isinstance(called, tuple) else called).parameters.values()
-    except (TypeError, ValueError):
+    except Exception:  # anyone's attributes may raise anything
         return []
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     return names[is_class:][:count]
@@ -163,6 +163,14 @@ def _filled(thing: Any, leaves: Sequence[Any]) -> Any:
         return {key: _filled(each, leaves) for key, each in thing.items()}
     inner = [_filled(each, leaves) for each in thing]
     return type(thing)(*inner) if hasattr(thing, "_fields") else type(thing)(inner)
+
+
+def attribute_of(thing: Any, name: str, default: Any) -> Any:
+    """getattr, where the thing's own __getattr__ may raise anything."""
+    try:
+        return getattr(thing, name, default)
+    except Exception:
+        return default
 
 
 def as_tensor(array: Any) -> torch.Tensor:

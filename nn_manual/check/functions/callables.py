@@ -11,7 +11,7 @@ from torch.autograd.function import BackwardCFunction
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.arguments import Arguments, as_tensor
+from nn_manual.check.functions.arguments import Arguments, as_tensor, attribute_of
 from nn_manual.check.functions.outputs import BUFFER, Outputs, named_outputs
 from nn_manual.check.functions.raised import going_on
 from nn_manual.messages import one_line
@@ -160,9 +160,9 @@ def label_of_function(function: Any) -> str:
     """What a function, or a pair of them, is called in a report."""
     if isinstance(function, tuple):
         return " and ".join(dict.fromkeys(label_of_function(each) for each in function))
-    owner = getattr(function, "__self__", None)
+    owner = attribute_of(function, "__self__", None)
     named = owner if isinstance(owner, type) else function  # the apply of an autograd.Function is its class's
-    return one_line(str(getattr(named, "__name__", type(named).__name__)))
+    return one_line(str(attribute_of(named, "__name__", type(named).__name__)))
 
 
 def is_array(thing: Any) -> bool:

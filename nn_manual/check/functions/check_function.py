@@ -17,10 +17,10 @@ from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.functions.raised import met_in
 from nn_manual.check.functions.report import FunctionReport
-from nn_manual.check.functions.settings import kept_generators
+from nn_manual.check.functions.settings import kept_generators, set_around
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
-from nn_manual.messages import one_line
+from nn_manual.messages import LONGEST_VALUE, one_line
 
 
 def check_function(
@@ -60,11 +60,12 @@ def check_function(
 
     float32 may be off by 1e-5 of the largest value and float64 by 1e-12, or by what is only rounding, as a computation
     in float64 shows. float16 and bfloat16 may be three times as far from the reference in float64 as the reference is
-    in that dtype.
+    in that dtype. Where there is no number, both must have the same NaN or infinity.
 
-    Returns a report, whatever `function` does. Raises TypeError for other dtypes of the inputs or of the reference's
-    outputs, complex ones among them, ValueError for inputs or a reference with nothing to differentiate and for other
-    arguments that don't fit, and what the reference or `inputs` raise, with a note.
+    Returns a report, whatever `function` does. Raises TypeError for what is no function, and for other dtypes of the
+    inputs or of the reference's outputs, complex ones among them; ValueError for inputs or a reference with nothing to
+    differentiate, for other arguments that don't fit, and under torch.no_grad() or torch.autocast; and what the
+    reference or `inputs` raise, with a note.
     """
     return put_through(trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed), skip)
 
@@ -80,9 +81,9 @@ def trial_of(
     seed: int = 0,
 ) -> Trial:
     """The arguments of `check_function`, looked at without a run of the function. Raises what is wrong with them."""
-    for each in (*(function if isinstance(function, tuple) else [function]), reference):
-        if is_mere_class(each):
-            raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
+    if around := set_around():
+        raise ValueError(f"{around}: check outside of it")
+    _check_functions(function, reference)
     return Trial(
         function,
         reference,
@@ -97,6 +98,8 @@ def trial_of(
 
 def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_listens) -> FunctionReport:
     """The comparison of the values, then every row but the skipped ones; `starting` is told what begins."""
+    if isinstance(skip, str):
+        raise ValueError(f"skip must be a list of rows, as [{skip!r}], not {skip!r}")
     starting("the comparison of the values")
     assert trial.case.floating  # raises what is wrong with the inputs
     met: set[str] = set()
@@ -120,12 +123,27 @@ def _left_out(trial: Trial) -> Iterator[str]:
             yield f"not compared, of the reference: buffer {', '.join(names)}; {lacking}"
 
 
+def _check_functions(function: Any, reference: Any) -> None:
+    named = [("function", function), ("reference", reference)]
+    if isinstance(function, tuple):
+        if len(function) != 2:
+            raise TypeError(f"function must be one, or a pair (forward, backward), not a tuple of {len(function)}")
+        named[:1] = zip(("forward", "backward"), function, strict=True)
+    for name, each in named:
+        if not callable(each):
+            raise TypeError(f"{name} must be a function of tensors, not {one_line(repr(each), LONGEST_VALUE)}")
+        if is_mere_class(each):
+            raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
+
+
 def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
     if dtypes is None:
         return (None,)
-    if isinstance(dtypes, str) or not dtypes:
+    if isinstance(dtypes, str | torch.dtype) or not dtypes:
         raise ValueError(f"dtypes must be a list such as ['float32'], not {dtypes!r}")
-    for name in [name for each in dtypes for name in ([each] if isinstance(each, str) else each)]:
+    for name in [name for each in dtypes for name in (each if isinstance(each, tuple | list) else [each])]:
+        if not isinstance(name, str):
+            raise ValueError(f"dtypes must be names, such as 'float32', not {name!r}")
         if name not in SUPPORTED:
             raise ValueError(f"dtype {name!r} can't be judged: it must be {', '.join(SUPPORTED)}")
     return tuple(dtypes)
@@ -138,14 +156,18 @@ def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict
         return {}
     if not sizes:
         raise ValueError("inputs is a function: sizes must name its dimensions, as in sizes={'N': 8}")
-    found = {name: (size,) if isinstance(size, int) else tuple(sorted(size)) for name, size in sizes.items()}
-    for name, choice in found.items():
+    found = {}
+    for name, given in sizes.items():
+        choice = tuple(given) if isinstance(given, Sequence) else (given,)
         if not choice or not all(isinstance(size, int) and size >= 0 for size in choice):
-            raise ValueError(f"size {name} must be a whole number from 0 on, or several, not {sizes[name]!r}")
+            raise ValueError(f"size {name} must be a whole number from 0 on, or several, not {given!r}")
+        found[name] = tuple(sorted(choice))
     return found
 
 
 def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(kinds, str):
+        raise ValueError(f"kinds must be a list, as [{kinds!r}], not {kinds!r}")
     for kind in kinds or ():
         if kind not in FUNCTION_KINDS:
             raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(FUNCTION_KINDS)}")

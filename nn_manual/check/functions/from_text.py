@@ -101,6 +101,9 @@ def _inputs(shapes: Sequence[tuple[str, ...]]) -> Callable[..., list[torch.Tenso
 def _imported(path: str) -> Any:
     """What `module:name` names, in a module of the current folder or an installed one."""
     module_name, _, name = path.partition(":")
+    if module_name.endswith(".py"):
+        named = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
+        raise ConfigError(f"{quoted(path)} names a file: write the module, {quoted(f'{named}:{name}')}")
     parts = [*module_name.split("."), *name.split(".")]
     if not all(part.isidentifier() for part in parts):
         raise ConfigError(f"{quoted(path)} is no import path: write module:name, as in my_kernels:layer_norm")
@@ -116,7 +119,7 @@ def _imported(path: str) -> Any:
             raise ConfigError(f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed") from None
         raise ConfigError(f"module {quoted(module_name)} raised {words_of(error)}{place_of(error)}") from error
     for part in name.split("."):
-        if not hasattr(thing, part):
+        if not _has(thing, part, path):
             meant = nearest(part, [known for known in vars(thing) if not known.startswith("_")])
             hint = f": did you mean {meant!r}?" if meant else ""
             raise ConfigError(f"{quoted(module_name)} has no {quoted(name)}{hint}")
@@ -126,3 +129,11 @@ def _imported(path: str) -> Any:
     if not callable(thing):
         raise ConfigError(f"{path} is {type(thing).__name__}, not a function")
     return thing
+
+
+def _has(thing: Any, name: str, path: str) -> bool:
+    """hasattr, where the thing's own __getattr__ may raise anything."""
+    try:
+        return hasattr(thing, name)
+    except Exception as error:
+        raise ConfigError(f"{quoted(path)} can't be read: {name} raised {words_of(error)}{place_of(error)}") from error

@@ -115,12 +115,13 @@ class _Ours:
         with naming(case.label, "forward"):
             self.forward = run_function(case.function, case.arguments, leaves, case.wants())
             given.check("forward wrote into")
-        self.returned = self.forward.returned
-        if case.watched:
-            self._check_inputs(leaves)
-        self.keep({f"its {name}": output.detach() for name, output in self.forward.outputs.items() if is_array(output)})
-        self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
-        return self.forward.outputs
+        self.returned, outputs = self.forward.returned, self.forward.outputs
+        with naming(case.label, "reading what forward returned"):
+            if case.watched:
+                self._check_inputs(leaves)
+            self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
+            self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
+        return outputs
 
     def _check_inputs(self, leaves: list[Any]) -> None:
         """It may work in place on a tensor that it returns, and on no other."""
@@ -202,31 +203,33 @@ class _Paired:
         if name.partition(",")[0] in self.case.settled:
             return
         label, tolerance = self.case.label, self.tolerance
-        array, tensor = _same_kind(f"{label}: {name}", ours, reference)
+        with naming(label, f"reading {name}"):
+            array, tensor = _same_kind(f"{label}: {name}", ours, reference)
         if truth is not None and self.case.drawn and not reference.is_floating_point():
             check_choices(name, array, tensor, truth)
         if truth is not None and self.case.is_low and reference.is_floating_point():
             rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
             array = array.astype(np.float64)
-            array, tensor = self._judged(array, tensor, rounded.isfinite())
+            array, tensor = self._judged(array, tensor, rounded)
             if self.case.tolerance is None:
                 tolerance = allowed_in_low_precision(name, array, tensor, rounded, eps_of(reference.dtype))
         else:
-            array, tensor = self._judged(array, tensor)
+            array, tensor = self._judged(array, tensor, tensor)
         if array.size == 0:
             return
         yield Pair(Quantity(name, label, tolerance), array, tensor)
 
-    def _judged(
-        self, ours: Array, reference: torch.Tensor, and_where: torch.Tensor | None = None
-    ) -> tuple[Array, torch.Tensor]:
-        """On inputs that were drawn: with zeros where the reference has no number."""
-        if not self.case.drawn:
-            return ours, reference
-        has_number = reference.isfinite() if and_where is None else reference.isfinite() & and_where
+    def _judged(self, ours: Array, reference: torch.Tensor, rounded: torch.Tensor) -> tuple[Array, torch.Tensor]:
+        """With zeros where both have no number, the same NaN or infinity: `rounded` is the reference in the function's
+        dtype. On inputs that were drawn, with zeros wherever the reference has none.
+        """
+        has_number = reference.isfinite() & rounded.isfinite()
         if bool(has_number.all()):
             return ours, reference
-        return np.where(has_number.numpy(), ours, 0), torch.where(has_number, reference, 0)
+        left_out = ~has_number
+        if not self.case.drawn:
+            left_out &= torch.isclose(torch.from_numpy(ours), rounded, rtol=0, atol=0, equal_nan=True)
+        return np.where(left_out.numpy(), 0, ours), torch.where(left_out, 0, reference)
 
 
 def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, torch.Tensor]:

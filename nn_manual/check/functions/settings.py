@@ -22,6 +22,20 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
         torch.get_deterministic_debug_mode,
         torch.set_deterministic_debug_mode,
     ),
+    "torch.get_float32_matmul_precision()": (
+        torch.get_float32_matmul_precision,
+        torch.set_float32_matmul_precision,
+    ),
+    'torch.is_autocast_enabled("cpu")': (
+        lambda: torch.is_autocast_enabled("cpu"),
+        lambda enabled: torch.set_autocast_enabled("cpu", enabled),
+    ),
+    'torch.is_autocast_enabled("cuda")': (
+        lambda: torch.is_autocast_enabled("cuda"),
+        lambda enabled: torch.set_autocast_enabled("cuda", enabled),
+    ),
+    # torch has no way to read it: half of the smallest normal number shows it.
+    "what torch.set_flush_denormal() sets": (lambda: sys.float_info.min / 2 == 0, torch.set_flush_denormal),
     "numpy.geterr()": (np.geterr, lambda how: np.seterr(**how)),
 }
 STREAMS = ("sys.stdout", "sys.stderr")
@@ -34,6 +48,16 @@ GENERATORS: dict[str, tuple[Callable[[int], object], Callable[[], Any]]] = {
 }
 
 _noticed: list[str] = []
+
+
+def set_around() -> str:
+    """What is set here under which no gradient can be judged, or nothing."""
+    if not torch.is_grad_enabled():
+        return "gradients are switched off here, by torch.no_grad(), torch.inference_mode() or set_grad_enabled(False)"
+    for device in ("cpu", "cuda"):
+        if torch.is_autocast_enabled(device):
+            return f"torch.autocast is on here, for {device}"
+    return ""
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -26,7 +25,7 @@ class Kept:
 
     def add(self, arrays: Mapping[str, Kind]) -> None:
         """Remember the values of arrays, each under what it is called."""
-        self._kept += [(what, array, copy.deepcopy(array)) for what, array in arrays.items()]
+        self._kept += [(what, array, _copy(array)) for what, array in arrays.items()]
 
     def changed(self) -> str:
         """What the first is called that is no longer what it was, or nothing."""
@@ -36,6 +35,11 @@ class Kept:
         """Raise CannotCompare for the first that is no longer what it was."""
         if changed := self.changed():
             raise CannotCompare(f"{self.label}: {deed} {changed}")
+
+
+def _copy(array: Kind) -> Kind:
+    """The values alone: a deep copy of a subclass of a tensor asks more of it than most have."""
+    return array.detach().clone() if isinstance(array, torch.Tensor) else array.copy()
 
 
 def same_values(array: Kind, before: Kind) -> bool:

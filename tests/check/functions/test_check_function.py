@@ -206,7 +206,7 @@ def test_inputs_stay_and_a_seed_gives_the_same_numbers() -> None:
     assert np.array_equal(x.numpy(), values(4, 3))
 
 
-@pytest.mark.parametrize("reference", [None, lambda x: x.nothing, lambda x, y: x + y])
+@pytest.mark.parametrize("reference", [lambda x: x.nothing, lambda x, y: x + y])
 def test_a_reference_that_raises_is_named_as_the_one_that_raised(reference: Any) -> None:
     with pytest.raises((TypeError, AttributeError)) as caught:
         check_function(lambda x: 2 * x, reference, [np.ones(2)])

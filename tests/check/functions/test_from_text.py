@@ -76,8 +76,9 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "broken_kernels.py").write_text("\n\n1 / 0\n")
     (tmp_path / "unreadable_kernels.py").write_text("\nx = = 2\n")
     (tmp_path / "ending_kernels.py").write_text("import sys\nsys.stdout = None\nraise KeyboardInterrupt\n")
+    (tmp_path / "silent_kernels.py").write_text("def __getattr__(name):\n    raise RuntimeError(f'no {name}')\n")
     yield path
-    for name in ("the_kernels", "broken_kernels", "unreadable_kernels", "ending_kernels"):
+    for name in ("the_kernels", "broken_kernels", "unreadable_kernels", "ending_kernels", "silent_kernels"):
         sys.modules.pop(name, None)
 
 
@@ -100,6 +101,9 @@ def check(
         ("no_kernels:Scale", {}, "no module 'no_kernels' in "),
         ("broken_kernels:Scale", {}, "broken_kernels.py:3"),
         ("Scael", {}, "'the_kernels' has no 'Scael': did you mean 'Scale'?"),
+        ("silent_kernels:Scale", {}, "'silent_kernels:Scale' can't be read: Scale raised RuntimeError: no Scale at "),
+        ("the_kernels.py:Scale", {}, "names a file: write the module, 'the_kernels:Scale'"),
+        ("./some/kernels.py:Scale", {}, "names a file: write the module, 'some.kernels:Scale'"),
         ("the_kernels:", {}, "is no import path: write module:name"),
         ("number", {}, "the_kernels:number is int, not a function"),
         ("Norm", {}, "the_kernels:Norm is a class: name an instance of it"),

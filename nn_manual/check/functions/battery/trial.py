@@ -200,5 +200,7 @@ def in_words(report: GradientReport) -> str:
     """The first difference, in one line."""
     first = report.failures[0]
     index = f"[{', '.join(map(str, first.index))}]" if first.index else ""
-    values = f"{first.name}{index} is {first.ours:.6g}, the reference has {first.reference:.6g}"
+    short, exact = ([f"{value:{form}}" for value in (first.ours, first.reference)] for form in (".6g", ".17g"))
+    ours, reference = exact if short[0] == short[1] else short
+    values = f"{first.name}{index} is {ours}, the reference has {reference}"
     return f"{values}; {report.diagnosis}" if report.diagnosis else values

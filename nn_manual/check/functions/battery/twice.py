@@ -19,6 +19,8 @@ from nn_manual.check.functions.raised import naming
 #: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when
 #: it runs, but nothing leads from it to the inputs: torch.autograd.grad(..., allow_unused=True) never runs it.
 SAYS_ONCE = "torch::autograd::Error"
+#: What torch says of the gradients of every function that torch.compile has compiled: once, too.
+COMPILED_ONCE = "torch.compile with aot_autograd does not currently support double backward"
 ADVICE = "what is not differentiable twice says so: @once_differentiable above backward"
 
 
@@ -49,6 +51,8 @@ def _twice(trial: Trial) -> str | None:
     except CannotCompare as problem:
         if REENTRANT in str(problem):
             raise Skip(f"torch.utils.checkpoint({REENTRANT}) has no gradients of gradients") from problem
+        if COMPILED_ONCE in str(problem):
+            return "differentiable once, and says so"
         raise Wrong(f"{str(problem).partition(': ')[2]}; {ADVICE}") from problem
     except Wrong as wrong:
         raise Wrong(f"second derivatives: {wrong}; {ADVICE}") from wrong

@@ -269,7 +269,7 @@ def test_a_reference_that_raises_in_a_row_says_nothing_about_the_function() -> N
 
     report = check_function(Product, narrow, inputs, sizes={"N": 4, "D": 5})
     skipped = {row.name: row.note for row in report.skipped}
-    assert skipped["sizes N=127"] == "the reference raised ValueError: too many"
+    assert skipped["sizes N=127"].startswith(f"the reference raised ValueError: too many at {__file__}:")
     assert report.passed
 
 
