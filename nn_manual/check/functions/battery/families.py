@@ -11,6 +11,7 @@ import torch
 from tqdm import tqdm
 
 from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.battery.changed import changed
 from nn_manual.check.functions.battery.cost import cost
 from nn_manual.check.functions.battery.dtypes import dtype, full_size
 from nn_manual.check.functions.battery.in_place import in_place
@@ -53,6 +54,7 @@ FAMILIES: dict[str, Family] = {
     "requires_grad": requires_grad,
     "two forwards": two_forwards,
     "in place": in_place,
+    "changed": changed,
     "retain_graph": retain_graph,
     "no_grad": no_grad,
     "determinism": determinism,

@@ -12,7 +12,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
-from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, with_leaves
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case
@@ -36,9 +36,9 @@ def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
     for name, layout in layouts_of(trial.case.arguments.leaves).items():
         if layout is expanded:
-            yield name, lambda: _expanded_inputs(trial.case)
+            yield name, lambda: on_both_sizes(trial, _expanded_inputs)
         else:
-            yield name, lambda layout=layout: agree(replace(trial.case, layout=layout))  # type: ignore[misc] # a default
+            yield name, lambda layout=layout: on_both_sizes(trial, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
     if any(map(_has_indices, trial.case.arguments.leaves)):
         yield "repeated", lambda: _repeated(trial)
 
@@ -102,7 +102,7 @@ def _expanded_inputs(case: Case) -> None:
     """Each floating input is its first row, expanded."""
 
     def first_row(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor[:1].expand(tensor.shape) if tensor.ndim else tensor
+        return tensor[:1].clone().expand(tensor.shape) if tensor.ndim else tensor  # no rows lie behind the first
 
     def where_equal(tensor: torch.Tensor) -> torch.Tensor:
         return first_row(tensor) if torch.equal(first_row(tensor), tensor) else tensor

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import Arguments, arguments_of, as_tensor
 from nn_manual.check.functions.callables import Checked, Function, dtype_name, floats, is_array, label_of_function
 from nn_manual.check.functions.case import Case
@@ -32,6 +33,11 @@ SMALL = (7, 6, 5, 4, 3)
 #: the blocks of 16.
 LARGE = 1 << 16
 CUT = 33
+
+#: Rows that run on the full size, too, run there up to this many numbers, or dimensions that multiply to it. Of larger
+#: ones, they run on a size which blocks of any power of two up to this one divide with the same remainders.
+MOST = 1 << 22
+BLOCK = 128
 
 
 class Wrong(Exception):  # noqa: N818 - a verdict, not a failure of the check
@@ -100,25 +106,42 @@ class Trial:
         reference take them. Axes of one length keep one length.
         """
         case = self.at({})
-        arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf)]
-        if sum(math.prod(array.shape) for array in arrays) <= LARGE:
+        if _count(case) <= LARGE:
             return case
-        lengths = sorted({length for array in arrays for length in array.shape if length > CUT + len(SMALL)})
-        shorter = {length: CUT + i for i, length in enumerate(lengths)}
-
-        def cut(leaf: Any) -> Any:
-            if not is_array(leaf):
-                return leaf
-            part = leaf[tuple(slice(shorter.get(length, length)) for length in leaf.shape)]
-            return part.clone() if isinstance(part, torch.Tensor) else part.copy()
-
-        leaves = tuple(map(cut, case.arguments.leaves))
-        small = replace(case, arguments=replace(case.arguments, leaves=leaves))
+        lengths = [length for length in _lengths(case) if length > CUT + len(SMALL)]
+        small = _shortened(case, {length: CUT + i for i, length in enumerate(lengths)})
         try:
             judge(small)
         except Exception:  # anyone's function may raise anything; on the inputs themselves it is said what
             return case
         return small
+
+    @cached_property
+    def large_case(self) -> Case | None:
+        """For rows that run on a large size, too, since a kernel may take another path there: the full size with one
+        upstream gradient, or a smaller one of the same remainders where that is too large. None where the rows run on
+        the full size as it is, and where the function is wrong there without a row's doing.
+        """
+        if self.is_whole:
+            return None
+        try:
+            case = self._at_large_size()
+            case = replace(case, watched=False, upstreams=case.upstreams[:1])
+            return case if judge(case).agrees else None
+        except Exception:  # anyone's function may raise anything; the row of the full size says what
+            return None
+
+    def _at_large_size(self) -> Case:
+        if callable(self.inputs):
+            if math.prod(self.full_sizes.values()) <= MOST:
+                return self.at(self.full_sizes)
+            free = {name for name, sizes in self.sizes.items() if len(sizes) == 1}
+            return self.at({name: _folded(size) if name in free else size for name, size in self.full_sizes.items()})
+        case = self.at({})
+        if _count(case) <= MOST:
+            return case
+        lengths = [length for length in _lengths(case) if length > _folded(length)]
+        return _shortened(case, {length: _folded(length) + i * BLOCK for i, length in enumerate(lengths)})
 
     def like_case(self, dtype: Dtype | None) -> Case:
         """The case of the rows in another dtype."""
@@ -150,6 +173,30 @@ class Trial:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
         return Case(self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled)
+
+
+def _count(case: Case) -> int:
+    return sum(math.prod(leaf.shape) for leaf in case.arguments.leaves if is_array(leaf))
+
+
+def _lengths(case: Case) -> list[int]:
+    return sorted({length for leaf in case.arguments.leaves if is_array(leaf) for length in leaf.shape})
+
+
+def _folded(length: int) -> int:
+    return min(length, BLOCK + length % BLOCK)
+
+
+def _shortened(case: Case, shorter: Mapping[int, int]) -> Case:
+    """The first rows and columns of the inputs, as many as `shorter` has for an axis of a length."""
+
+    def cut(leaf: Any) -> Any:
+        if not is_array(leaf):
+            return leaf
+        part = leaf[tuple(slice(shorter.get(length, length)) for length in leaf.shape)]
+        return part.clone() if isinstance(part, torch.Tensor) else part.copy()
+
+    return replace(case, arguments=replace(case.arguments, leaves=tuple(map(cut, case.arguments.leaves))))
 
 
 def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
@@ -194,6 +241,20 @@ def agree(case: Case, before_backward: Callable[[], object] | None = None) -> No
     report = judge(case, before_backward)
     if not report.agrees:
         raise Wrong(in_words(report))
+
+
+def on_both_sizes(trial: Trial, run: Callable[[Case], object]) -> None:
+    """Run on the case of the rows, then on the large one where there is one."""
+    run(trial.case)
+    large = trial.large_case
+    if large is None:
+        return
+    try:
+        run(large)
+    except (Wrong, CannotCompare) as problem:
+        named = zip(large.arguments.names, large.arguments.leaves, strict=True)
+        sizes = ", ".join(f"{name} {'x'.join(map(str, leaf.shape))}" for name, leaf in named if floats(leaf))
+        raise Wrong(f"right on small inputs, but not on {sizes}: {problem}") from problem
 
 
 def in_words(report: GradientReport) -> str:

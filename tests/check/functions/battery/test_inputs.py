@@ -169,6 +169,58 @@ def test_large_inputs_are_cut_for_the_rows() -> None:
     assert [row.name for row in report.wrong] == ["full size"]
 
 
+class Vectorized(Product):
+    """Where the last axis is a multiple of 4, it reads memory as if it were contiguous."""
+
+    @staticmethod
+    def read(tensor: Any) -> Any:
+        if tensor.shape[-1] % 4 or tensor.is_contiguous():
+            return tensor
+        return tensor.as_strided(tensor.shape, torch.empty(tensor.shape).stride())
+
+    @staticmethod
+    def forward(context: Any, x: Any, y: Any) -> Any:
+        return Product.forward(context, Vectorized.read(x), y)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        return Product.backward(context, Vectorized.read(grad_output))
+
+
+class Noisy(Product):
+    @staticmethod
+    def forward(context: Any, x: Any, y: Any) -> Any:
+        noise = 1e-16 * torch.rand(x.shape, dtype=x.dtype) if x.shape[-1] % 4 == 0 else 0
+        return Product.forward(context, x + x.sign() * noise, y)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        return Product.backward(context, grad_output)
+
+
+@pytest.mark.parametrize(("n", "d"), [(9, 16), (1 << 30, 1 << 20)])
+def test_layouts_and_determinism_on_a_large_size(n: int, d: int) -> None:
+    skip = ["sizes", "full size", "cost"]
+    report = check_function(Vectorized, product, inputs, sizes={"N": n, "D": d}, skip=skip)
+    layouts = ("transposed", "expanded", "strided")
+    expected = [f"{of} {name}" for of in ("grad_output", "inputs") for name in layouts]
+    assert [row.name for row in report.wrong] == expected
+    shape = "9x16" if n == 9 else "128x128"
+    assert report.wrong[0].note.startswith(f"right on small inputs, but not on x {shape}, y {shape}: grad_x, random")
+    report = check_function(Noisy, product, inputs, sizes={"N": n, "D": d}, skip=skip)
+    assert [row.name for row in report.wrong] == ["determinism"]
+    assert check_function(Product, product, inputs, sizes={"N": n, "D": d}, skip=skip).passed
+
+
+def test_layouts_on_large_inputs_that_are_given() -> None:
+    x, y = inputs(torch.Generator().manual_seed(0), 300, 252)
+    report = check_function(Vectorized, product, [x, y], skip=["kinds"])
+    assert {row.name for row in report.wrong} >= {"grad_output transposed", "inputs strided"}
+    assert "x 300x252" in report.wrong[0].note
+
+
 def test_a_tile_in_the_corner() -> None:
     class Corner(Product):
         @staticmethod

@@ -85,6 +85,96 @@ def test_a_module_whose_parameters_change_in_place() -> None:
     assert [row.name for row in report.wrong] == ["in place"]
 
 
+class TimesPacked(Function):
+    @staticmethod
+    def forward(context: Any, x: Any, weight: Any, packed: Any) -> Any:
+        context.save_for_backward(x, weight)
+        return x @ packed
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        x, weight = context.saved_tensors
+        return grad_output @ weight, grad_output.T @ x, None
+
+
+class PackedForGood(torch.nn.Module):
+    """Packs its weight in its first run, and never again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 5, generator=torch.Generator().manual_seed(0)))
+        self.packed: Any = None
+
+    def forward(self, x: Any) -> Any:
+        if self.packed is None:
+            self.packed = self.weight.detach().t().contiguous()
+        return TimesPacked.apply(x, self.weight, self.packed)  # type: ignore[no-untyped-call] # torch has none
+
+
+def test_a_weight_that_is_kept_for_good() -> None:
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(1))
+    report = check_function(PackedForGood(), torch.nn.Linear(5, 3, bias=False), [x], kinds=[], skip=["inputs"])
+    (row,) = report.wrong
+    assert row.name == "in place"
+    assert row.note.startswith("differs once its inputs have other values: something is kept of a run before; output[")
+
+
+def test_a_function_of_probabilities_takes_other_probabilities() -> None:
+    probabilities = torch.randn(4, 5, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    report = check_function(
+        lambda p: 1 / p, lambda p: 1 / p * p.detach().sum(-1, keepdim=True), [probabilities], kinds=[], skip=["inputs"]
+    )
+    assert {row.name: row.verdict for row in report.rows}["in place"] == "right"
+
+
+def masked(x: Any, mask: Any) -> Any:
+    return x * mask
+
+
+def noisy(x: Any, seed: Any) -> Any:
+    return x * torch.randn(x.shape, generator=torch.Generator().manual_seed(int(seed)), dtype=x.dtype)
+
+
+def selected(x: Any, index: Any) -> Any:
+    return x[index]
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (masked, torch.tensor([True, False, True, True])),
+        (noisy, torch.tensor([7])),
+        (noisy, np.array([0])),
+        (selected, torch.tensor([2, 0, 2, 1])),
+    ],
+)
+def test_a_mask_a_seed_or_an_index_that_is_kept_by_its_shape(function: Any, given: Any) -> None:
+    kept: dict[Any, Any] = {}
+
+    def keeps(x: Any, given: Any) -> Any:
+        return function(x, kept.setdefault((given.shape, given.dtype), given.clone()))
+
+    x = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    skip = [*VALUES_AND_COST, "inputs"]
+    name = "mask" if function is masked else "seed" if function is noisy else "index"
+    report = check_function(keeps, function, [x, given], skip=skip)
+    assert [row.name for row in report.wrong] == [f"in place {name}"]
+    right = check_function(function, function, [x, given], skip=skip)
+    assert {row.name: row.verdict for row in right.rows}[f"in place {name}"] == "right"
+
+
+def test_offsets_stay_offsets_when_they_change_in_place() -> None:
+    def sums(x: Any, offsets: Any) -> Any:
+        assert offsets[[0, -1]].tolist() == [0, len(x)]
+        assert bool((offsets.diff() >= 0).all())
+        return torch.stack([x[a:b].sum(0) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)])
+
+    x = torch.randn(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    report = check_function(sums, sums, [x, torch.tensor([0, 1, 3, 6])], skip=VALUES_AND_COST)
+    assert {row.name: row.verdict for row in report.rows}["in place offsets"] == "right"
+
+
 @pytest.mark.parametrize(
     ("seeds", "whose"),
     [
