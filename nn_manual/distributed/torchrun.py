@@ -140,10 +140,11 @@ class TorchGroup(Group):
         """What the process `rank` has set. Raises ProcessLostError where it doesn't in time."""
         end = time.monotonic() + self.limit
         while time.monotonic() < end:
+            is_over = self.roll_call.someone_has_the_last_word()  # asked first: what was set before counts
             if self._store.check([key]):
                 value: bytes = self._store.get(key)
                 return value
-            if self.roll_call.someone_has_the_last_word():
+            if is_over:
                 break
             time.sleep(0.01)
         raise ProcessLostError(f"process {rank} didn't come within {self.limit:g} s")
