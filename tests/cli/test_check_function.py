@@ -10,31 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from kernel_files import SCALE
 
 from nn_manual.cli import main
 
 from .conftest import finish, start
 
-KERNELS = """
-import ctypes
-import os
-import time
-
-import torch
-from torch.autograd.function import once_differentiable
-
-
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x, weight):
-        context.save_for_backward(x, weight)
-        return x * weight
-
-    @staticmethod
-    @once_differentiable
-    def backward(context, grad_output):
-        x, weight = context.saved_tensors
-        return grad_output * weight, (grad_output.float() * x.float()).sum(0).to(x.dtype)
+KERNELS = "import ctypes, os, time\n" + SCALE + """
 
 
 class Half(Scale):

@@ -169,7 +169,7 @@ def attribute_of(thing: Any, name: str, default: Any) -> Any:
     """getattr, where the thing's own __getattr__ may raise anything."""
     try:
         return getattr(thing, name, default)
-    except Exception:
+    except Exception:  # as above
         return default
 
 

@@ -8,28 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_files import SCALE
 
 from nn_manual.check.functions.from_text import check_named_function
 from nn_manual.errors import ConfigError
 
-KERNELS = """
-import torch
-from torch.autograd.function import once_differentiable
-
-
-class Scale(torch.autograd.Function):
-    factor = 1.0
-
-    @staticmethod
-    def forward(context, x, weight):
-        context.save_for_backward(x, weight)
-        return x * weight
-
-    @staticmethod
-    @once_differentiable
-    def backward(context, grad_output):
-        x, weight = context.saved_tensors
-        return grad_output * weight, (grad_output.float() * x.float()).sum(0).to(x.dtype)
+KERNELS = SCALE + """
 
 
 def definition(x, weight):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from products import Product
 from torch.autograd import Function
 
 from nn_manual import check_function
@@ -22,23 +23,18 @@ def check(function: Any, reference: Any, *inputs: torch.Tensor, dtype: str = "fl
     return check_function(function, reference, list(inputs), dtypes=[dtype], skip=ROWS)
 
 
-class Swapped(Function):
-    @staticmethod
-    def forward(context: Any, x: Any, y: Any) -> Any:
-        context.save_for_backward(x, y)
-        return x * y
-
+class Swapped(Product):
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
-        x, y = context.saved_tensors
-        return grad_output * x, grad_output * y
+        grad_x, grad_y = Product.backward(context, grad_output)
+        return grad_y, grad_x
 
 
-class Copied(Swapped):
+class Copied(Product):
     @staticmethod
     def backward(context: Any, grad_output: Any) -> Any:
-        _, y = context.saved_tensors
-        return grad_output * y, grad_output * y
+        grad_x, _ = Product.backward(context, grad_output)
+        return grad_x, grad_x
 
 
 def test_swapped_gradients() -> None:
