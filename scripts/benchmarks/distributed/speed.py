@@ -29,6 +29,7 @@ from nn_manual.distributed.group import Group
 WANTED = 0.95
 ROUNDS, ROUNDS_IN_SHORT, SECONDS = 15, 3, 0.3
 
+
 def main(*, short: bool = False) -> bool:
     """Print the table, in short after fewer rounds."""
     rounds = ROUNDS_IN_SHORT if short else ROUNDS
@@ -51,22 +52,8 @@ def measure(name: str, rounds: int) -> None:
     torch.set_num_threads(1)
     with our_torchrun.processes() as group:
         group.connect()
-        net, waits = Net(name), _waits()
-        both = {"ours by 2": net.our_step(group), "torch by 2": net.torch_step(group.rank, group.size)}
-        alone = {"ours by 1": net.our_step(Group()), "torch by 1": net.torch_step(0, 1)}
-        steps = {**both, **alone}
-        times: dict[str, list[float]] = {key: [] for key in steps}
-        counts = {key: _count(step) if key in both or group.rank == 0 else 1 for key, step in steps.items()}
-        counts = group.gather(counts)[0]
-        exposed = 0.0
-        for _ in range(rounds):
-            for key, step in steps.items():
-                torch.distributed.barrier()
-                before = sum(waits)
-                if key in both or group.rank == 0:
-                    times[key].append(_seconds(step, counts[key]))
-                if key == "ours by 2":
-                    exposed += (sum(waits) - before) / counts[key] / rounds
+        net = Net(name)
+        times, exposed = _times(net, group, rounds)
         communication, core = _communication(net, group)
         if group.rank == 0:
             medians = {key: 1e3 * statistics.median(each) for key, each in times.items()}
@@ -76,6 +63,30 @@ def measure(name: str, rounds: int) -> None:
             found["ratio"] = statistics.median(a / b for a, b in zip(ours, torchs, strict=True))
             found |= {"hidden": max(0.0, 1 - exposed / communication), "core": core}
             print(json.dumps(found))
+
+
+def _times(net: Net, group: Group, rounds: int) -> tuple[dict[str, list[float]], float]:
+    """The seconds of a step of each contestant in each round, and those of ours in which it waits for a collective.
+
+    DistributedDataParallel ends with this function, while the group is there: without it, its end may wait for ever.
+    """
+    waits = _waits()
+    both = {"ours by 2": net.our_step(group), "torch by 2": net.torch_step(group.rank, group.size)}
+    alone = {"ours by 1": net.our_step(Group()), "torch by 1": net.torch_step(0, 1)}
+    steps = {**both, **alone}
+    times: dict[str, list[float]] = {key: [] for key in steps}
+    counts = {key: _count(step) if key in both or group.rank == 0 else 1 for key, step in steps.items()}
+    counts = group.gather(counts)[0]
+    exposed = 0.0
+    for _ in range(rounds):
+        for key, step in steps.items():
+            torch.distributed.barrier()
+            before = sum(waits)
+            if key in both or group.rank == 0:
+                times[key].append(_seconds(step, counts[key]))
+            if key == "ours by 2":
+                exposed += (sum(waits) - before) / counts[key] / rounds
+    return times, exposed
 
 
 def _waits() -> list[float]:
