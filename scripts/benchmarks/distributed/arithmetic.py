@@ -10,8 +10,6 @@ Nothing of the communication counts as hidden behind backward: what a step takes
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import os
 import statistics
@@ -51,24 +49,23 @@ def main(*, short: bool = False) -> bool:
     num_steps, num_cores = NUM_IN_SHORT if short else NUM_STEPS, len(os.sched_getaffinity(0))
     print(f"{num_cores} cores")
     for name in NETS:
-        found = {size: _measured(name, size, num_steps) for size in SIZES}
-        size, waiting = found[1]["size"], found[2]["fastest"]["communication"]
-        bandwidth = size / waiting  # of 2 processes, each sends 2 (N - 1) / N = 1 times the gradients
+        ways = [(count, way) for count in SIZES for way in (WAYS if count > 1 else ["fastest"])]
+        found = {(count, way): _measured(name, count, way, num_steps) for count, way in ways}
+        size = found[2, "fastest"]["size"]
+        bandwidth = size / found[2, "fastest"]["communication"]  # 2 processes: 2 (N - 1) / N = 1
         print(f"{name}: {size / MIB:.1f} MiB of gradients, {bandwidth / 1e9:.2f} GB a second between two processes")
         columns = ("processes", "way", "ms: arithmetic", "measured", "MiB: arithmetic", "measured")
         print("".join(f"{column:>16}" for column in columns))
-        for count in SIZES:
-            for way in WAYS if count > 1 else ["fastest"]:
-                measured = found[count][way]
-                compute = measured["alone"] * max(1, count / num_cores)
-                num_sent = 2 * (count - 1) / count * size  # each way, with a slice for each process
-                times = f"{1e3 * (compute + num_sent / bandwidth):16.1f}{1e3 * measured['seconds']:16.1f}"
-                memory = f"{_memory(found[count], count, way) / MIB:16.1f}{measured['memory'] / MIB:16.1f}"
-                print(f"{count:16}{way:>16}{times}{memory}", flush=True)
+        for (count, way), measured in found.items():
+            compute = measured["alone"] * max(1, count / num_cores)
+            num_sent = 2 * (count - 1) / count * size  # each way, with a slice for each process
+            times = f"{1e3 * (compute + num_sent / bandwidth):16.1f}{1e3 * measured['seconds']:16.1f}"
+            memory = f"{_memory(measured, count, way) / MIB:16.1f}{measured['memory'] / MIB:16.1f}"
+            print(f"{count:16}{way:>16}{times}{memory}", flush=True)
     return True
 
 
-def _memory(found: dict[str, Any], count: int, way: str) -> float:
+def _memory(found: dict[str, float], count: int, way: str) -> float:
     """Of a process above that of one that trains nothing."""
     size = found["size"]
     vectors = found["num_vectors"] * size / (count if way == "sharded" else 1)
@@ -76,22 +73,21 @@ def _memory(found: dict[str, Any], count: int, way: str) -> float:
     return float(2 * size + vectors + received + found["alive"])
 
 
-def _measured(name: str, size: int, num_steps: int) -> dict[str, Any]:
-    process = torchrun(size, "benchmarks.distributed.arithmetic", name, str(num_steps), output=subprocess.PIPE)  # type: ignore[arg-type]  # Popen takes it
+def _measured(name: str, size: int, way: str, num_steps: int) -> dict[str, float]:
+    """By processes of their own: memory that another way has freed may stay with a process."""
+    process = torchrun(size, "benchmarks.distributed.arithmetic", name, way, str(num_steps), output=subprocess.PIPE)  # type: ignore[arg-type]  # Popen takes it
     said, _ = process.communicate()
-    found: dict[str, Any] = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+    found: dict[str, float] = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     return found
 
 
-def measure(name: str, num_steps: int) -> None:
+def measure(name: str, way: str, num_steps: int) -> None:
     """What a process does; the first prints the figures."""
     torch.set_num_threads(1)
     with processes() as group:
         group.connect()
         net = Net(name)
-        found: dict[str, Any] = {}
-        for way, options in WAYS.items() if group.size > 1 else [("fastest", WAYS["fastest"])]:
-            found[way] = _steps(net, Slicing(group.size, group, **options), num_steps)
+        found = _steps(net, Slicing(group.size, group, **WAYS[way]), num_steps)
         trainer = net.ours()
         sizes = _sizes(trainer.model.forward(_share(net, group, 0)[0])[1])
         found |= {"size": trainer.model.grad_arena.nbytes, "num_vectors": len(trainer.optimizer.vectors)}
@@ -110,8 +106,6 @@ def _steps(net: Net, slicing: Slicing, num_steps: int) -> dict[str, float]:
     """Bytes of the process above its start; then, in turns, seconds of a step, of one of the first process alone on its
     share, and of the all-reduce of all gradients, in buckets.
     """
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what the steps before have freed
     start = status_of("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM, the most so far, begins anew
     trainer, group = net.ours(slicing), slicing.group
@@ -155,4 +149,4 @@ def status_of(key: str) -> int:
 
 
 if __name__ == "__main__":
-    measure(sys.argv[1], int(sys.argv[2]))
+    measure(sys.argv[1], sys.argv[2], int(sys.argv[3]))
