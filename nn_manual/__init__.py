@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name public to them
     from nn_manual import ops as ops
     from nn_manual.check.checker import GradientChecker as GradientChecker
-    from nn_manual.check.checker import check_gradients as check_gradients
     from nn_manual.check.functions.autograd import as_autograd_function as as_autograd_function
     from nn_manual.check.functions.check_function import check_function as check_function
+    from nn_manual.check.gradients import check_gradients as check_gradients
     from nn_manual.check.verdict.report import GradientReport as GradientReport
     from nn_manual.config import RunConfig as RunConfig
     from nn_manual.config import load_config as load_config
@@ -44,7 +44,7 @@ _HOMES = {
     "as_autograd_function": "check.functions.autograd",
     "check_function": "check.functions.check_function",
     "GradientChecker": "check.checker",
-    "check_gradients": "check.checker",
+    "check_gradients": "check.gradients",
     "GradientReport": "check.verdict.report",
     "RunConfig": "config",
     "load_config": "config",

@@ -21,10 +21,10 @@ FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
 TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
-CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker"}
+CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker", "check.gradients"}
 RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
 RUNNING |= {"check.together", "check.step", "run_directory", "plotting", "trace", "compile", "distributed"}
-RUNNING |= {"check.sliced"}
+RUNNING |= {"check.sliced", "check.gradients"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.update": JUDGING,
     "check.evidence": JUDGING,
     "check.checker": JUDGING | {"check.update", "check.evidence"},
+    "check.gradients": JUDGING | {"check.checker"},
     "check.together": JUDGING | {"check.update", "check.checker"},
     "check.sliced": CHECKING | {"distributed"},
     "check.catalogue": CHECKING | {"registry"},

@@ -1,18 +1,69 @@
-"""Where a number that isn't finite comes from, in words: the tensor, its layer, the first index."""
+"""Numbers that are not finite: watched for, and named by tensor, layer and first index."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nn_manual.arrays import Array, carve, first_not_finite
+from nn_manual.distributed.sliced_step import SlicedStep
+from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Layer
+from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
+
+
+class FiniteWatch:
+    """Raises NotFiniteError for the first number of a training that isn't finite. Where the processes divide the
+    optimizer's vectors, all must ask.
+    """
+
+    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, sliced: SlicedStep | None) -> None:
+        self._model, self._loss, self._optimizer, self._sliced = model, loss, optimizer, sliced
+        #: Whether an operation has made such a number since the last `check`.
+        self.suspects = False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """The context in which a number that isn't finite is found in the step that makes it, whatever comes of it.
+        Outside of it, it is found once a loss or the end of an epoch shows it.
+
+        The processor notes an operation of finite numbers whose result isn't finite, and numpy asks it after each.
+        """
+
+        def suspect(kind: str, flag: int) -> None:  # noqa: ARG001 - the signature is numpy's
+            self.suspects = True
+
+        with np.errstate(over="call", invalid="call", divide="call", call=suspect):
+            yield
+
+    def check(self, num_steps: int) -> None:
+        """Look at what the last of `num_steps` steps has left behind: gradients, what the optimizer keeps, parameters,
+        buffers.
+        """
+        self.suspects = False
+        wrong = self._left_behind()
+        if wrong is not None:
+            raise NotFiniteError(f"{wrong} at step {num_steps}")
+
+    def check_loss(self, value: float, input: Array, target: Array, num_steps: int) -> None:
+        """Look at the loss before its step moves anything. If it isn't finite and should be, the error is of what the
+        step before has made, where that isn't finite.
+        """
+        if self._loss.has_value(self._loss.denominator(target)):
+            before = self._left_behind()
+            found = f"{before} since step {num_steps - 1}, found" if before else None
+            raise NotFiniteError(found or not_finite_output(self._model, input) or f"the loss is {value}")
+
+    def _left_behind(self) -> str | None:
+        with nullcontext() if self._sliced is None else self._sliced.whole_vectors():
+            return not_finite_in_step(self._model, self._optimizer)
 
 
 class _Found(Exception):  # noqa: N818 - says what happened; nobody else sees it

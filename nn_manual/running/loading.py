@@ -99,7 +99,7 @@ def check(config: RunConfig) -> GradientReport:
     of `load`, and NotFiniteError where a right formula gives no number: that is the data's or the initializer's fault.
     """
     split, model = load(config)
-    from nn_manual.check.checker import check_gradients  # torch, for which a mistake in the data needn't wait
+    from nn_manual.check.gradients import check_gradients  # torch, for which a mistake in the data needn't wait
 
     in_order = batches(split.train, config.batch_size, config.seed, epoch=0)
     input, target = next(batch for batch in in_order if config.loss.has_value(config.loss.denominator(batch[1])))

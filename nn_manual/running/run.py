@@ -95,7 +95,7 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
     try:
         with (
             stop_request() as stop,
-            training.trainer.watching(),
+            training.trainer.finite.watching(),
             files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE))
             if is_first
             else NoLines() as epochs,

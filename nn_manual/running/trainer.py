@@ -6,12 +6,10 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
-
-import numpy as np
 
 from nn_manual.arrays import Array, keep_freed_memory
 from nn_manual.compile.blas import BlasName, Choice
@@ -24,7 +22,7 @@ from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_n
 from nn_manual.running.compiled import CompiledSteps, Step
 from nn_manual.running.compiled_slices import CompiledSlices
 from nn_manual.running.evaluation import Evaluation, check_targets, evaluation_of, mean_loss
-from nn_manual.running.finite import not_finite_in_step, not_finite_output
+from nn_manual.running.finite import FiniteWatch
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.checker import GradientChecker
@@ -106,6 +104,38 @@ class Trainer:
     slicing: Slicing = ONE_SLICE
 
     def __post_init__(self) -> None:
+        self._check_settings()
+        self.num_steps, self._is_recording = 0, False
+        self._initial_lrs = [member.lr for member in self.optimizer.members]
+        keep_freed_memory()
+        #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
+        self.stop_every = 0
+        self._compiled = CompiledSteps(self) if self.compiled and self.slicing.is_plain else None
+        self._compiled_slices: CompiledSlices | None = None
+        self.checker: GradientChecker | None = None
+        self.prover: Prover | None = None
+        self.sliced: SlicedStep | None = None
+        self._proof: SlicedChecker | None = None
+        if not self.slicing.is_plain:
+            self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
+        self.finite = FiniteWatch(self.model, self.loss, self.optimizer, self.sliced)
+        if self.sliced is not None and self.compiled:
+            self.sliced.runner = self._compiled_slices = CompiledSlices(self, self.sliced.runner)
+        if self.check_every and self.sliced is not None:
+            from nn_manual.check.sliced.checker import SlicedChecker
+
+            self.checker = self._proof = SlicedChecker(self.sliced, self.lr_scheduler)
+        elif self.check_every:
+            from nn_manual.check.checker import GradientChecker
+            from nn_manual.check.together.prover import Prover
+
+            self.checker = GradientChecker(
+                self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
+            )
+            self.prover = Prover(self.checker, self._step_again, self.check_memory)
+            weakref.finalize(self, _report_unproven, self.prover.numbers)
+
+    def _check_settings(self) -> None:
         if self.optimizer.model is not self.model:
             raise ValueError("the optimizer moves another model than the one to be trained")
         if self.check_every < 0:
@@ -122,34 +152,6 @@ class Trainer:
             raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
         if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
-        self.num_steps, self._is_recording, self._suspects = 0, False, False
-        self._initial_lrs = [member.lr for member in self.optimizer.members]
-        keep_freed_memory()
-        #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
-        self.stop_every = 0
-        self._compiled = CompiledSteps(self) if self.compiled and self.slicing.is_plain else None
-        self._compiled_slices: CompiledSlices | None = None
-        self.checker: GradientChecker | None = None
-        self.prover: Prover | None = None
-        self.sliced: SlicedStep | None = None
-        self._proof: SlicedChecker | None = None
-        if not self.slicing.is_plain:
-            self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
-        if self.sliced is not None and self.compiled:
-            self.sliced.runner = self._compiled_slices = CompiledSlices(self, self.sliced.runner)
-        if self.check_every and self.sliced is not None:
-            from nn_manual.check.sliced.checker import SlicedChecker
-
-            self.checker = self._proof = SlicedChecker(self.sliced, self.lr_scheduler)
-        elif self.check_every:
-            from nn_manual.check.checker import GradientChecker
-            from nn_manual.check.together.prover import Prover
-
-            self.checker = GradientChecker(
-                self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
-            )
-            self.prover = Prover(self.checker, self._step_again, self.check_memory)
-            weakref.finalize(self, _report_unproven, self.prover.numbers)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in CHECKED_WITH and "prover" in vars(self) and value != getattr(self, name):
@@ -170,7 +172,7 @@ class Trainer:
         loss, loss_saved = self.loss.forward(prediction, target)
         value = as_number(self.loss, loss)
         if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
-            self._check_loss(value, input, target)
+            self.finite.check_loss(value, input, target, self.num_steps)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
         self.model.update_buffers(saved)
         if self.clip_grad_norm is not None:
@@ -185,7 +187,7 @@ class Trainer:
         value = sliced.gradients(input, target, look, proof)
         if not math.isfinite(value) and proof is None:
             self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
-            self._check_loss(value, input, target)
+            self.finite.check_loss(value, input, target, self.num_steps)
         if proof is None:
             sliced.update_buffers()
         sliced.update()
@@ -236,13 +238,12 @@ class Trainer:
             raise
         # The check comes first: of a value that isn't finite it says whether a formula is wrong.
         if self.sliced is not None:
-            self._suspects = self.sliced.share_suspicion(self._suspects)
-        if self._suspects or (has_value and not math.isfinite(value)):
+            self.finite.suspects = self.sliced.share_suspicion(self.finite.suspects)
+        if self.finite.suspects or (has_value and not math.isfinite(value)):
             self.flush()
         if has_value:
             self._check_finite("the loss", value)
-        if self._suspects:
-            self._suspects = False
+        if self.finite.suspects:
             self.check_finite()
         return Step(self.num_steps, value, len(input), denominator, check)
 
@@ -359,46 +360,17 @@ class Trainer:
         self._check_finite(name, loss)
         return loss
 
-    def _check_loss(self, value: float, input: Array, target: Array) -> None:
-        """Raise NotFiniteError, before the step moves anything, for a loss that isn't finite and should be: of what the
-        step before has made, if that isn't finite.
-        """
-        if self.loss.has_value(self.loss.denominator(target)):
-            before = self._not_finite()
-            found = f"{before} since step {self.num_steps - 1}, found" if before else None
-            raise NotFiniteError(found or not_finite_output(self.model, input) or f"the loss is {value}")
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """The context in which a number that isn't finite is found in the step that makes it, whatever comes of it.
-        Outside of it, it is found once a loss or the end of an epoch shows it.
-
-        The processor notes an operation of finite numbers whose result isn't finite, and numpy asks it after each.
-        """
-
-        def suspect(kind: str, flag: int) -> None:  # noqa: ARG001 - the signature is numpy's
-            self._suspects = True
-
-        with np.errstate(over="call", invalid="call", divide="call", call=suspect):
-            yield
-
     def check_finite(self) -> None:
         """Raise NotFiniteError where what the last step has left behind isn't finite: gradients, what the optimizer
         keeps, parameters, buffers.
         """
-        wrong = self._not_finite()
-        if wrong is not None:
-            raise NotFiniteError(f"{wrong} at step {self.num_steps}")
+        self.finite.check(self.num_steps)
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
         """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
         With `changed`, each keeps its part of what they are at its end.
         """
         return nullcontext() if self.sliced is None else self.sliced.whole_vectors(changed=changed)
-
-    def _not_finite(self) -> str | None:
-        with self.whole_vectors():
-            return not_finite_in_step(self.model, self.optimizer)
 
     def _check_finite(self, name: str, value: float) -> None:
         if not math.isfinite(value):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 
 def words_of(trainer: Trainer, input: Array) -> str:
     """What the error of a step says."""
-    with trainer.watching(), pytest.raises(NotFiniteError) as caught:
+    with trainer.finite.watching(), pytest.raises(NotFiniteError) as caught:
         trainer.train_step(input.astype(np.float32), np.zeros((len(input), 1), np.float32))
     return str(caught.value)
 
@@ -67,7 +67,7 @@ def test_what_overflows_on_the_way_to_a_finite_number_is_no_error() -> None:
     """As in a sigmoid: 1 / (1 + exp(1000)) is 0."""
     model = Sequential(Linear(1, 1, bias=False), Overflowing(), initializer=Constant(1.0))
     trainer = Trainer(model, MSELoss(), SGD(model), check_every=0)
-    with trainer.watching():
+    with trainer.finite.watching():
         trainer.train_step(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))
 
 

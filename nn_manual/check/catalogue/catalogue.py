@@ -19,7 +19,8 @@ from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.inputs import layer_inputs
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.checker import GradientChecker, check_gradients, checked_in_part
+from nn_manual.check.checker import GradientChecker
+from nn_manual.check.gradients import check_gradients, checked_in_part
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.update import UpdateChecker
 from nn_manual.check.verdict.report import GradientReport

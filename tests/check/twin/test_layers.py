@@ -12,7 +12,8 @@ import torch
 from nn_manual import GradientMismatch, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.checker import GradientChecker, check_gradients
+from nn_manual.check.checker import GradientChecker
+from nn_manual.check.gradients import check_gradients
 from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, SUM_OF_PRODUCTS
 from nn_manual.check.twin.layers import Source, counterpart_of
 from nn_manual.check.verdict.report import GradientReport
