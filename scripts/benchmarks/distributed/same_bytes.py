@@ -1,4 +1,10 @@
-"""The weights, the optimizer's state and the losses after 200 steps: the same bytes on 1 to 4 processes."""
+"""The weights, the optimizer's state and the losses after 200 steps on 1 to 4 processes: the same bytes with `bitwise`,
+and without it the same within rounding.
+
+That is measured in float64. In float32, training itself makes rounding large: one weight of convnet.yaml's that begins
+one unit in the last place higher has moved the weights by 3e-2 of the largest after 200 steps. What isn't rounding is
+as large in float64 as in float32.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +39,14 @@ TRAININGS |= {
     f"{name}, compiled": ([*long, "compiled=true"], [*short, "compiled=true"])
     for name, (long, short) in list(TRAININGS.items())[:3]
 }
-#: Within rounding, as a fraction of the largest weight, after 200 steps that enlarge it.
-ROUNDING = 1e-2
+#: Within rounding of float64, as a fraction of the largest number of an array, after 200 steps that make it a million
+#: times as large, with room for a hundred times more.
+ROUNDING = 1e-8
+#: Beside steps of the whole batch.
+OF_WHOLE = 1e-12
+#: The ways in which the gradients are added up, and what each is trained with.
+BITWISE, FASTEST = ["bitwise=true"], ["dtype=float64"]
+SHARDED = "shard_optimizer=true"
 
 
 def main(*, short: bool = False) -> bool:
@@ -44,13 +56,18 @@ def main(*, short: bool = False) -> bool:
         for name, training in TRAININGS.items():
             config, *overrides = training[short]
             every = f"gradient_check.every={3 if short else 50}"
-            given = [str(ROOT / "config" / f"{config}.yaml"), *overrides, every, "slices=12"]
-            alone = _results(1, Path(folder, f"{name}-1"), *given, "bitwise=true")
-            for size in (4,) if short else (2, 3, 4):
-                for way in (["bitwise=true"], ["bitwise=true", "shard_optimizer=true"], [], ["shard_optimizer=true"]):
-                    label = f"{name}, {size} processes, {', '.join(way) or 'as is fastest'}"
-                    found = _results(size, Path(folder, label.replace(" ", "-")), *given, *way)
-                    passed &= _compare(label, alone, found, same="bitwise=true" in way)
+            whole = [str(ROOT / "config" / f"{config}.yaml"), *overrides, every]
+            given = [*whole, "slices=12"]
+            for way in (BITWISE, FASTEST):
+                alone = _results(1, Path(folder, f"{name}-{way[0]}-1"), *given, *way)
+                for size in (4,) if short else (2, 3, 4):
+                    for also in ([], [SHARDED]):
+                        label = ", ".join([name, f"{size} processes", *way, *also])
+                        found = _results(size, Path(folder, label.replace(" ", "-")), *given, *way, *also)
+                        passed &= _compare(label, alone, found, 0 if way is BITWISE else ROUNDING)
+            if "convnet" not in name:  # its batch normalization takes the statistics of a slice
+                label = f"{name}, the whole batch, {FASTEST[0]}"
+                passed &= _compare(label, alone, _results(1, Path(folder, f"{name}-whole"), *whole, *FASTEST), OF_WHOLE)
     return passed
 
 
@@ -67,14 +84,17 @@ def _results(size: int, directory: Path, *arguments: str) -> Results:
     return last.read_bytes(), read_weights(last), [{**line, "seconds": 0} for line in lines]
 
 
-def _compare(label: str, alone: Results, found: Results, *, same: bool) -> bool:
+def _compare(label: str, alone: Results, found: Results, most: float) -> bool:
+    """Print how far the results are apart, and return whether that is at most so much: 0 is the same bytes."""
     is_same = alone[0] == found[0] and alone[2] == found[2]
     worst = max(
         float(np.abs(array - alone[1][name]).max() / max(np.abs(alone[1][name]).max(), 1e-30))
         for name, array in found[1].items()
     )
-    print(f"{label}: {'identical bytes' if is_same else f'worst {worst:.1e} of the largest'}", flush=True)
-    return is_same if same else worst < ROUNDING
+    passed = is_same or (most > 0 and worst <= most)
+    outcome = "identical bytes" if is_same else f"worst {worst:.1e} of the largest, at most {most:g}"
+    print(f"{label}: {outcome}{'' if passed else ': MISSED'}", flush=True)
+    return passed
 
 
 if __name__ == "__main__":
