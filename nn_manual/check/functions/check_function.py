@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.battery.families import Starting, nobody_listens, run_rows
+from nn_manual.check.functions.battery.families import Known, Told, nobody_listens, run_rows
 from nn_manual.check.functions.battery.inputs import FUNCTION_KINDS
 from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.check.functions.callables import Checked, Function, is_mere_class
@@ -96,11 +97,15 @@ def trial_of(
     )
 
 
-def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_listens) -> FunctionReport:
-    """The comparison of the values, then every row but the skipped ones; `starting` is told what begins."""
+def put_through(
+    trial: Trial, skip: Sequence[str], told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
+) -> FunctionReport:
+    """The comparison of the values, then every row but the skipped ones and those that are known; `told` is told what
+    begins, and what came of each row.
+    """
     if isinstance(skip, str):
         raise ValueError(f"skip must be a list of rows, as [{skip!r}], not {skip!r}")
-    starting("the comparison of the values")
+    told("the comparison of the values")
     assert trial.case.floating  # raises what is wrong with the inputs
     met: set[str] = set()
     with kept_generators():
@@ -111,7 +116,7 @@ def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_l
         values = replace(values, sources=tuple(_left_out(trial)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}
-        return FunctionReport(**own, rows=run_rows(trial, skip, met, starting))
+        return FunctionReport(**own, rows=run_rows(trial, skip, met, told, known_rows))
 
 
 def _left_out(trial: Trial) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -70,17 +70,22 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-#: Is told what begins, "row no_grad": a function that ends the process there leaves no other word.
-Starting: TypeAlias = Callable[[str], object]
+#: Is told what begins, "row no_grad", and then the row: a function that ends the process leaves no other word.
+Told: TypeAlias = Callable[[str | Row], object]
+#: What came of rows, by name, in a process that one of them ended; under the empty name, of all others.
+Known: TypeAlias = Mapping[str, tuple[str, str]]
 
 
-def nobody_listens(_: str) -> None:
+def nobody_listens(_: str | Row) -> None:
     """Is told what begins, and does nothing."""
 
 
-def run_rows(trial: Trial, skip: Sequence[str], met: Collection[str], starting: Starting) -> tuple[Row, ...]:
-    """Every row but the skipped ones, each by its verdict. `met` is what kept the values from being compared, as by
-    `met_in`: a row that meets the same says nothing more. Raises ValueError for a name in `skip` that no row has.
+def run_rows(
+    trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
+) -> tuple[Row, ...]:
+    """Every row but the skipped ones, each by its verdict, and those that are known. `met` is what kept the values from
+    being compared, as by `met_in`: a row that meets the same says nothing more. Raises ValueError for a name in `skip`
+    that no row has.
     """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
     known = {name for name, variant, _ in planned for name in (name, f"{name} {variant}".rstrip())} | FAMILIES.keys()
@@ -91,8 +96,13 @@ def run_rows(trial: Trial, skip: Sequence[str], met: Collection[str], starting: 
     bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
     rows = []
     for name, variant, run in bar:
-        starting(f"row {name} {variant}".rstrip())
+        row = f"{name} {variant}".rstrip()
+        if found := known_rows.get(row, known_rows.get("")):
+            rows.append(Row(name, variant, *found))
+            continue
+        told(f"row {row}")
         rows.append(_row(name, variant, run, skip, met))
+        told(rows[-1])
     return tuple(rows)
 
 
