@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -244,3 +245,41 @@ def test_a_long_size_that_may_take_much_memory_is_left_out() -> None:
     notes = {row.name: row.note for row in report.skipped}
     assert notes["sizes N=1025"] == "it may take much memory; sizes of your own ask for it"
     assert {row.name: row.verdict for row in report.rows}["sizes D=1025"] == "right"
+
+
+class Variance(torch.autograd.Function):
+    @staticmethod
+    def variance(x: Any, deviation: Any) -> Any:  # noqa: ARG004 - one of the two needs x
+        return deviation.square().mean(-1)
+
+    @classmethod
+    def forward(cls, context: Any, x: Any) -> Any:
+        deviation = x - x.mean(-1, keepdim=True)
+        context.save_for_backward(deviation)
+        return cls.variance(x, deviation)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (deviation,) = context.saved_tensors
+        return 2 / deviation.shape[-1] * deviation * grad_output.unsqueeze(-1)
+
+
+class OnePassVariance(Variance):
+    @staticmethod
+    def variance(x: Any, deviation: Any) -> Any:  # noqa: ARG004 - as above
+        return x.square().mean(-1) - x.mean(-1).square()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_variance_in_one_pass_is_off_where_the_mean_is_large(dtype: str) -> None:
+    def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+        return [torch.randn(N, D, generator=generator)]
+
+    def checked(function: Any) -> Any:
+        reference = partial(torch.var, dim=-1, correction=0)
+        return check_function(function, reference, inputs, sizes={"N": 6, "D": 8}, dtypes=[dtype], skip=["sizes"])
+
+    right, wrong = checked(Variance), checked(OnePassVariance)
+    assert right.passed, right
+    assert [row.name for row in wrong.wrong] == ["kinds shifted"]
