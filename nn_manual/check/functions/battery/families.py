@@ -88,9 +88,9 @@ def run_rows(
     that no row has.
     """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
-    known = {name for name, variant, _ in planned for name in (name, f"{name} {variant}".rstrip())} | FAMILIES.keys()
+    known = {f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys()
     for name in skip:
-        if name not in known:
+        if not any(_is_skipped(row, [name]) for row in known):
             meant = nearest(name, known)
             raise ValueError(f"there is no row {name!r} to skip" + (f": did you mean {meant!r}?" if meant else ""))
     bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
@@ -106,8 +106,22 @@ def run_rows(
     return tuple(rows)
 
 
+def _is_skipped(row: str, skip: Sequence[str]) -> bool:
+    """By its name, by the words that its name begins with, such as its family's; and where it is a row of another
+    family on a device or in a dtype, by those of that row.
+    """
+    if any(f"{row} ".startswith(f"{name} ") for name in skip):
+        return True
+    if not row.startswith(("cuda ", "dtype ")):
+        return False
+    words = row.split(" ")
+    inner = (" ".join(words[i:]) for i in range(1, len(words)))
+    found = next((tail for tail in inner if any(f"{tail} ".startswith(f"{family} ") for family in FAMILIES)), "")
+    return bool(found) and _is_skipped(found, skip)
+
+
 def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collection[str]) -> Row:
-    if {family, f"{family} {variant}".rstrip()} & set(skip):
+    if _is_skipped(f"{family} {variant}".rstrip(), skip):
         return Row(family, variant, "skipped", AS_ASKED)
     try:
         with warnings.catch_warnings(), kept_generators():
