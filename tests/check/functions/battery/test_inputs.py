@@ -283,3 +283,29 @@ def test_a_variance_in_one_pass_is_off_where_the_mean_is_large(dtype: str) -> No
     right, wrong = checked(Variance), checked(OnePassVariance)
     assert right.passed, right
     assert [row.name for row in wrong.wrong] == ["kinds shifted"]
+
+
+class GuessesLayout(Product):
+    """It takes x for transposed where its sizes don't say otherwise."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        x, y = context.saved_tensors
+        return grad_output * y, grad_output * (x if x.shape != x.mT.shape else x.mT)
+
+
+def test_sizes_that_are_equal() -> None:
+    report = check_function(GuessesLayout, product, inputs, sizes={"N": 4, "D": 5})
+    assert [row.name for row in report.wrong] == ["sizes N=8,D=8"]
+
+
+def test_equal_sizes_that_the_reference_does_not_take() -> None:
+    def wide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] == x.shape[1] == 8:
+            raise ValueError("wider than high")
+        return x * y
+
+    report = check_function(Product, wide, inputs, sizes={"N": 4, "D": 5})
+    assert report.passed, report
+    assert "sizes N=8,D=8" in {row.name for row in report.skipped}
