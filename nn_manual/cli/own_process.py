@@ -69,9 +69,9 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]]) -> Verdict
     with tempfile.TemporaryFile("w+") as dump, parent_end:
         with child_end:
             process = _start(child_end, dump)
+        doing = None
         try:
             parent_end.send((arguments, known))
-            doing = None
             for what, value in _received(parent_end, process):
                 if what == "begins":
                     doing = value
@@ -90,6 +90,10 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]]) -> Verdict
                 return Verdict(f"gradient check failed: {arguments[0]}: {words}, in {doing}", passed=False)
             known[doing.removeprefix(ROW)] = ("WRONG", words)
             return None
+        except Interrupted as interrupted:
+            if doing is not None:
+                interrupted.add_note(f"in {doing} of {arguments[0]}")
+            raise
         finally:
             process.kill()
             process.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -80,6 +81,17 @@ def nobody_listens(_: str | Row) -> None:
     """Is told what begins, and does nothing."""
 
 
+@contextmanager
+def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
+    """A context for what begins, in which somebody who interrupts a function that hangs is told where it was."""
+    told(what)
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        interrupted.add_note(f"in {what} of {trial.label}")
+        raise
+
+
 def run_rows(
     trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
 ) -> tuple[Row, ...]:
@@ -100,8 +112,8 @@ def run_rows(
         if found := known_rows.get(row, known_rows.get("")):
             rows.append(Row(name, variant, *found))
             continue
-        told(f"row {row}")
-        rows.append(_row(name, variant, run, skip, met))
+        with naming_what_runs(f"row {row}", trial, told):
+            rows.append(_row(name, variant, run, skip, met))
         told(rows[-1])
     return tuple(rows)
 
