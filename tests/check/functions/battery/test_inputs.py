@@ -12,6 +12,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
+from nn_manual.check.functions.battery.families import FAMILIES
 
 
 class Lookup(Function):
@@ -309,3 +310,19 @@ def test_equal_sizes_that_the_reference_does_not_take() -> None:
     report = check_function(Product, wide, inputs, sizes={"N": 4, "D": 5})
     assert report.passed, report
     assert "sizes N=8,D=8" in {row.name for row in report.skipped}
+
+
+def test_a_single_number_is_said_once() -> None:
+    def squares(x: torch.Tensor) -> torch.Tensor:
+        return x.square().sum()
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        return squares(x) + 0.123 * (x == 0).sum()
+
+    skip = [family for family in FAMILIES if family not in ("kinds", "no_grad")]
+    report = check_function(wrong, squares, [torch.randn(3, generator=torch.Generator().manual_seed(0))], skip=skip)
+    assert {row.name: row.note for row in report.wrong}["kinds zero"] == "output is 0.369, the reference has 0"
+    report = check_function(wrong, squares, [torch.zeros(3)], skip=FAMILIES)
+    assert not report.diagnosis
+    report = check_function(squares, squares, [torch.ones(3)], skip=[family for family in FAMILIES if family != "cost"])
+    assert "\n1 row right, " in str(report)
