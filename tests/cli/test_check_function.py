@@ -102,7 +102,7 @@ def test_a_right_kernel_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments("Scale", "--dtype", "bfloat16", "--dtype", "float32")) == 0
     said = capsys.readouterr().out
     assert said.startswith("5 tensors equal torch's")
-    assert "dtype          float32\n" in said
+    assert "dtype          float32, float32 grad_output transposed, " in said
 
 
 def test_a_wrong_one_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,3 +228,11 @@ def test_help_has_the_exit_statuses_and_several_dtypes(capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert "  3    a value or a row is wrong" in said
     assert "bfloat16,float32" in said
+    assert "N=8,D=64,D=128" in said
+
+
+def test_several_sizes_of_a_name_are_tried_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("Scale", "--sizes", "N=4,D=8,D=64", "--skip", "twice")) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "N=1025, D=8, D=64 " in said
+    assert "D=13" not in said

@@ -36,7 +36,7 @@ def check_named_function(
     told: Told = nobody_listens,
     known_rows: Known = MappingProxyType({}),
 ) -> FunctionReport:
-    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=128".
+    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=64,D=128".
     `told` is told what begins, and what came of each row; the known ones don't run.
     """
     names = [_names(shape) for shape in shapes.split(",")]
@@ -65,17 +65,18 @@ def _names(shape: str) -> tuple[str, ...]:
     return dimensions
 
 
-def _sizes(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _sizes(text: str) -> dict[str, tuple[int, ...]]:
+    """Several of one name are those that it may have, and no others."""
+    found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(",")):
         name, _, size = part.strip().partition("=")
-        if not (name.isidentifier() and size.isdecimal() and name not in found):
-            raise ConfigError(f"--sizes: {quoted(part)} is no size, or the second of one name: write N=8,D=128")
-        found[name] = int(size)
+        if not (name.isidentifier() and size.isdecimal()):
+            raise ConfigError(f"--sizes: {quoted(part)} is no size: write N=8,D=128")
+        found[name] = (*found.get(name, ()), int(size))
     return found
 
 
-def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, int]) -> None:
+def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, tuple[int, ...]]) -> None:
     named = {name for shape in shapes for name in shape if not name.isdecimal()}
     for name in sorted(named - sizes.keys()):
         raise ConfigError(f"--sizes: there is no size for {name}, which --shapes has")
