@@ -155,7 +155,7 @@ def run(own_end: int, dump: int, parent: int) -> None:
 
         try:
             arguments, known = connection.recv()
-            report = check_named_function(*arguments, told, known)
+            report = check_named_function(*arguments, told=told, known_rows=known)
         except (NNManualError, MemoryError) as error:
             _say(connection, "error", error)
         else:
