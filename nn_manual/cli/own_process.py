@@ -154,6 +154,7 @@ def run(own_end: int, dump: int, parent: int) -> None:
                 _say(connection, "row", (what.name, (what.verdict, what.note)))  # its class would bring torch along
 
         try:
+            arguments: Arguments
             arguments, known = connection.recv()
             report = check_named_function(*arguments, told=told, known_rows=known)
         except (NNManualError, MemoryError) as error:
