@@ -99,7 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     function.add_argument("function", metavar="MODULE:NAME", help="as in my_kernels:layer_norm")
     function.add_argument("--reference", required=True, metavar="MODULE:NAME", help="its definition, in torch")
     function.add_argument("--shapes", required=True, metavar="SHAPES", help="of the inputs, as in NxD,D,D")
-    function.add_argument("--sizes", required=True, metavar="SIZES", help="the full ones, as in N=8,D=128")
+    function.add_argument(
+        "--sizes",
+        required=True,
+        metavar="SIZES",
+        help="the full ones, as in N=8,D=128; several of a name, as in N=8,D=64,D=128, are tried and no others of it",
+    )
     function.add_argument(
         "--dtype",
         action="append",

@@ -13,15 +13,22 @@ from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nn_manual.cli.terminal import clear_line, open_standard_streams
 from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError
+
+if TYPE_CHECKING:
+    from nn_manual.check.functions.report import Row
 
 #: Seconds between two looks at whether the process still lives: what it has started may keep its end of the pipe open.
 LOOK_AFTER = 0.2
 #: Seconds that it has to end after its last word: what a kernel has left to do at exit.
 ENDS_WITHIN = 10
+#: How often a kernel may end it before the rows that are left are skipped: each costs the start of another process.
+MOST_ENDS = 8
+#: What is under way begins so where it is a row.
+ROW = "row "
 #: Of Linux's prctl: the signal that a process gets when its parent has ended.
 PR_SET_PDEATHSIG = 1
 
@@ -41,37 +48,62 @@ class Verdict(NamedTuple):
 
 
 def check_in_own_process(*arguments: *Arguments) -> Verdict:
-    """`check_named_function(*arguments)` in a new process.
+    """`check_named_function(*arguments)` in a new process, and where a kernel ends it in a row, in another one behind
+    that row.
 
-    Raises what is wrong with the arguments, and ConfigError where the process ends while it imports. Where it ends
-    later, a kernel has ended it, and the verdict says in which row.
+    Raises what is wrong with the arguments, and ConfigError where the process ends while it imports.
     """
-    reader, writer = Pipe(duplex=False)
-    with tempfile.TemporaryFile("w+") as dump, reader:
-        with writer:
-            process = _start(writer, dump, arguments)
+    known: dict[str, tuple[str, str]] = {}
+    for _ in range(MOST_ENDS):
+        if verdict := _checked(arguments, known):
+            return verdict
+    known[""] = ("skipped", f"{arguments[0]} had ended the process {MOST_ENDS} times")
+    verdict = _checked(arguments, known)
+    assert verdict is not None  # no row is left in which it could end
+    return verdict
+
+
+def _checked(arguments: Arguments, known: dict[str, tuple[str, str]]) -> Verdict | None:
+    """What a process says that runs all but the known rows; None where it ended in a row. Its rows are known then."""
+    parent_end, child_end = Pipe()
+    with tempfile.TemporaryFile("w+") as dump, parent_end:
+        with child_end:
+            process = _start(child_end, dump)
+        doing = None
         try:
-            row = None
-            for what, value in _received(reader, process):
-                if what == "row":
-                    row = value
-                    continue
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(ENDS_WITHIN)
-                if what == "error":
-                    raise value
-                return Verdict(*value)
-            return _ended(process.wait(), row, dump, arguments)
+            parent_end.send((arguments, known))
+            for what, value in _received(parent_end, process):
+                if what == "begins":
+                    doing = value
+                elif what == "row":
+                    known.update([value])
+                else:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(ENDS_WITHIN)
+                    if what == "error":
+                        raise value
+                    return Verdict(*value)
+            words = _how_it_ended(process.wait(), dump)
+            if doing is None:
+                raise ConfigError(f"{words}, while {arguments[0]} and {arguments[1]} were imported")
+            if not doing.startswith(ROW):
+                return Verdict(f"gradient check failed: {arguments[0]}: {words}, in {doing}", passed=False)
+            known[doing.removeprefix(ROW)] = ("WRONG", words)
+            return None
+        except Interrupted as interrupted:
+            if doing is not None:
+                interrupted.add_note(f"in {doing} of {arguments[0]}")
+            raise
         finally:
             process.kill()
             process.wait()
             clear_line()  # of the bar that it may have left
 
 
-def _start(writer: Connection, dump: IO[str], arguments: Arguments) -> subprocess.Popen[bytes]:
-    descriptors = (writer.fileno(), dump.fileno())
+def _start(connection: Connection, dump: IO[str]) -> subprocess.Popen[bytes]:
+    descriptors = (connection.fileno(), dump.fileno())
     # The path comes first: the current folder, where Python looks by itself, may have a random.py.
-    given = f"*{descriptors}, {os.getpid()}, {arguments!r}"
+    given = f"*{descriptors}, {os.getpid()}"
     code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import run; run({given})"
     held_back = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it has no traceback for them
     try:
@@ -88,7 +120,7 @@ def _received(reader: Connection, process: subprocess.Popen[bytes]) -> Iterator[
                 yield reader.recv()
 
 
-def _ended(status: int, row: str | None, dump: IO[str], arguments: Arguments) -> Verdict:
+def _how_it_ended(status: int, dump: IO[str]) -> str:
     """What is said of a process that ended without a last word."""
     if -status in SIGNALS:
         raise Interrupted(-status)
@@ -96,28 +128,35 @@ def _ended(status: int, row: str | None, dump: IO[str], arguments: Arguments) ->
 
     dump.seek(0)
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-    words = f"the process ended with {how}{place_in_dump(dump.read())}"
-    if row is None:
-        raise ConfigError(f"{words}, while {arguments[0]} and {arguments[1]} were imported")
-    return Verdict(f"gradient check failed: {arguments[0]}: {words}, in {row}", passed=False)
+    return f"the process ended with {how}{place_in_dump(dump.read())}"
 
 
-def run(writer: int, dump: int, parent: int, arguments: Arguments) -> None:
-    """What the process does: it says which row begins, and in the end the verdict or what was raised."""
+def run(own_end: int, dump: int, parent: int) -> None:
+    """What the process does: it is told the arguments and the known rows, and says which row begins, what came of it,
+    and in the end the verdict or what was raised.
+    """
     _end_with(parent)
     open_standard_streams()
     for signum in SIGNALS:
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    for descriptor in (writer, dump):
+    for descriptor in (own_end, dump):
         os.set_inheritable(descriptor, False)
     faulthandler.enable(dump, all_threads=False)
-    with Connection(writer, readable=False) as connection:
+    with Connection(own_end) as connection:
         from nn_manual.check.functions.from_text import check_named_function
 
+        def told(what: str | Row) -> None:
+            if isinstance(what, str):
+                _say(connection, "begins", what)
+            else:
+                _say(connection, "row", (what.name, (what.verdict, what.note)))  # its class would bring torch along
+
         try:
-            report = check_named_function(*arguments, starting=lambda row: _say(connection, "row", row))
+            arguments: Arguments
+            arguments, known = connection.recv()
+            report = check_named_function(*arguments, told=told, known_rows=known)
         except (NNManualError, MemoryError) as error:
             _say(connection, "error", error)
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kernel_files import SCALE
 
-from nn_manual.cli import main
+from nn_manual.cli import main, own_process
 
 from .conftest import finish, start
 
@@ -46,11 +46,12 @@ class Aborts(Ends):
         os.abort()
 
 
-class Reads(Ends):
+class EndsTwice(Ends):
     @staticmethod
     def end(size):
         if size == 0:
             ctypes.string_at(0)
+        Ends.end(size)
 
 
 class ClosesAll(Ends):
@@ -101,7 +102,7 @@ def test_a_right_kernel_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments("Scale", "--dtype", "bfloat16", "--dtype", "float32")) == 0
     said = capsys.readouterr().out
     assert said.startswith("5 tensors equal torch's")
-    assert "dtype          float32\n" in said
+    assert "dtype          float32, float32 grad_output transposed, " in said
 
 
 def test_a_wrong_one_ends_with_3(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,14 +120,12 @@ def test_a_kernel_that_ends_python_is_a_mismatch(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("kernel", "how", "place", "where"),
     [
-        ("Ends", "status 0", "", "row sizes N=13"),
         ("Aborts", "signal SIGABRT", "os.abort()", "the comparison of the values"),
-        ("Reads", "signal SIGSEGV", "ctypes.string_at(0)", "row sizes N=0"),
         ("ClosesAll", "status 1", "", "the comparison of the values"),
         ("Forks", "status 1", "", "the comparison of the values"),
     ],
 )
-def test_a_kernel_that_ends_the_process_is_a_mismatch_of_a_row(
+def test_a_kernel_that_ends_the_process_at_once_is_a_mismatch(
     kernel: str, how: str, place: str, where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     start_time = time.perf_counter()
@@ -136,6 +135,30 @@ def test_a_kernel_that_ends_the_process_is_a_mismatch_of_a_row(
     at = f" at {tmp_path / 'the_kernels.py'}:{line}" if place else ""
     said = capfd.readouterr().out
     assert said.endswith(f"gradient check failed: the_kernels:{kernel}: the process ended with {how}{at}, in {where}\n")
+
+
+def test_the_rows_behind_the_one_that_ends_the_process_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("EndsTwice")) == 3
+    said = " ".join(capfd.readouterr().out.split())
+    assert "gradient check failed: the values agree, sizes N=0 is wrong" in said
+    line = KERNELS[: KERNELS.index("ctypes.string_at(0)")].count("\n") + 1
+    at = f"{tmp_path / 'the_kernels.py'}:{line}"
+    assert f"N=0 WRONG: the process ended with signal SIGSEGV at {at}" in said
+    assert "N=13 WRONG: the process ended with status 0" in said
+    assert "sizes N=1, N=2, N=3, N=7, N=16, N=17" in said  # each once
+    assert "cost forward and backward" in said
+    assert "2 wrong" in said
+
+
+def test_a_kernel_that_ends_the_process_in_many_rows(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_process, "MOST_ENDS", 1)
+    assert main(arguments("Ends")) == 3
+    said = " ".join(capfd.readouterr().out.split())
+    assert "sizes N=13 WRONG: the process ended with status 0" in said
+    assert "N=16, N=17, N=127, N=128, N=129, N=257, N=1025, D=1, " in said
+    assert "skipped: the_kernels:Ends had ended the process 1 times" in said
 
 
 @pytest.mark.parametrize(
@@ -163,7 +186,8 @@ def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) ->
     process.send_signal(signum)
     status, out, err = finish(process)
     assert (status, out) == (128 + signum, "")
-    assert err in ("nn-manual: interrupted\n", "nn-manual: terminated\n")
+    how = "interrupted" if signum == signal.SIGINT else "terminated"
+    assert err == f"nn-manual: {how}\nin the comparison of the values of the_kernels:Waits\n"
     assert not _lives(int(waiting.read_text()))
 
 
@@ -204,3 +228,11 @@ def test_help_has_the_exit_statuses_and_several_dtypes(capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert "  3    a value or a row is wrong" in said
     assert "bfloat16,float32" in said
+    assert "N=8,D=64,D=128" in said
+
+
+def test_several_sizes_of_a_name_are_tried_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("Scale", "--sizes", "N=4,D=8,D=64", "--skip", "twice")) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "N=1025, D=8, D=64 " in said
+    assert "D=13" not in said

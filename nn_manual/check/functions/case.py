@@ -50,8 +50,9 @@ class Case:
     inputs lie in memory. upstream: applied to the gradients of the outputs, of both. wanted: the names of the inputs
     whose gradients are asked for, all floating ones where it is None. absent: the outputs that nobody uses. tolerance:
     in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs
-    are not the user's own, so what has no elements, or no number in the reference, is not compared. watched: whether it
-    is seen what the function writes into, which takes copies.
+    are not the user's own, so what has no elements, or no number in the reference, is not compared. own_terms: whether
+    rounding of such inputs excuses terms of the function that are larger than the reference's. watched: whether it is
+    seen what the function writes into, which takes copies.
     """
 
     function: Checked
@@ -67,6 +68,7 @@ class Case:
     tolerance: float | None = None
     settled: frozenset[str] = frozenset()
     drawn: bool = False
+    own_terms: bool = True
     watched: bool = True
 
     @property

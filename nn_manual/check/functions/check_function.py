@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.battery.families import Starting, nobody_listens, run_rows
+from nn_manual.check.functions.battery.families import Known, Told, naming_what_runs, nobody_listens, run_rows
 from nn_manual.check.functions.battery.inputs import FUNCTION_KINDS
 from nn_manual.check.functions.battery.trial import Dtype, Inputs, Trial
 from nn_manual.check.functions.callables import Checked, Function, is_mere_class
@@ -17,7 +18,7 @@ from nn_manual.check.functions.case import SUPPORTED
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.functions.raised import met_in
 from nn_manual.check.functions.report import FunctionReport
-from nn_manual.check.functions.settings import kept_generators, set_around
+from nn_manual.check.functions.settings import compiled_for_every_run, kept_generators, set_around
 from nn_manual.check.tolerances import MEANINGLESS
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.messages import LONGEST_VALUE, one_line
@@ -96,22 +97,26 @@ def trial_of(
     )
 
 
-def put_through(trial: Trial, skip: Sequence[str], starting: Starting = nobody_listens) -> FunctionReport:
-    """The comparison of the values, then every row but the skipped ones; `starting` is told what begins."""
+def put_through(
+    trial: Trial, skip: Sequence[str], told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
+) -> FunctionReport:
+    """The comparison of the values, then every row but the skipped ones and those that are known; `told` is told what
+    begins, and what came of each row.
+    """
     if isinstance(skip, str):
         raise ValueError(f"skip must be a list of rows, as [{skip!r}], not {skip!r}")
-    starting("the comparison of the values")
-    assert trial.case.floating  # raises what is wrong with the inputs
     met: set[str] = set()
-    with kept_generators():
-        try:
-            values = judge(trial.case)
-        except CannotCompare as problem:
-            values, met = GradientReport((), problem=one_line(str(problem))), set(met_in(problem))
+    with kept_generators(), compiled_for_every_run():
+        with naming_what_runs("the comparison of the values", trial, told):
+            assert trial.case.floating  # raises what is wrong with the inputs
+            try:
+                values = judge(trial.case)
+            except CannotCompare as problem:
+                values, met = GradientReport((), problem=one_line(str(problem))), set(met_in(problem))
         values = replace(values, sources=tuple(_left_out(trial)))
         trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
         own = {field.name: getattr(values, field.name) for field in fields(values)}
-        return FunctionReport(**own, rows=run_rows(trial, skip, met, starting))
+        return FunctionReport(**own, rows=run_rows(trial, skip, met, told, known_rows))
 
 
 def _left_out(trial: Trial) -> Iterator[str]:

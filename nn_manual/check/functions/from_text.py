@@ -7,11 +7,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from nn_manual.check.functions.battery.families import Starting, nobody_listens
+from nn_manual.check.functions.battery.families import Known, Told, nobody_listens
 from nn_manual.check.functions.battery.trial import Dtype
 from nn_manual.check.functions.callables import is_mere_class
 from nn_manual.check.functions.check_function import put_through, trial_of
@@ -32,10 +33,11 @@ def check_named_function(
     sizes: str,
     dtypes: Sequence[str],
     skip: Sequence[str],
-    starting: Starting = nobody_listens,
+    told: Told = nobody_listens,
+    known_rows: Known = MappingProxyType({}),
 ) -> FunctionReport:
-    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=128".
-    `starting` is told what begins.
+    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=64,D=128".
+    `told` is told what begins, and what came of each row; the known ones don't run.
     """
     names = [_names(shape) for shape in shapes.split(",")]
     of_sizes = _sizes(sizes)
@@ -43,7 +45,7 @@ def check_named_function(
     own, definition = (_imported(path) for path in (function, reference))
     try:
         trial = trial_of(own, definition, _inputs(names), [_dtype(text) for text in dtypes] or None, of_sizes)
-        return put_through(trial, skip, starting)
+        return put_through(trial, skip, told, known_rows)
     except Exception as error:  # a reference may raise anything
         if is_of_the_reference(error):
             raise ConfigError(f"the reference {reference} raised {words_of(error)}{place_of(error)}") from error
@@ -63,17 +65,18 @@ def _names(shape: str) -> tuple[str, ...]:
     return dimensions
 
 
-def _sizes(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _sizes(text: str) -> dict[str, tuple[int, ...]]:
+    """Several of one name are those that it may have, and no others."""
+    found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(",")):
         name, _, size = part.strip().partition("=")
-        if not (name.isidentifier() and size.isdecimal() and name not in found):
-            raise ConfigError(f"--sizes: {quoted(part)} is no size, or the second of one name: write N=8,D=128")
-        found[name] = int(size)
+        if not (name.isidentifier() and size.isdecimal()):
+            raise ConfigError(f"--sizes: {quoted(part)} is no size: write N=8,D=128")
+        found[name] = (*found.get(name, ()), int(size))
     return found
 
 
-def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, int]) -> None:
+def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, tuple[int, ...]]) -> None:
     named = {name for shape in shapes for name in shape if not name.isdecimal()}
     for name in sorted(named - sizes.keys()):
         raise ConfigError(f"--sizes: there is no size for {name}, which --shapes has")

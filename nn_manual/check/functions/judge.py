@@ -9,7 +9,7 @@ from dataclasses import replace
 from nn_manual.check.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.mixed_up import describe_mixed_up
-from nn_manual.check.functions.pairs import pairs
+from nn_manual.check.functions.pairs import pairs, values_of_reference
 from nn_manual.check.functions.rounding import beyond_by_rounding
 from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.report import GradientReport
@@ -20,7 +20,7 @@ def judge(case: Case, before_backward: Callable[[], object] | None = None) -> Gr
     compared = list(pairs(case, before_backward))
     if not (compared or case.drawn or case.settled):
         raise CannotCompare(f"{case.label}: all that was returned is empty: there is nothing to compare")
-    report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(compared)))
+    report = GradientReport(tuple(_in_full(case, pair) for pair in compared), vacuous=tuple(_vacuous(case, compared)))
     if report.agrees:
         return report
     by_name = {pair.quantity.name: pair for pair in compared}
@@ -32,6 +32,8 @@ def judge(case: Case, before_backward: Callable[[], object] | None = None) -> Gr
     diagnosis = describe_mixed_up(case, first, compared)
     if not diagnosis:
         diagnosis = describe_difference(first.ours, first.reference.numpy(), batch_size=case.batch_size)
+        if first.ours.size == 1 and ", the reference has " in diagnosis:
+            diagnosis = ""  # the report has the two values itself
     return replace(report, diagnosis=diagnosis)
 
 
@@ -44,11 +46,21 @@ def _in_full(case: Case, pair: Pair) -> Comparison:
     return replace(found, ulps=found.absolute / (eps * 2 ** math.floor(math.log2(found.scale))))
 
 
-def _vacuous(compared: list[Pair]) -> Iterator[str]:
-    """A sentence for each output, and each gradient under every upstream gradient, that is zero."""
+def _vacuous(case: Case, compared: list[Pair]) -> Iterator[str]:
+    """A sentence for each output, and each gradient under every upstream gradient, that is zero, or has no number: in
+    the pairs, zeros stand there. Nobody reads it of inputs that were drawn.
+    """
     by_name: dict[str, list[Pair]] = {}
     for pair in compared:
         by_name.setdefault(pair.quantity.name.split(",")[0], []).append(pair)
-    for name, cases in by_name.items():
-        if not any(case.reference.any() for case in cases):
-            yield f"{cases[0].quantity.layer}: {name} is zero everywhere"
+    empty = {name: several for name, several in by_name.items() if not any(pair.reference.any() for pair in several)}
+    values = values_of_reference(case) if empty and not case.drawn else {}
+    for name, several in empty.items():
+        found = [values[pair.quantity.name].isfinite() for pair in several if pair.quantity.name in values]
+        if all(bool(finite.all()) for finite in found):
+            how = "is zero everywhere"
+        elif any(bool(finite.any()) for finite in found):
+            how = "is zero wherever it has a number"
+        else:
+            how = "has no number anywhere"
+        yield f"{several[0].quantity.layer}: {name} {how}"

@@ -74,11 +74,11 @@ class FunctionReport(GradientReport):
         counted = [f"{count} {word}" for count, word in others if count]
         known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
         without = f"; without {', '.join(known)}, wrong above" if known else ""
-        lines = ["", *_indented("", f"{', '.join([f'{num_right} rows right', *counted])}{without}")]
+        lines = ["", *_indented("", f"{', '.join([_counted(num_right), *counted])}{without}")]
         for family in families:
             right = [row for row in self.rows if row.family == family and row.verdict == "right"]
             if right:
-                words = ", ".join(row.variant or "right" for row in right)
+                words = _listed([row.variant or "right" for row in right])
                 notes = [row.note for row in right if row.note]
                 said = notes or [words] if words == "right" else [words, *notes]
                 lines += _indented(f"{family:{width}}  ", "; ".join(said))
@@ -92,8 +92,24 @@ class FunctionReport(GradientReport):
                 if row.verdict == verdict and row not in same:
                     by_note.setdefault((row.family, row.note), []).append(row.variant)
             for (family, note), variants in by_note.items():
-                lines += _indented(f"{family:{width}}  ", f"{', '.join(variants)} {verdict}: {note}".lstrip())
+                lines += _indented(f"{family:{width}}  ", f"{_listed(variants)} {verdict}: {note}".lstrip())
         return lines
+
+
+def _listed(variants: list[str]) -> str:
+    """With commas, and without the family of a row of another one that stands before it already: "float16 kinds tied,
+    zero".
+    """
+    words = [variant.split(" ", 2) for variant in variants]
+    told = [[], *words]
+    return ", ".join(
+        own[2] if len(own) == len(before) == 3 and own[:2] == before[:2] else " ".join(own)
+        for before, own in zip(told, words, strict=False)
+    )
+
+
+def _counted(num_right: int) -> str:
+    return f"{num_right} row{'s' * (num_right != 1)} right"
 
 
 def _indented(start: str, text: str) -> list[str]:

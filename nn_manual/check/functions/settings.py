@@ -75,6 +75,19 @@ def kept(names: Collection[str] = tuple(SETTINGS)) -> Iterator[None]:
                 write(value)
 
 
+@contextmanager
+def compiled_for_every_run() -> Iterator[None]:
+    """A context in which what torch.compile has made is compiled again as often as the battery's shapes and dtypes ask
+    for it. After 8 times it would run uncompiled, and that would be judged. Nothing where torch.compile wasn't used.
+    """
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is None:
+        yield
+        return
+    with dynamo.config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
+        yield
+
+
 def noticed_in(run: Callable[[], object]) -> list[str]:
     """What is changed meanwhile, the seeds of generators among it: what draws from one leaves it in another state after
     another seed, and what seeds it in the same one.

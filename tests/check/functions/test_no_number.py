@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nn_manual import check_function
+from nn_manual.check.functions.battery.families import FAMILIES
 
 SKIP = ["kinds", "cost"]
 
@@ -61,3 +62,12 @@ def test_a_gradient_without_a_number_is_wrong_where_the_reference_has_one() -> N
     assert check_function(root, root, [x], skip=SKIP).agrees
     assert [f.index for f in check_function(root, definition, [x], skip=SKIP).failures] == [(1,), (1,)]
     assert [f.index for f in check_function(definition, root, [x], skip=SKIP).failures] == [(1,), (1,)]
+
+
+@pytest.mark.parametrize(("factor", "how"), [(math.nan, "has no number anywhere"), (0.0, "is zero everywhere")])
+def test_what_has_no_number_is_not_called_zero(factor: float, how: str) -> None:
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return factor * x
+
+    report = check_function(scaled, scaled, [torch.ones(3)], skip=[*FAMILIES])
+    assert report.vacuous == (f"scaled: output {how}", f"scaled: grad_x {how}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -47,3 +49,38 @@ def test_what_stays_changed_is_named_and_changed_back(mess: Callable[[], object]
 def test_what_is_set_around_the_check_is_said(around: AbstractContextManager[object], words: str) -> None:
     with around, pytest.raises(ValueError, match=words):
         check_function(torch.sin, torch.sin, [torch.ones(3)])
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # which torch.compile reads
+def test_what_is_compiled_stays_compiled() -> None:
+    """Behind its limit of recompilations torch.compile runs the function as it is, which is a wrong one here."""
+
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() if torch.compiler.is_compiling() else x.cos()
+
+    def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+        return [torch.randn(N, D, generator=generator)]
+
+    compiled, dynamo = torch.compile(sine, backend="eager", dynamic=False), sys.modules["torch._dynamo"]
+    limit = dynamo.config.recompile_limit
+    report = check_function(compiled, torch.sin, inputs, sizes={"N": 4, "D": 5}, skip=["twice", "cost"])
+    assert report.passed, report
+    assert dynamo.config.recompile_limit == limit
+
+
+def test_an_interrupt_names_the_row_that_hangs() -> None:
+    def hangs(x: torch.Tensor) -> torch.Tensor:
+        if len(x) == 13:
+            signal.raise_signal(signal.SIGINT)
+        return x.sin()
+
+    def inputs(generator: torch.Generator, N: int) -> list[torch.Tensor]:
+        return [torch.randn(N, generator=generator)]
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt) as interrupted:
+            check_function(hangs, torch.sin, inputs, sizes={"N": 4})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert interrupted.value.__notes__ == ["in row sizes N=13 of hangs"]

@@ -4,16 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
-from nn_manual.check.functions.battery.trial import Dtype, Run, Trial, Wrong, in_words
+from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.functions.battery.inputs import kinds, layouts
+from nn_manual.check.functions.battery.trial import Dtype, Run, Skip, Trial, Wrong, in_words
+from nn_manual.check.functions.battery.upstream import grad_output
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
 
+#: The families that run in each of the other dtypes, too: a kernel has code of its own for each.
+IN_EACH = {"grad_output": grad_output, "inputs": layouts, "kinds": kinds}
+
 
 def dtype(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The other dtypes. 16 bits are judged by the distance to a reference in float64, against the reference's own."""
+    """The other dtypes, on the inputs as they are, in other layouts and with other values. 16 bits are judged by the
+    distance to a reference in float64, against the reference's own.
+    """
     for name in trial.dtypes[1:]:
-        yield _called(name), lambda name=name: _agree(trial.like_case(name))  # type: ignore[misc] # a default
+        yield from _in_one(trial, name, _called(name))
+
+
+def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str, Run]]:
+    wrong = []
+
+    def as_they_are() -> None:
+        try:
+            _agree(trial.like_case(name))
+        except (Wrong, CannotCompare):
+            wrong.append(called)
+            raise
+
+    def where_right(run: Run) -> str | None:
+        if wrong:
+            raise Skip(f"wrong in {called} as it is")
+        return run()
+
+    yield called, as_they_are
+    small = {of: (size,) for of, size in trial.small_sizes.items()}
+    in_dtype = replace(trial, dtypes=(name,), sizes=small)
+    for family_name, family in IN_EACH.items():
+        try:
+            rows = list(family(in_dtype))
+        except Exception:  # a reference may raise anything in another dtype; the row above says what
+            continue
+        yield from ((f"{called} {family_name} {variant}", partial(where_right, run)) for variant, run in rows)
 
 
 def full_size(trial: Trial) -> Iterator[tuple[str, Run]]:

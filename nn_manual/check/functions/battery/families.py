@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -70,34 +71,69 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-#: Is told what begins, "row no_grad": a function that ends the process there leaves no other word.
-Starting: TypeAlias = Callable[[str], object]
+#: Is told what begins, "row no_grad", and then the row: a function that ends the process leaves no other word.
+Told: TypeAlias = Callable[[str | Row], object]
+#: What came of rows, by name, in a process that one of them ended; under the empty name, of all others.
+Known: TypeAlias = Mapping[str, tuple[str, str]]
 
 
-def nobody_listens(_: str) -> None:
+def nobody_listens(_: str | Row) -> None:
     """Is told what begins, and does nothing."""
 
 
-def run_rows(trial: Trial, skip: Sequence[str], met: Collection[str], starting: Starting) -> tuple[Row, ...]:
-    """Every row but the skipped ones, each by its verdict. `met` is what kept the values from being compared, as by
-    `met_in`: a row that meets the same says nothing more. Raises ValueError for a name in `skip` that no row has.
+@contextmanager
+def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
+    """A context for what begins, in which somebody who interrupts a function that hangs is told where it was."""
+    told(what)
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        interrupted.add_note(f"in {what} of {trial.label}")
+        raise
+
+
+def run_rows(
+    trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
+) -> tuple[Row, ...]:
+    """Every row but the skipped ones, each by its verdict, and those that are known. `met` is what kept the values from
+    being compared, as by `met_in`: a row that meets the same says nothing more. Raises ValueError for a name in `skip`
+    that no row has.
     """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
-    known = {name for name, variant, _ in planned for name in (name, f"{name} {variant}".rstrip())} | FAMILIES.keys()
+    known = {f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys()
     for name in skip:
-        if name not in known:
+        if not any(_is_skipped(row, [name]) for row in known):
             meant = nearest(name, known)
             raise ValueError(f"there is no row {name!r} to skip" + (f": did you mean {meant!r}?" if meant else ""))
     bar = tqdm(planned, desc=trial.label, unit="row", delay=BAR_AFTER, leave=False, disable=None)
     rows = []
     for name, variant, run in bar:
-        starting(f"row {name} {variant}".rstrip())
-        rows.append(_row(name, variant, run, skip, met))
+        row = f"{name} {variant}".rstrip()
+        if found := known_rows.get(row, known_rows.get("")):
+            rows.append(Row(name, variant, *found))
+            continue
+        with naming_what_runs(f"row {row}", trial, told):
+            rows.append(_row(name, variant, run, skip, met))
+        told(rows[-1])
     return tuple(rows)
 
 
+def _is_skipped(row: str, skip: Sequence[str]) -> bool:
+    """By its name, by the words that its name begins with, such as its family's; and where it is a row of another
+    family on a device or in a dtype, by those of that row.
+    """
+    if any(f"{row} ".startswith(f"{name} ") for name in skip):
+        return True
+    if not row.startswith(("cuda ", "dtype ")):
+        return False
+    words = row.split(" ")
+    inner = (" ".join(words[i:]) for i in range(1, len(words)))
+    found = next((tail for tail in inner if any(f"{tail} ".startswith(f"{family} ") for family in FAMILIES)), "")
+    return bool(found) and _is_skipped(found, skip)
+
+
 def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collection[str]) -> Row:
-    if {family, f"{family} {variant}".rstrip()} & set(skip):
+    if _is_skipped(f"{family} {variant}".rstrip(), skip):
         return Row(family, variant, "skipped", AS_ASKED)
     try:
         with warnings.catch_warnings(), kept_generators():

@@ -58,7 +58,8 @@ def _right_on_one_of(cases: Iterator[Case]) -> Case:
             return case
     if problem is None:
         raise Skip("it doesn't take other values")
-    raise Wrong(f"differs once its inputs have other values: something is kept of a run before; {problem}") from problem
+    words = "differs where its inputs have other values: it is wrong on those, or something is kept of a run before"
+    raise Wrong(f"{words}; {problem}") from problem
 
 
 def _other_floats(case: Case) -> Iterator[Case]:

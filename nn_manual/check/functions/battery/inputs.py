@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,18 @@ from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
-from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.case import Case, eps_of
 from nn_manual.check.kinds import KINDS, draw, spread
 
 #: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
-#: and numbers of which exp overflows.
-FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large")
+#: numbers of which exp overflows, and those with a large mean beside their spread.
+FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large", "shifted")
 LARGE = 1000
+
+#: The mean, at which no sigmoid is 1 yet, and the deviation as a fraction of it, at least so many eps. In float32 the
+#: square of the mean then has roundings of a quarter of the variance, which is above the usual 1e-5 of a norm: a
+#: variance as E[x**2] - E[x]**2 is off by these, and one of differences by a thousandth.
+MEAN, FRACTION, FEWEST_EPS = 16, 2.0**-11, 32
 
 #: How often a small input is drawn anew, to have had more of the values.
 MOST_RUNS = 6
@@ -115,6 +120,13 @@ def _expanded_inputs(case: Case) -> None:
         raise
 
 
+#: What is made of normal numbers for some kinds, with the eps of the input's dtype.
+OF_NORMAL: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
+    "large": lambda values, _: LARGE * values,
+    "shifted": lambda values, eps: MEAN * (1 + max(FRACTION, FEWEST_EPS * eps) * values),
+}
+
+
 def kinds(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Ties, zeros, tiny and scattered values in the place of the floating inputs'. What has no number in the reference
     is not compared.
@@ -127,13 +139,14 @@ def _kind(trial: Trial, kind: str) -> None:
     generator = np.random.default_rng(trial.seed)
 
     def drawn(tensor: torch.Tensor) -> torch.Tensor:
-        if kind == "large":
-            return as_tensor(LARGE * draw("random", tuple(tensor.shape), "float64", generator)).to(tensor)
-        return as_tensor(draw(kind, tuple(tensor.shape), "float64", generator)).to(tensor)
+        normal = kind in OF_NORMAL
+        values = as_tensor(draw("random" if normal else kind, tuple(tensor.shape), "float64", generator))
+        return (OF_NORMAL[kind](values, eps_of(tensor.dtype)) if normal else values).to(tensor)
 
     try:
         for case in _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]:
-            agree(case)
+            # Here larger terms of the function's own are what is looked for. In 16 bits most kernels have them.
+            agree(replace(case, own_terms=kind != "shifted" or case.is_low))
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
             advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"

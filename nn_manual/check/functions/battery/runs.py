@@ -104,8 +104,11 @@ def _twice_back(case: Case) -> None:
 
 
 def no_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Forward alone: under torch.no_grad(), and on inputs that want no gradient."""
+    """Forward alone: under torch.no_grad() and on inputs that want no gradient; and under torch.inference_mode(), in
+    which tensors have no version.
+    """
     yield "", lambda: _no_grad(trial.case)
+    yield "inference_mode", lambda: _inference(trial.case)
 
 
 def _no_grad(case: Case) -> None:
@@ -113,6 +116,11 @@ def _no_grad(case: Case) -> None:
     with torch.no_grad():
         agree(case)
     agree(case)
+
+
+def _inference(case: Case) -> None:
+    with torch.inference_mode():
+        agree(replace(case, wanted=frozenset()))
 
 
 def settings(trial: Trial) -> Iterator[tuple[str, Run]]:

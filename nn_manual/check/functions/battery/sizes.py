@@ -24,9 +24,14 @@ MOST_BYTES = 1 << 28
 #: Two dimensions past a block of 16, 64 or 128 at once: a tile in the corner has neighbours on two sides.
 CORNER = (129, 131)
 
+#: All sizes are this once: what a function guesses by comparing two of them shows.
+EQUAL = 8
+
 
 def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each dimension empty, 1, odd, prime, past a block, and long, the others small; and each two past a block."""
+    """Each dimension empty, 1, odd, prime, past a block, and long, the others small; each two past a block; and all
+    equal.
+    """
     if not callable(trial.inputs):
         yield "", _no_sizes
         return
@@ -36,10 +41,12 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
             yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
         if name in free:
             yield f"{name}={LONG}", lambda name=name: _long(trial, name)  # type: ignore[misc] # a default
-    for names in itertools.combinations(free, 2):
-        corner = dict(zip(names, CORNER, strict=True))
-        called = ",".join(f"{name}={size}" for name, size in corner.items())
-        yield called, lambda corner=corner: _size(trial, corner)  # type: ignore[misc] # a default
+    several = [dict(zip(names, CORNER, strict=True)) for names in itertools.combinations(free, 2)]
+    if len(free) > 1:
+        several.append(dict.fromkeys(free, EQUAL))
+    for changed in several:
+        called = ",".join(f"{name}={size}" for name, size in changed.items())
+        yield called, lambda changed=changed: _size(trial, changed)  # type: ignore[misc] # a default
 
 
 def _leads(trial: Trial, name: str) -> bool:

@@ -263,5 +263,6 @@ def in_words(report: GradientReport) -> str:
     index = f"[{', '.join(map(str, first.index))}]" if first.index else ""
     short, exact = ([f"{value:{form}}" for value in (first.ours, first.reference)] for form in (".6g", ".17g"))
     ours, reference = exact if short[0] == short[1] else short
-    values = f"{first.name}{index} is {ours}, the reference has {reference}"
-    return f"{values}; {report.diagnosis}" if report.diagnosis else values
+    both = f"{ours}, the reference has {reference}"
+    values, diagnosis = f"{first.name}{index} is {both}", report.diagnosis.removesuffix(f"; worst {both}")
+    return f"{values}; {diagnosis}" if diagnosis not in ("", both) else values

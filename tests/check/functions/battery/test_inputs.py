@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
+from nn_manual.check.functions.battery.families import FAMILIES
 
 
 class Lookup(Function):
@@ -244,3 +246,83 @@ def test_a_long_size_that_may_take_much_memory_is_left_out() -> None:
     notes = {row.name: row.note for row in report.skipped}
     assert notes["sizes N=1025"] == "it may take much memory; sizes of your own ask for it"
     assert {row.name: row.verdict for row in report.rows}["sizes D=1025"] == "right"
+
+
+class Variance(torch.autograd.Function):
+    @staticmethod
+    def variance(x: Any, deviation: Any) -> Any:  # noqa: ARG004 - one of the two needs x
+        return deviation.square().mean(-1)
+
+    @classmethod
+    def forward(cls, context: Any, x: Any) -> Any:
+        deviation = x - x.mean(-1, keepdim=True)
+        context.save_for_backward(deviation)
+        return cls.variance(x, deviation)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        (deviation,) = context.saved_tensors
+        return 2 / deviation.shape[-1] * deviation * grad_output.unsqueeze(-1)
+
+
+class OnePassVariance(Variance):
+    @staticmethod
+    def variance(x: Any, deviation: Any) -> Any:  # noqa: ARG004 - as above
+        return x.square().mean(-1) - x.mean(-1).square()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_variance_in_one_pass_is_off_where_the_mean_is_large(dtype: str) -> None:
+    def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+        return [torch.randn(N, D, generator=generator)]
+
+    def checked(function: Any) -> Any:
+        reference = partial(torch.var, dim=-1, correction=0)
+        return check_function(function, reference, inputs, sizes={"N": 6, "D": 8}, dtypes=[dtype], skip=["sizes"])
+
+    right, wrong = checked(Variance), checked(OnePassVariance)
+    assert right.passed, right
+    assert [row.name for row in wrong.wrong] == ["kinds shifted"]
+
+
+class GuessesLayout(Product):
+    """It takes x for transposed where its sizes don't say otherwise."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        x, y = context.saved_tensors
+        return grad_output * y, grad_output * (x if x.shape != x.mT.shape else x.mT)
+
+
+def test_sizes_that_are_equal() -> None:
+    report = check_function(GuessesLayout, product, inputs, sizes={"N": 4, "D": 5})
+    assert [row.name for row in report.wrong] == ["sizes N=8,D=8"]
+
+
+def test_equal_sizes_that_the_reference_does_not_take() -> None:
+    def wide(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] == x.shape[1] == 8:
+            raise ValueError("wider than high")
+        return x * y
+
+    report = check_function(Product, wide, inputs, sizes={"N": 4, "D": 5})
+    assert report.passed, report
+    assert "sizes N=8,D=8" in {row.name for row in report.skipped}
+
+
+def test_a_single_number_is_said_once() -> None:
+    def squares(x: torch.Tensor) -> torch.Tensor:
+        return x.square().sum()
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        return squares(x) + 0.123 * (x == 0).sum()
+
+    skip = [family for family in FAMILIES if family not in ("kinds", "no_grad")]
+    report = check_function(wrong, squares, [torch.randn(3, generator=torch.Generator().manual_seed(0))], skip=skip)
+    assert {row.name: row.note for row in report.wrong}["kinds zero"] == "output is 0.369, the reference has 0"
+    report = check_function(wrong, squares, [torch.zeros(3)], skip=[*FAMILIES])
+    assert not report.diagnosis
+    report = check_function(squares, squares, [torch.ones(3)], skip=[family for family in FAMILIES if family != "cost"])
+    assert "\n1 row right, " in str(report)

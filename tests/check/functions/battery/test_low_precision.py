@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from products import Product, product, raw
+from products import inputs as two
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
@@ -59,6 +61,32 @@ def test_the_other_dtypes_are_rows() -> None:
     report = check_function(function, definition, inputs, sizes={"N": 4, "D": 5}, dtypes=["bfloat16", "float32"])
     assert report.agrees
     assert [row.name for row in report.wrong] == ["dtype float32"]
+
+
+class WrongInBfloat16(Product):
+    """Its backward cuts large values off, and reads a gradient as if it were contiguous, in one dtype alone."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        x, y = context.saved_tensors
+        if x.dtype == torch.bfloat16:
+            y, grad_output = y.clamp(-20, 20), raw(grad_output, grad_output.storage_offset())
+        return grad_output * y, grad_output * x
+
+
+def test_each_dtype_has_other_values_and_layouts() -> None:
+    def wrong(**options: Any) -> set[str]:
+        dtypes = ["float64", "bfloat16"]
+        sizes = {"N": 4, "D": 5}
+        report = check_function(WrongInBfloat16, product, two, sizes=sizes, dtypes=dtypes, **options)
+        return {row.name for row in report.wrong}
+
+    layouts = {f"dtype bfloat16 grad_output {layout}" for layout in ("transposed", "expanded", "strided")}
+    kinds = {f"dtype bfloat16 kinds {kind}" for kind in ("scattered", "spread", "large")}
+    assert wrong() == layouts | kinds
+    assert wrong(skip=["kinds", "grad_output expanded"]) == layouts - {"dtype bfloat16 grad_output expanded"}
+    assert wrong(skip=["dtype bfloat16"]) == set()
 
 
 def test_a_kernel_of_one_dtype_alone() -> None:

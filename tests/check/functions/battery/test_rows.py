@@ -117,6 +117,13 @@ class Evaluates(Product):
         return Evaluates.apply(x, y) if torch.is_grad_enabled() else x + y  # type: ignore[no-untyped-call] # torch has none
 
 
+class ReadsVersion(Product):
+    @staticmethod
+    def forward(context: Any, x: Any, y: Any) -> Any:
+        context.version = x._version
+        return Product.forward(context, x, y)
+
+
 class Jitters(Product):
     @staticmethod
     @once_differentiable
@@ -169,6 +176,7 @@ WRONG: list[tuple[Any, str, str]] = [
     (CachesFirst, "two forwards last back first", "what backward needs must travel in"),
     (Once, "retain_graph", "raised RuntimeError: what was kept is gone at "),
     (Evaluates.run, "no_grad", "output"),
+    (ReadsVersion, "no_grad inference_mode", "raised RuntimeError: Inference tensors do not track version counter"),
     (Jitters, "determinism", "grad_x differs when it runs twice on the same inputs"),
     (ReadsInput, "inputs transposed", "grad_y, random upstream"),
     (Clips, "kinds spread", "grad_x, random upstream"),
