@@ -44,6 +44,8 @@ SYNC = NORM.replace("num_examples: 90", "num_examples: 94") + "sync_batch_norm: 
 #: A file of data, as an override: each process has its own.
 TABLE = "data={Arrays: {file: /proc/self/cwd/data.csv, target: class, task: classification}}"
 LONG = ["epochs=100000", "gradient_check.every=0"]
+#: Each checked step is the last one of an epoch, of 3 examples: the second of two processes has no slice in any.
+LAST = ["slices=6", "bitwise=true", "gradient_check.every=5"]
 EPOCH = "epoch      1/100000"
 
 
@@ -79,6 +81,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("compiled_two", 2, "epochs=4", function="resume", of="compiled_three"),
         case("compiled_fast", 2, "compiled=true", config="norm"),
         case("compiled_sync", 2, "compiled=true", config="sync"),
+        case("last_alone", 1, *LAST),
+        case("last_two", 2, *LAST),
         case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
         case("hung", 2, *LONG, victim=1, signum=signal.SIGSTOP, after=EPOCH, environment=limit),
         case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
@@ -130,6 +134,7 @@ def results_of(directory: Path) -> dict[str, Any]:
     [
         ("two", "alone"),
         ("four", "alone"),
+        ("last_two", "last_alone"),
         ("norm_three", "norm_alone"),
         ("sync_two", "sync_alone"),
         ("sync_three", "sync_alone"),
