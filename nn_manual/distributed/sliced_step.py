@@ -181,7 +181,12 @@ class SlicedStep:
             self._sum.part(position)(-1)
             look = None
         self._sum.start_rest()
-        proof.settle(lambda part: self._proven(part, batch, None, proof))
+
+        def make_again(part: Part) -> None:
+            self._sum.finish(shared)  # what is under way writes into the gradients
+            self._proven(part, batch, None, proof)
+
+        proof.settle(make_again)
         if before:
             restore_buffers(model, after)
 
