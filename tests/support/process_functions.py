@@ -61,6 +61,25 @@ def train_with_a_wrong_process(directory: Path, rank: int, *arguments: str) -> i
     return _train_with_a_fault(directory, rank, lambda _: rank == 1, *arguments)
 
 
+def train_with_a_broken_process(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and in the seventh step the layers of process 1 raise."""
+    forward = ReLU.forward
+
+    def broken(layer: ReLU, input: Array) -> Any:
+        if rank == 1 and len(steps_done) == 6:
+            raise MemoryError("broken")
+        return forward(layer, input)
+
+    step, steps_done = SGD.step, list[int]()
+
+    def counted(optimizer: Optimizer) -> None:
+        step(optimizer)
+        steps_done.append(optimizer.num_steps)
+
+    ReLU.forward, SGD.step = broken, counted  # type: ignore[assignment, method-assign]  # the first argument is called self there
+    return train(directory, rank, *arguments)
+
+
 def train_with_a_wrong_sync_batch_norm(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and a SyncBatchNorm's gradient is wrong on process 1."""
     right = SyncBatchNorm.backward
