@@ -51,6 +51,11 @@ def resume(directory: Path, rank: int, *arguments: str) -> int:  # noqa: ARG001 
     return main(["train", "--resume", str(directory), *arguments])
 
 
+def nothing(directory: Path, rank: int) -> int:  # noqa: ARG001 - all do the same
+    """`nn-manual train`."""
+    return main(["train"])
+
+
 def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and a Linear's gradient is wrong for 8 examples: the second slice of 17 in 2."""
     return _train_with_a_fault(directory, rank, lambda grad_output: len(grad_output) == 8, *arguments)
