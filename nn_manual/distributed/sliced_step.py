@@ -31,7 +31,7 @@ class Slicing:
     bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's vectors. With
     `sync_batch_norm`, batch normalization takes the statistics of the whole batch, not those of its slice.
 
-    Raises ValueError where the processes don't divide the slices.
+    Raises ValueError where the processes don't divide the slices, or there is none.
     """
 
     num_slices: int = 1
