@@ -61,12 +61,15 @@ def processes() -> Iterator[Group]:
             raise ConfigError(f"{TIME_LIMIT} must be {known}, not {text!r}")
         yield group
         group.leave()
-    except BaseException as error:
+    except BaseException as end:
+        error = group.roll_call.died() or end if isinstance(end, Interrupted) else end
         error.is_told = not group.claim_last_word()  # type: ignore[attr-defined]  # any error can carry it
         if group.rank and not isinstance(error, ProcessLostError):
             error.add_note(f"process {group.rank} says so, of {group.size}")
         group.roll_call.end()
-        raise
+        if error is end:
+            raise
+        raise error from None
 
 
 class TorchGroup(Group):

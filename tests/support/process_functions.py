@@ -6,7 +6,9 @@ import functools
 import importlib
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +56,20 @@ def resume(directory: Path, rank: int, *arguments: str) -> int:  # noqa: ARG001 
 def nothing(directory: Path, rank: int) -> int:  # noqa: ARG001 - all do the same
     """`nn-manual train`."""
     return main(["train"])
+
+
+def train_where_one_dies_at_first(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and process 1 dies where the processes agree; torchrun then sends SIGTERM to the others."""
+    gather = TorchGroup.gather
+
+    def dying(group: TorchGroup, value: Any) -> list[Any]:
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        return gather(group, value)
+
+    TorchGroup.gather = dying  # type: ignore[method-assign]
+    return train(directory, rank, *arguments)
 
 
 def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int:
