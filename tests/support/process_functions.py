@@ -59,7 +59,7 @@ def nothing(directory: Path, rank: int) -> int:  # noqa: ARG001 - all do the sam
 
 
 def train_where_one_dies_at_first(directory: Path, rank: int, *arguments: str) -> int:
-    """`train`, and process 1 dies where the processes agree; torchrun then sends SIGTERM to the others."""
+    """`train`, and process 1 dies where the processes agree; torchrun then sends SIGTERM to the other."""
     gather = TorchGroup.gather
 
     def dying(group: TorchGroup, value: Any) -> list[Any]:
