@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 def train(options: argparse.Namespace) -> int:
     """Train a config, or go on with a run. Returns the exit status."""
-    if options.resume is not None and options.config is not None:  # what looks like CONFIG is the first override
-        options.config, options.overrides = None, [str(options.config), *options.overrides]
-    if (options.config is None) == (options.resume is None):
-        raise ConfigError("train takes one of these: CONFIG, --resume RUN")
-    if options.resume is not None and options.run_dir is not None:
-        raise ConfigError("--run-dir is for a new run; one that goes on stays in its directory")
     from nn_manual.running.progress import describe
 
     with going_on_without_a_reader():
@@ -42,6 +36,12 @@ def train(options: argparse.Namespace) -> int:
 
 def _train(options: argparse.Namespace, group: Group) -> tuple[Path, dict[str, Any] | None]:
     """The run directory, and the summary; None in its place for a run that had finished."""
+    if options.resume is not None and options.config is not None:  # what looks like CONFIG is the first override
+        options.config, options.overrides = None, [str(options.config), *options.overrides]
+    if (options.config is None) == (options.resume is None):
+        raise ConfigError("train takes one of these: CONFIG, --resume RUN")
+    if options.resume is not None and options.run_dir is not None:
+        raise ConfigError("--run-dir is for a new run; one that goes on stays in its directory")
     started = group.remembered_run()
     if options.resume is not None or started is not None:
         from nn_manual.running.resume import resume

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -66,7 +67,11 @@ class _Parser(argparse.ArgumentParser):
     """What is wrong on the command line, as one printable line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the message, and exit with status 2."""
+        """Print the usage and the message, and exit with status 2. Of several processes, which have one command line,
+        the first of each machine prints.
+        """
+        if "RANK" in os.environ and os.environ.get("LOCAL_RANK", "0") != "0":
+            self.exit(2)
         super().error(one_line(message))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -31,6 +31,7 @@ class RollCall:
         self.rank, self.size, self.limit = rank, size, limit
         self.num_collectives = 0
         self._store, others_see = new_store(), new_store()  # one for each thread
+        self._store.set(f"came/{rank}", "")
         self._has_left = threading.Event()
         self._answering = threading.Thread(target=self._answer, args=(others_see,), daemon=True)
         self._answering.start()
@@ -47,15 +48,8 @@ class RollCall:
 
     def lost(self, error: RuntimeError) -> ProcessLostError:
         """A collective has failed: find out who is to blame."""
-        there: dict[int, int] = {}
         try:
-            self._store.set(MISSED, "1")
-            end = time.monotonic() + GRACE
-            while len(there) < self.size and time.monotonic() < end and not self.someone_has_the_last_word():
-                for rank in set(range(self.size)) - there.keys():
-                    if self._store.check([f"there/{rank}"]):
-                        there[rank] = int(self._store.get(f"there/{rank}"))
-                time.sleep(0.02)
+            there = self._call(range(self.size))
         except RuntimeError:  # the store has gone, too
             return ProcessLostError(f"process {self.rank} has lost the others: {first_line(error)}")
         missing = sorted(set(range(self.size)) - there.keys())
@@ -63,10 +57,33 @@ class RollCall:
             return ProcessLostError(f"the processes can't reach each other: {first_line(error)}")
         if not missing:  # they are there, and some have not come
             missing = [rank for rank, count in sorted(there.items()) if count < max(there.values())]
-        names = f"process{'es' if len(missing) > 1 else ''} {' and '.join(map(str, missing))}"
         if _is_of_time(error):
-            return ProcessLostError(f"{names} didn't come within {self.limit:g} s")
-        return ProcessLostError(f"{names} died")
+            return ProcessLostError(f"{_names(missing)} didn't come within {self.limit:g} s")
+        return ProcessLostError(f"{_names(missing)} died")
+
+    def died(self) -> ProcessLostError | None:
+        """What to raise where a process that had come is there no more; None where all are. torchrun stops those that
+        are left of processes, which can't tell that from a user's signal else.
+        """
+        try:
+            came = [rank for rank in range(self.size) if self._store.check([f"came/{rank}"])]
+            missing = sorted(set(came) - self._call(came).keys())
+            is_told = self.someone_has_the_last_word()
+        except RuntimeError:  # the store has gone, too
+            return None
+        return ProcessLostError(f"{_names(missing)} died") if missing and not is_told else None
+
+    def _call(self, ranks: Collection[int]) -> dict[int, int]:
+        """Of these processes, those that are there, and how many collectives they have begun."""
+        there: dict[int, int] = {}
+        self._store.set(MISSED, "1")
+        end = time.monotonic() + GRACE
+        while len(there) < len(ranks) and time.monotonic() < end and not self.someone_has_the_last_word():
+            for rank in set(ranks) - there.keys():
+                if self._store.check([f"there/{rank}"]):
+                    there[rank] = int(self._store.get(f"there/{rank}"))
+            time.sleep(0.02)
+        return there
 
     def someone_has_the_last_word(self) -> bool:
         """Whether some process has said what ended the run."""
@@ -90,6 +107,10 @@ class RollCall:
         """
         self._has_left.set()
         self._answering.join()
+
+
+def _names(ranks: Collection[int]) -> str:
+    return f"process{'es' if len(ranks) > 1 else ''} {' and '.join(map(str, ranks))}"
 
 
 def first_line(error: Exception) -> str:

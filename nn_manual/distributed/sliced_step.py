@@ -31,7 +31,7 @@ class Slicing:
     bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's vectors. With
     `sync_batch_norm`, batch normalization takes the statistics of the whole batch, not those of its slice.
 
-    Raises ValueError where the processes don't divide the slices.
+    Raises ValueError where the processes don't divide the slices, or there is none.
     """
 
     num_slices: int = 1
@@ -181,7 +181,12 @@ class SlicedStep:
             self._sum.part(position)(-1)
             look = None
         self._sum.start_rest()
-        proof.settle(lambda part: self._proven(part, batch, None, proof))
+
+        def make_again(part: Part) -> None:
+            self._sum.finish(shared)  # what is under way writes into the gradients
+            self._proven(part, batch, None, proof)
+
+        proof.settle(make_again)
         if before:
             restore_buffers(model, after)
 

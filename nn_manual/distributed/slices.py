@@ -48,7 +48,11 @@ def parts_of(loss: Loss, target: Array, num_slices: int) -> list[Part]:
 
 
 def share(num_slices: int, rank: int, num_processes: int) -> range:
-    """The numbers of the slices that a process computes. Raises ValueError unless all processes get as many."""
+    """The numbers of the slices that a process computes. Raises ValueError unless all processes get as many, one at
+    least.
+    """
+    if num_slices < 1:
+        raise ValueError(f"slices must be at least 1, not {num_slices}")
     if num_slices % num_processes:
         raise ValueError(f"slices must be a multiple of the processes, not {num_slices} of {num_processes}")
     size = num_slices // num_processes

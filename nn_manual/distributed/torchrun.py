@@ -18,10 +18,14 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.distributed.group import ALONE, DONE, Group, Work
 from nn_manual.distributed.roll_call import RollCall, first_line
-from nn_manual.errors import ConfigError, ProcessLostError
+from nn_manual.errors import ConfigError, Interrupted, ProcessLostError
+from nn_manual.messages import quoted
 
 #: What torchrun sets in the environment of each process.
 RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
+ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
+#: TCP has no higher one.
+MOST_PORT = 65_535
 
 #: The name in the environment of the seconds that a process waits for the others, in a collective alone. By default the
 #: run has ended within a minute: to find out who is to blame takes a few more.
@@ -41,24 +45,31 @@ def processes() -> Iterator[Group]:
     """The context in which this process is one of those that torchrun has started, by its environment; ALONE without.
     An error that another process reports gets `is_told`. Raises ProcessLostError where the others don't come.
     """
-    if int(os.environ.get(WORLD_SIZE, "1")) == 1 or RANK not in os.environ:
+    if RANK not in os.environ or _number(WORLD_SIZE, 1, least=1) == 1:
         yield ALONE
         return
     text = os.environ.get(TIME_LIMIT, str(SECONDS))
     limit = _seconds(text)
-    group = TorchGroup(limit or SECONDS)
+    try:
+        group = TorchGroup(limit or SECONDS)
+    except Interrupted as end:  # torchrun stops all of them where one has ended: that one, or the first, says why
+        end.is_told = os.environ[RANK] != "0"  # type: ignore[attr-defined]  # any error can carry it
+        raise
     try:
         if limit is None:
             known = f"a number of seconds above 0 and below {MOST_SECONDS:g}"
             raise ConfigError(f"{TIME_LIMIT} must be {known}, not {text!r}")
         yield group
         group.leave()
-    except BaseException as error:
+    except BaseException as end:
+        error = group.roll_call.died() or end if isinstance(end, Interrupted) else end
         error.is_told = not group.claim_last_word()  # type: ignore[attr-defined]  # any error can carry it
         if group.rank and not isinstance(error, ProcessLostError):
             error.add_note(f"process {group.rank} says so, of {group.size}")
         group.roll_call.end()
-        raise
+        if error is end:
+            raise
+        raise error from None
 
 
 class TorchGroup(Group):
@@ -77,9 +88,10 @@ class TorchGroup(Group):
         import torch.distributed.nn
 
         self._torch, self._distributed = torch, torch.distributed
-        self.rank, self.size = int(os.environ[RANK]), int(os.environ[WORLD_SIZE])
+        self.size = _number(WORLD_SIZE, 1, least=1)
+        self.rank = _number(RANK, 0, most=self.size - 1)
         self.limit = limit
-        self.num_restarts = int(os.environ.get(RESTARTS, "0"))
+        self.num_restarts = _number(RESTARTS, 0)
         self._num_gathered, self._is_connected, self._is_lost = 0, False, False
         try:
             self._lasting = self._new_store("", is_master=self.rank == 0 and not _is_by_torchrun())
@@ -98,7 +110,9 @@ class TorchGroup(Group):
         """
         from torch._C._distributed_c10d import PrefixStore, TCPStore  # as in torch.distributed, which declares neither
 
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        address, port = os.environ.get(ADDRESS), _number(PORT, 0, most=MOST_PORT)
+        if not address or not port:
+            raise ConfigError(f"{ADDRESS} and {PORT} must say where the processes meet, as torchrun has them do")
         limit = timedelta(seconds=self.limit)
         store = TCPStore(address, port, is_master=is_master, timeout=limit, wait_for_workers=False)
         return PrefixStore(f"nn_manual {os.environ.get('TORCHELASTIC_RUN_ID', '')} {prefix}", store)
@@ -232,6 +246,15 @@ class _Started:
 
 def _is_by_torchrun() -> bool:
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _number(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
+    """What the environment has under this name. Raises ConfigError for what can't be meant."""
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+        known = f"an integer from {least}" + ("" if most is None else f" to {most}")
+        raise ConfigError(f"{name} must be {known}, as torchrun sets it, not {quoted(text)}")
+    return int(text)
 
 
 def _seconds(text: str) -> float | None:

@@ -34,7 +34,10 @@ def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **ot
         "config": yaml.safe_load(dump_config(config)),
         "source": _package() | sources_of(config),  # layers of the user's own are among these
         "data": sha256_of(split),
-        "initial parameters": hashlib.sha256(model.param_arena.tobytes()).hexdigest(),
+        "initial parameters": {
+            name: hashlib.sha256(array.tobytes()).hexdigest()[:SHOWN]
+            for name, array in model.state_dict(aliases=False).items()
+        },
         # The bits of a product depend on the threads that share it.
         "number of BLAS threads": blas().get("num_threads") if config.bitwise else None,
     }

@@ -122,8 +122,7 @@ def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], orig
         training.group.claim_last_word()
         if training.trainer.prover is not None:  # who goes on makes the last steps again
             training.trainer.prover.drop()
-        if is_first:
-            _say_how_it_ended(training, directory, origin, end)
+        _say_how_it_ended(training, directory, origin, end)
         raise
 
 
@@ -202,20 +201,22 @@ def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> d
 
 
 def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, Any], end: BaseException) -> None:
-    """Add notes to what ended a run early, keep a step that differed from torch's, and leave a summary: why it was."""
-    config, step = training.config, training.trainer.num_steps
+    """Add notes to what ended a run early, keep a step that differed from torch's, and leave a summary: why it was.
+    Any process may be the one that prints the notes; the first alone writes.
+    """
+    config, step, is_first = training.config, training.trainer.num_steps, training.group.rank == 0
     epoch = max(1, -(-step // training.num_batches))
     # What the first step computes of the initial parameters, no lr can change.
     if isinstance(end, NotFiniteError) and (step > 1 or str(end).startswith("updated ")):
         end.add_note("a smaller lr, or clip_grad_norm, keeps most runs finite")
     end.add_note(f"stopped in epoch {epoch} at step {step}; the run so far lies in {directory}")
-    if isinstance(end, GradientMismatch):
+    if isinstance(end, GradientMismatch) and is_first:
         end.add_note(keep(directory, config, origin["sources"], training.trainer, end))
     if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # from the start it would end there again
         end.add_note(_how_to_resume(directory))
     reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
     words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
-    if training.ended:  # and there is a summary, or the last checkpoint makes one
+    if not is_first or training.ended:  # in the end there is a summary, or the last checkpoint makes one
         return
     summary = {"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words}
     with suppress(DataError):  # a disk that is full was reason enough

@@ -130,7 +130,8 @@ class TrainingRun:
         self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
         self.epoch, self.losses = self.epoch + 1, []
         self._note_together()
-        if self.ended and trainer.checker is not None and self.tally.num_steps:
+        # The first process alone says it: another one may have had no slice of any compared step.
+        if self.ended and trainer.checker is not None and self.tally.num_steps and self.group.rank == 0:
             self.unproven = list(trainer.checker.unproven())
         return self.record
 

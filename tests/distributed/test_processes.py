@@ -44,6 +44,8 @@ SYNC = NORM.replace("num_examples: 90", "num_examples: 94") + "sync_batch_norm: 
 #: A file of data, as an override: each process has its own.
 TABLE = "data={Arrays: {file: /proc/self/cwd/data.csv, target: class, task: classification}}"
 LONG = ["epochs=100000", "gradient_check.every=0"]
+#: Each checked step is the last one of an epoch, of 3 examples: the second of two processes has no slice in any.
+LAST = ["slices=6", "bitwise=true", "gradient_check.every=5"]
 EPOCH = "epoch      1/100000"
 
 
@@ -79,8 +81,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("compiled_two", 2, "epochs=4", function="resume", of="compiled_three"),
         case("compiled_fast", 2, "compiled=true", config="norm"),
         case("compiled_sync", 2, "compiled=true", config="sync"),
+        case("last_alone", 1, *LAST),
+        case("last_two", 2, *LAST),
         case("killed", 3, *LONG, "slices=3", victim=1, signum=signal.SIGKILL, after=EPOCH),
         case("hung", 2, *LONG, victim=1, signum=signal.SIGSTOP, after=EPOCH, environment=limit),
+        case("first_killed", 2, *LONG, victim=0, signum=signal.SIGKILL, after=EPOCH),
         case("asked", 2, *LONG, victim=1, signum=signal.SIGTERM, after=EPOCH),
         case("divided", 3),
         case("many", 1, "slices=18"),
@@ -90,6 +95,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("length", 2, "1: model=[Linear: {in_features: 2, out_features: 2}]"),
         case("config", 2, str(folder / "norm.yaml"), function="train_another_config"),
         case("no_config", 2, str(folder / "missing.yaml"), function="train_another_config"),
+        case("usage", 2, "--epochs=3"),
+        case("no_run", 2, function="nothing"),
+        case("died_at_first", 2, function="train_where_one_dies_at_first"),
         case("directory", 2, function="train_another_directory"),
         case("elsewhere", 2, function="train_elsewhere"),
         case("package", 2, function="train_another_package"),
@@ -98,6 +106,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         case("limit", 2, environment={"NN_MANUAL_TIME_LIMIT": "1 minute"}),
         case("wrong_layer", 2, "gradient_check.every=1", "slices=2", function="train_with_a_wrong_layer"),
         case("wrong_process", 2, "gradient_check.every=1", function="train_with_a_wrong_process"),
+        case("broken", 2, "gradient_check.every=0", function="train_with_a_broken_process"),
         case("wrong_sum", 2, "gradient_check.every=1", function="train_with_a_wrong_sum"),
         case("sync_wrong_sum", 3, "gradient_check.every=1", function="train_with_a_wrong_sum", config="sync"),
         case("sync_wrong", 2, "gradient_check.every=2", function="train_with_a_wrong_sync_batch_norm", config="sync"),
@@ -130,6 +139,7 @@ def results_of(directory: Path) -> dict[str, Any]:
     [
         ("two", "alone"),
         ("four", "alone"),
+        ("last_two", "last_alone"),
         ("norm_three", "norm_alone"),
         ("sync_two", "sync_alone"),
         ("sync_three", "sync_alone"),
@@ -173,6 +183,8 @@ def test_the_first_alone_prints(folder: Path) -> None:
     [
         ("killed", [7, -9, 7], "nn-manual: process 1 died\nstopped in epoch "),
         ("hung", [7, -9], "nn-manual: process 1 didn't come within 1.5 s\nstopped in epoch "),
+        ("first_killed", [-9, 7], "nn-manual: process 0 died\nstopped in epoch "),
+        ("broken", [7, 2], "nn-manual: not enough memory: broken\nstopped in epoch 2 at step 7; the run so far "),
         ("asked", [143, 143], "nn-manual: terminated\nstopped in epoch "),
         ("divided", [2] * 3, "nn-manual: slices must be a multiple of 3, the processes, not 4\n"),
         ("many", [2], "nn-manual: slices must be at most 17, the examples in a batch, not 18\n"),
@@ -183,6 +195,9 @@ def test_the_first_alone_prints(folder: Path) -> None:
         ("length", [2, 2], "nn-manual: process 1 has another model than process 0: [{Linear: "),
         ("config", [2, 2], "nn-manual: process 1 has another data.Spirals.num_examples than process 0: 90, not 71\n"),
         ("no_config", [7, 2], "missing.yaml: No such file or directory\nprocess 1 says so, of 2\n"),
+        ("usage", [2, 2], "nn-manual: error: unrecognized arguments: --epochs=3\n"),
+        ("no_run", [2, 2], "nn-manual: train takes one of these: CONFIG, --resume RUN\n"),
+        ("died_at_first", [7, -9], "nn-manual: process 1 died\n"),
         ("directory", [2, 2], "nn-manual: process 1 has another --run-dir than process 0: "),
         ("elsewhere", [5, 5], "nn-manual: run: process 1 doesn't see the run directory, which process 0 has made\n"),
         ("package", [2, 2], "nn-manual: process 1 has another source.layers/linear.py than process 0: "),

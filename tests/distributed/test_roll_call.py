@@ -17,6 +17,9 @@ class SlowStore:
         time.sleep(0.5)
         return False
 
+    def set(self, key: str, value: str) -> None:
+        """It has what it gets."""
+
 
 def test_the_end_waits_for_a_slow_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread in the store's C++ code aborts the process when Python ends."""
@@ -24,3 +27,40 @@ def test_the_end_waits_for_a_slow_store(monkeypatch: pytest.MonkeyPatch) -> None
     one = RollCall(SlowStore, rank=0, size=2, limit=10.0)
     one.end()
     assert not one._answering.is_alive()
+
+
+class DictStore:
+    """A store in this process."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def set(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def get(self, key: str) -> bytes:
+        return self.values[key].encode()
+
+    def check(self, keys: list[str]) -> bool:
+        return all(key in self.values for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({}, None),  # it hasn't come yet
+        ({"came/1": ""}, "process 1 died"),
+        ({"came/1": "", "there/1": "0"}, None),
+        ({"came/1": "", "last word": "1"}, None),
+    ],
+)
+def test_who_has_come_and_is_there_no_more_has_died(
+    others: dict[str, str], message: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roll_call, "GRACE", 0.5)
+    store = DictStore()
+    store.values |= others
+    one = RollCall(lambda: store, rank=0, size=2, limit=10.0)
+    died = one.died()
+    one.end()
+    assert message == (died and str(died))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.distributed.gradient_sum import InOrder
-from nn_manual.distributed.sliced_step import Slicing
+from nn_manual.distributed.sliced_step import SlicedStep, Slicing
 from nn_manual.distributed.slices import Part, parts_of
 
 RNG = np.random.default_rng(0)
@@ -76,6 +78,42 @@ def test_more_slices_than_examples() -> None:
     few, _ = trained(60, check_every=1, steps=2)
     whole, _ = trained(1, check_every=0, steps=2)
     np.testing.assert_allclose(few.model.param_arena, whole.model.param_arena, atol=1e-13)
+
+
+class FirstAgain:
+    """A proof that has the first slice made again, and ends the step."""
+
+    def begin(self, parts: list[Part], target: Array) -> None:  # noqa: ARG002 - as of every StepProof
+        self.parts = parts
+
+    def slice(self, part: Part) -> nullcontext[None]:  # noqa: ARG002 - as above
+        return nullcontext()
+
+    together: Any = None
+
+    def settle(self, make_again: Callable[[Part], object]) -> None:
+        make_again(self.parts[0])
+        raise NotFiniteError
+
+    def compare_sum(self, value: float) -> None:
+        """As of every StepProof."""
+
+
+def test_what_is_under_way_ends_before_a_slice_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sum of the processes is written into the gradients, which the slice's are to be compared in."""
+    model = Sequential(Linear(8, 5), dtype="float64")
+    step = SlicedStep(model, CrossEntropyLoss(), SGD(model, lr=0.1), None, Slicing(2))
+    events, run = list[Any](), step.runner.slice
+
+    def run_slice(part: Part, *arguments: Any) -> Any:
+        events.append(part.number)
+        return run(part, *arguments)
+
+    monkeypatch.setattr(step.runner, "slice", run_slice)
+    monkeypatch.setattr(InOrder, "finish", lambda *_: events.append("summed"))
+    with pytest.raises(NotFiniteError):
+        step.gradients(INPUT, TARGET, None, FirstAgain())
+    assert events == [0, 1, "summed", 0]
 
 
 def test_the_sum_is_made_in_the_order_of_the_slices() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nn_manual import CrossEntropyLoss, MSELoss
+from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.distributed.slices import Part, cut, loss_of, parts_of, share
 
 
@@ -47,3 +48,9 @@ def test_each_process_has_as_many() -> None:
     assert [list(share(6, rank, 3)) for rank in range(3)] == [[0, 1], [2, 3], [4, 5]]
     with pytest.raises(ValueError, match=r"^slices must be a multiple of the processes, not 5 of 2$"):
         share(5, 0, 2)
+
+
+@pytest.mark.parametrize("num_slices", [0, -2])
+def test_there_is_one_at_least(num_slices: int) -> None:
+    with pytest.raises(ValueError, match=rf"^slices must be at least 1, not {num_slices}$"):
+        Slicing(num_slices)

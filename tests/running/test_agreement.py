@@ -55,7 +55,7 @@ def setting(*path: str, to: Any) -> Callable[[Any], Any]:
         (setting("source", "a/b.py", to="f" * 64), ConfigError, f"{'f' * 16}, not no such file"),
         (setting("number of BLAS threads", to=99), ConfigError, "number of BLAS threads than process 0: 99, not "),
         (setting("data", to="abc"), DataError, "data than process 0: abc, not "),
-        (setting("initial parameters", to="abc"), ConfigError, "initial parameters than process 0: abc, not "),
+        (setting("initial parameters", "2.bias", to="abc"), ConfigError, "parameters.2.bias than process 0: abc, not "),
         (setting("checkpoint", to="step-3"), ConfigError, "checkpoint than process 0: step-3, not step-9"),
     ],
 )  # fmt: skip - a table

@@ -6,7 +6,9 @@ import functools
 import importlib
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +53,25 @@ def resume(directory: Path, rank: int, *arguments: str) -> int:  # noqa: ARG001 
     return main(["train", "--resume", str(directory), *arguments])
 
 
+def nothing(directory: Path, rank: int) -> int:  # noqa: ARG001 - all do the same
+    """`nn-manual train`."""
+    return main(["train"])
+
+
+def train_where_one_dies_at_first(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and process 1 dies where the processes agree; torchrun then sends SIGTERM to the other."""
+    gather = TorchGroup.gather
+
+    def dying(group: TorchGroup, value: Any) -> list[Any]:
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        return gather(group, value)
+
+    TorchGroup.gather = dying  # type: ignore[assignment, method-assign]  # the first argument is called self there
+    return train(directory, rank, *arguments)
+
+
 def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and a Linear's gradient is wrong for 8 examples: the second slice of 17 in 2."""
     return _train_with_a_fault(directory, rank, lambda grad_output: len(grad_output) == 8, *arguments)
@@ -59,6 +80,25 @@ def train_with_a_wrong_layer(directory: Path, rank: int, *arguments: str) -> int
 def train_with_a_wrong_process(directory: Path, rank: int, *arguments: str) -> int:
     """`train`, and the same is wrong on process 1, whatever it gets."""
     return _train_with_a_fault(directory, rank, lambda _: rank == 1, *arguments)
+
+
+def train_with_a_broken_process(directory: Path, rank: int, *arguments: str) -> int:
+    """`train`, and in the seventh step the layers of process 1 raise."""
+    forward = ReLU.forward
+
+    def broken(layer: ReLU, input: Array) -> Any:
+        if rank == 1 and len(steps_done) == 6:
+            raise MemoryError("broken")
+        return forward(layer, input)
+
+    step, steps_done = SGD.step, list[int]()
+
+    def counted(optimizer: Optimizer) -> None:
+        step(optimizer)
+        steps_done.append(optimizer.num_steps)
+
+    ReLU.forward, SGD.step = broken, counted  # type: ignore[assignment, method-assign]  # the first argument is called self there
+    return train(directory, rank, *arguments)
 
 
 def train_with_a_wrong_sync_batch_norm(directory: Path, rank: int, *arguments: str) -> int:
