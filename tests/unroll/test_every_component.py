@@ -168,3 +168,34 @@ def test_indices_of_several_parts() -> None:
     lines = [line.strip() for line in page_of(model, MSELoss(), SGD(model, lr=0.1), input, target).splitlines()]
     assert "output_1 = output_0[:, [0, 2, 2]]" in lines
     assert "np.add.at(grad_input_1, (slice(None), [0, 2, 2]), grad_prediction)" in lines
+
+
+@dataclass(eq=False)
+class Solved(Layer):
+    """output = inverse(matrix) @ input, for each example, and what comes later in a row is added to it."""
+
+    size: int
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"matrix": (self.size, self.size)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        self.param.matrix[...] = np.eye(self.size) + 0.1 * generator.standard_normal((self.size, self.size))
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        solved = np.linalg.solve(self.param.matrix, input.T).T
+        return solved[:, ::-1].cumsum(axis=1)[:, ::-1], solved
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input: Array = np.linalg.solve(self.param.matrix.T, grad_output.cumsum(axis=1).T).T
+        self.grad.matrix[...] = -grad_input.T @ saved
+        return grad_input
+
+
+def test_a_matrix_that_must_have_an_inverse_and_rows_that_are_turned_around() -> None:
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    model = Sequential(Linear(4, 4), Solved(4), seed=0)
+    lines = [line.strip() for line in page_of(model, MSELoss(), SGD(model, lr=0.1), input, target).splitlines()]
+    assert "solve_1 = np.linalg.solve(matrix_1, output_0.T)" in lines
+    assert "output_1 = np.cumsum(solved_1[:, ::-1], axis=1)[:, ::-1]" in lines
