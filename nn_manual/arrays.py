@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Reversible
 from types import ModuleType, SimpleNamespace
 from typing import Any, Protocol, TypeAlias
 
@@ -133,7 +133,7 @@ class Recorder(Protocol):
         """The function's result: one operation, whatever it does inside."""
         ...
 
-    def iterations(self, steps: range) -> Iterable[int]:
+    def iterations(self, steps: range) -> Reversible[int]:
         """The steps of a loop."""
         ...
 
@@ -154,7 +154,7 @@ def one_operation(function: Callable[..., Array]) -> Callable[..., Array]:
     return called
 
 
-def over_time(num_steps: int, *, backward: bool = False) -> Iterable[int]:
+def over_time(num_steps: int, *, backward: bool = False) -> Reversible[int]:
     """The steps of a loop over time, or with `backward` from the last to the first: a step needs the one before it, so
     no array operation can take the loop's place.
     """

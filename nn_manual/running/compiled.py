@@ -19,7 +19,7 @@ from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import rows, shuffled
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
-from nn_manual.running.plans import Plans, noise_of, takes_noise
+from nn_manual.running.plans import Plans, noise_of, settings_of, takes_noise
 
 if TYPE_CHECKING:
     from nn_manual.check.verdict.report import StepCheck
@@ -167,6 +167,8 @@ class CompiledSteps:
         trainer = self.trainer
         observe = self._boundaries.observe if trainer.check_every else None
         own = trainer.model, trainer.loss, trainer.optimizer
+        if not trainer.check_every:  # else no setting may change
+            self.plans.renew(settings_of(*own))
         compiled = functools.partial(compile_step, *own, *batch, trainer.clip_grad_norm, observe=observe)
         return self.plans.of((batch.input.shape, batch.target.shape), compiled)
 

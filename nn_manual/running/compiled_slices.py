@@ -19,7 +19,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.kept_for_buffers import KeptForBuffers
-from nn_manual.running.plans import Plans, noise_of, takes_noise
+from nn_manual.running.plans import Plans, noise_of, settings_of, takes_noise
 
 if TYPE_CHECKING:
     from nn_manual.data import Examples
@@ -66,6 +66,8 @@ class CompiledSlices:
             return
         trainer = self.trainer
         own = trainer.model, trainer.loss, trainer.optimizer
+        if not trainer.check_every:  # else no setting may change
+            self.plans.renew(settings_of(*own))
         wanted: dict[Any, Callable[..., Plan]] = {}
         for part in parts:
             batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping
-from typing import Protocol
+from dataclasses import fields, is_dataclass
+from typing import Any, Protocol
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.plan import Plan, Report, check_numba
+from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.proving import fingerprint
 
 
 class Compile(Protocol):
@@ -33,6 +37,13 @@ class Plans:
         self.choice, self.reason = choice, ""
         self._is_silent = is_silent
         self._plans: dict[Hashable, Plan | None] = {}
+        self._settings = b""
+
+    def renew(self, settings: bytes) -> None:
+        """Forget plans that were made with other settings."""
+        if settings != self._settings:
+            self._plans.clear()
+            self._settings = settings
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._plans
@@ -61,6 +72,18 @@ class Plans:
     def _note(self, line: str) -> None:
         if not self._is_silent:
             print(f"note: {line}", file=sys.stderr)
+
+
+def settings_of(model: Sequential, loss: Loss, optimizer: Optimizer) -> bytes:
+    """Of the settings of layers, loss and optimizer: the same where none has changed, but for the lr, which a plan gets
+    anew for each step.
+    """
+    parts: list[Any] = [layer for _, layer in model.descendants()]
+    return b"".join(
+        fingerprint([getattr(part, item.name) for item in fields(part) if item.name not in ("model", "lr")])
+        for part in (*parts, loss, *optimizer.members)
+        if is_dataclass(part)
+    )
 
 
 def takes_noise(plan: Plan) -> bool:

@@ -67,10 +67,10 @@ class Trainer:
     bytes. `flush()` proves them now. `prover.groups.most` says how many are proven at once, and `prover.groups.reason`
     why each is proven by itself, where it is.
 
-    With `compiled`, the steps of an `epoch` that aren't checked run as machine code, many in one call: when the first
-    of these is yielded, all are done, and `num_steps` is the last one's number. The formulas are the same, rounding
-    isn't. A smaller last batch, and what can't be traced, runs as it is written. Their products are those of `blas`,
-    "numpy", "scipy" or "mkl", on so many `threads`; what is None is measured, once on this machine for these products.
+    With `compiled`, the steps of an `epoch` run as machine code, many in one call: when the first of these is yielded,
+    all are done, and `num_steps` is the last one's number. The formulas are the same, rounding isn't. A smaller last
+    batch, and what can't be traced, runs as it is written. Their products are those of `blas`, "numpy", "scipy" or
+    "mkl", on so many `threads`; what is None is measured, once on this machine for these products.
     Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more threads than cores are free.
 
     `slicing` cuts each batch into slices, which one process computes one after the other, or several side by side. A

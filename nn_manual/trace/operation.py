@@ -31,7 +31,8 @@ class View(NamedTuple):
 
 class Storage(NamedTuple):
     """A piece of memory. `name` is that of an array that the step was given, "" for one that the step made. `initial`
-    is what it holds at first, as bytes, where a formula reads that: of an np.zeros, but not of an np.empty.
+    is what it holds at first, as bytes, where a formula reads that: of an np.zeros, and of an np.empty, as if it were
+    one, where indices say which part is written.
     """
 
     name: str

@@ -56,10 +56,14 @@ class Traced(np.ndarray[Any, Any]):
             raise recording.refuse(f"np.{name}: {REFUSED.get(function, REFUSED[np.nonzero])}")
         if function in IN_PLACE:
             return _written(function, arguments, keywords)
-        if function in COMPOSED:
-            return function._implementation(*arguments, **keywords)
-        if name in CREATING:
-            return function(*plain(arguments), **plain(keywords)).view(Traced)
+        if function in COMPOSED or name in CREATING:
+            if function in COMPOSED:
+                made = function._implementation(*arguments, **keywords)
+            else:
+                made = function(*plain(arguments), **plain(keywords)).view(Traced)
+            if name in ("empty_like", "empty"):  # an index may write to all of it: what it held is as good as zeros
+                untraced(made)[...] = 0
+            return made
         arguments, keywords = by_name(function, arguments, keywords)
         target = keywords.pop("out", None)
         result = function(*plain(arguments), **plain(keywords))

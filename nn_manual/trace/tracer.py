@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Reversible
 from typing import Any
 
 from nn_manual import arrays
@@ -59,10 +59,23 @@ class Tracer(Recording):
         self.record(function.__name__, function, arguments, {}, result)
         return result.view(Traced)
 
-    def iterations(self, steps: range) -> Iterator[int]:
+    def iterations(self, steps: range) -> Reversible[int]:
         """The steps of a loop, each marked among the operations."""
+        return _Iterations(self, steps)
+
+
+class _Iterations:
+    """A loop that marks its iterations, from the first step to the last or, as a range does, the other way round."""
+
+    def __init__(self, recording: Recording, steps: range) -> None:
+        self._recording, self._steps = recording, steps
+
+    def __iter__(self) -> Iterator[int]:
         begins = []
-        for step in steps:
-            begins.append(len(self.operations))
+        for step in self._steps:
+            begins.append(len(self._recording.operations))
             yield step
-        self.loops.append([*begins, len(self.operations)])
+        self._recording.loops.append([*begins, len(self._recording.operations)])
+
+    def __reversed__(self) -> Iterator[int]:
+        return iter(_Iterations(self._recording, self._steps[::-1]))

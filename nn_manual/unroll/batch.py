@@ -42,10 +42,18 @@ def _pieces(own: str, other: str, size: int, other_size: int) -> list[str | Name
     found: list[str | Name] = [pieces[0]]
     for place in range(1, len(pieces), 2):
         around = pieces[place - 1] + pieces[place + 1]
+        if _is_sample(pieces[place - 1], pieces[place], its_pieces[place], size, other_size):
+            found += [Name("batch"), " - 1", pieces[place + 1]]
+            continue
         is_alone = followed_alone(around, len(pieces[place - 1]), len(pieces[place - 1]))
         found += _number(pieces[place], its_pieces[place], size, other_size, is_alone=is_alone)
         found.append(pieces[place + 1])
     return found
+
+
+def _is_sample(before: str, own: str, other: str, size: int, other_size: int) -> bool:
+    """Whether NumPy divides by one less than the batch, as for the variance of a sample."""
+    return before.endswith("np.int64(") and (own, other) == (str(size - 1), str(other_size - 1))
 
 
 def _number(own: str, other: str, size: int, other_size: int, *, is_alone: bool) -> list[str | Name]:

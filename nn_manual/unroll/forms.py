@@ -97,6 +97,11 @@ def _keys(base: View, view: View, starts: list[int], axis: int, dimension: int) 
             key = f"{start}:{stop}" + (f":{step}" if step > 1 else "")
             key = ":" if (start, stop, step) == (0, size, 1) else key
             yield from ([key, *keys] for keys in _keys(base, view, starts, axis + 1, dimension + 1))
+        last = start + (wanted - 1) * step
+        if step < 0 and step * stride == its_stride and last >= 0:
+            ends = "" if start == size - 1 else str(start), "" if last + step < 0 else str(last - 1)
+            key = f"{ends[0]}:{ends[1]}:{step}"
+            yield from ([key, *keys] for keys in _keys(base, view, starts, axis + 1, dimension + 1))
         if wanted == 1:
             yield from (["np.newaxis", *keys] for keys in _keys(base, view, starts, axis, dimension + 1))
     yield from ([str(start), *keys] for keys in _keys(base, view, starts, axis + 1, dimension))

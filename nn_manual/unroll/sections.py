@@ -110,7 +110,8 @@ def _comment(owner: str, section: str, subject: Subject, statement: Statement) -
     if owner == "loss":
         yield shown(subject.loss)
         lines = formulas(subject.loss, target_kind=subject.target_kind)[section == "Backward"]
-        lines += ["", *in_floating_point(subject.loss, NOTE_WIDTH)] if section == "Loss" else []
+        if section == "Loss" and (note := in_floating_point(subject.loss, NOTE_WIDTH)):
+            lines += ["", *note]
     elif section == "Update":
         member = subject.optimizer.members[statement.member]
         group = subject.optimizer.groups[statement.member - 1][PATTERN] if statement.member else ""

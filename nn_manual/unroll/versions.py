@@ -245,10 +245,13 @@ def is_natural(operation: Operation) -> bool:
 
 
 def _like(argument: Any) -> Any:
-    """An argument of the same form, of zeros."""
+    """An argument of the same form, of zeros, with ones on the diagonal of floats: such a matrix has an inverse."""
     if isinstance(argument, View):
         array = array_at(argument)
         array[...] = 0
+        if array.ndim > 1 and array.dtype.kind == "f":
+            diagonal = range(min(array.shape[-2:]))
+            array[..., diagonal, diagonal] = 1
         return array
     if isinstance(argument, Constant):
         return argument.value

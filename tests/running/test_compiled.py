@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nn_manual import (
+    GELU,
     SGD,
     AdamW,
     BatchNorm1d,
@@ -28,6 +29,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile import plan
 from nn_manual.compile.copies import Copies
 from nn_manual.data import Examples
+from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
 from nn_manual.running.compiled import CompiledSteps
@@ -203,6 +205,32 @@ def test_a_number_that_isnt_finite_is_named_by_the_formulas() -> None:
         messages.append(str(error.value))
     assert messages[0] == messages[1]
     assert plain.num_steps == compiled.num_steps
+
+
+@pytest.mark.parametrize("num_slices", [1, 2])
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("optimizer", "weight_decay", 0.5),
+        ("optimizer", "maximize", True),
+        ("group", "maximize", True),
+        ("loss", "label_smoothing", 0.3),
+        ("layer", "approximate", "tanh"),
+    ],
+)
+def test_a_setting_that_changes_between_epochs_counts(part: str, name: str, value: object, num_slices: int) -> None:
+    losses = {}
+    for compiled in (False, True):
+        model = Sequential(Linear(6, 16), GELU(), Linear(16, 4), seed=0)
+        optimizer = SGD(model, lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.5}])
+        parts = {"optimizer": optimizer, "group": optimizer.members[1], "layer": model.layers[1]}
+        parts["loss"] = loss = CrossEntropyLoss()
+        slicing = Slicing(num_slices)
+        trainer = Trainer(model, loss, optimizer, check_every=0, compiled=compiled, slicing=slicing)
+        first = trained(trainer, examples(320), 1)
+        setattr(parts[part], name, value)
+        losses[compiled] = [step[1] for step in first + trained(trainer, examples(320), 1)]
+    np.testing.assert_allclose(losses[True], losses[False], rtol=3e-6)
 
 
 def test_a_target_out_of_range_is_refused_before_a_step() -> None:

@@ -68,6 +68,14 @@ def backward(x: Any) -> Any:
     return total
 
 
+def turned_around(x: Any) -> Any:
+    grad = total = np.zeros_like(x[0])
+    for t in reversed(over_time(len(x))):
+        grad = grad * 0.5 + x[t]
+        total = total + grad
+    return total
+
+
 def listed(x: Any) -> Any:
     state, states = x[0], []
     for t in over_time(len(x)):
@@ -115,6 +123,7 @@ def two_back(x: Any) -> Any:
     ("formula", "shape"),
     [
         (backward, ["copyto", "multiply", "add", "add", (5, ["multiply", "add", "add"])]),
+        (turned_around, ["copyto", "multiply", "add", "add", (5, ["multiply", "add", "add"])]),
         (listed, ["add", "tanh", (5, ["add", "tanh"]), "concatenate"]),
         (in_place, ["copyto", (6, ["multiply", "add", "copyto"])]),
         (buffers, ["copyto", (6, ["add", "add"])]),

@@ -168,3 +168,57 @@ def test_indices_of_several_parts() -> None:
     lines = [line.strip() for line in page_of(model, MSELoss(), SGD(model, lr=0.1), input, target).splitlines()]
     assert "output_1 = output_0[:, [0, 2, 2]]" in lines
     assert "np.add.at(grad_input_1, (slice(None), [0, 2, 2]), grad_prediction)" in lines
+
+
+@dataclass(eq=False)
+class Solved(Layer):
+    """output = inverse(matrix) @ input, for each example, and what comes later in a row is added to it."""
+
+    size: int
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        return {"matrix": (self.size, self.size)}
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        self.param.matrix[...] = np.eye(self.size) + 0.1 * generator.standard_normal((self.size, self.size))
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        solved = np.linalg.solve(self.param.matrix, input.T).T
+        return solved[:, ::-1].cumsum(axis=1)[:, ::-1], solved
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        grad_input: Array = np.linalg.solve(self.param.matrix.T, grad_output.cumsum(axis=1).T).T
+        self.grad.matrix[...] = -grad_input.T @ saved
+        return grad_input
+
+
+def test_a_matrix_that_must_have_an_inverse_and_rows_that_are_turned_around() -> None:
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    model = Sequential(Linear(4, 4), Solved(4), seed=0)
+    lines = [line.strip() for line in page_of(model, MSELoss(), SGD(model, lr=0.1), input, target).splitlines()]
+    assert "solve_1 = np.linalg.solve(matrix_1, output_0.T)" in lines
+    assert "output_1 = np.cumsum(solved_1[:, ::-1], axis=1)[:, ::-1]" in lines
+
+
+@dataclass(eq=False)
+class Scaled(Layer):
+    """output = input / std, of each feature; std is the sample's"""
+
+    def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
+        std = input.std(axis=0, ddof=1)
+        return input / std, (input, std)
+
+    def backward(self, saved: tuple[Array, Array], grad_output: Array) -> Array:
+        input, std = saved
+        grad_std = -(grad_output * input).sum(axis=0) / (std * std)
+        grad_input: Array = grad_output / std + grad_std * (input - input.mean(axis=0)) / ((len(input) - 1) * std)
+        return grad_input
+
+
+def test_one_less_than_the_batch() -> None:
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((6, 4), np.float32) for _ in range(2))
+    model = Sequential(Linear(4, 4), Scaled(), seed=0)
+    text = page_of(model, MSELoss(), SGD(model, lr=0.1), input, target)
+    assert "np.divide(std_1, np.int64(batch - 1)," in text

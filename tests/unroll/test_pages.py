@@ -86,3 +86,9 @@ def test_no_line_is_too_long_and_nothing_is_folded(name: str) -> None:
 if __name__ == "__main__":
     for each in NAMES:
         (GOLDEN / f"{each}.py.txt").write_text(page_of(each))
+
+
+def test_a_loss_without_a_note_ends_with_its_formula() -> None:
+    lines = page_of("trace_relu").splitlines()
+    formula = lines.index("    #     loss = trace((prediction - target).T @ (prediction - target))")
+    assert lines[formula + 1] == "    difference = output_1 - target"
