@@ -23,14 +23,9 @@ INDICES = "ijklmnpqrs"
 
 #: The arguments of a call lie one behind the other, as integers.
 TEMPLATE = """
-@njit(error_model="numpy")
-def kernel({parameters}):
-{body}
-
-
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
-    kernel({arguments})
+{body}
     return 0
 """
 
@@ -82,13 +77,11 @@ class Kernel:
         for pointer in self._pointers:
             dtypes.setdefault(pointer[:2], set()).add(pointer.dtype)
         names = [*self._pointers.values(), *self._integers.values(), *self._products]
-        arguments = [f"{pointer.dtype}_at(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
-        arguments += [f"arguments[{i}]" for i in range(len(arguments), len(names))]
-        promise = ["    no_overlap()"] if all(len(each) == 1 for each in dtypes.values()) else []
-        text = TEMPLATE.format(
-            parameters=", ".join(names), body="\n".join([*promise, *self._lines]), arguments=", ".join(arguments)
-        )
-        text = "".join(self._own.values()) + text
+        pointer_to = "apart" if all(len(each) == 1 for each in dtypes.values()) else "at"
+        values = [f"{pointer.dtype}_{pointer_to}(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
+        values += [f"arguments[{i}]" for i in range(len(values), len(names))]
+        arguments = [f"    {name} = {value}" for name, value in zip(names, values, strict=True)]
+        text = "".join(self._own.values()) + TEMPLATE.format(body="\n".join([*arguments, *self._lines]))
         return Written(text, tuple(self._pointers), tuple(self._integers), tuple(self._products))
 
     def _emit(self, level: int, text: str) -> None:
