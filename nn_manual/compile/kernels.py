@@ -1,7 +1,7 @@
 """Nests as functions in Python, which numba compiles.
 
-A function's text doesn't depend on sizes and addresses: these are its arguments. So nests that differ in nothing else,
-the blocks of a GPT, are one function. Each piece of memory has one name in it.
+A function's text depends on no address, and on no size but the smallest: these are its arguments. So nests that differ
+in nothing else, the blocks of a GPT, are one function. Each piece of memory has one name in it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from nn_manual.compile.scalar import BOOL, COMBINED, cast, code, expression, lit
 
 #: The indices of loops, outermost first.
 INDICES = "ijklmnpqrs"
+#: Sizes up to here stand in the text: LLVM writes a loop of so few iterations out, and makes vectors of the loop around
+#: it. With more, of 10 or 16, that takes longer than vectors of the loop itself.
+LARGEST_WRITTEN = 8
 
 #: The arguments of a call lie one behind the other, as integers.
 TEMPLATE = """
@@ -259,7 +262,9 @@ class Kernel:
         return index if count == 1 else f"{index} * {self._integer(count)}"
 
     def _integer(self, value: int) -> str:
-        """The name of a size."""
+        """The name of a size, or itself where it is small."""
+        if 0 <= value <= LARGEST_WRITTEN:
+            return str(value)
         if value not in self._integers:
             self._integers[value] = f"n{len(self._integers)}"
         return self._integers[value]
