@@ -11,16 +11,11 @@ from nn_manual.arrays import Array
 
 #: The kernel that copies bytes: from where, to where, how many.
 COPY = '''
-@njit(error_model="numpy")
-def kernel(source, destination, count):
-    no_overlap()
-    for i in range(count):
-        destination[i] = source[i]
-
-
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
-    kernel(u1_at(arguments[0]), u1_at(arguments[1]), arguments[2])
+    source, destination, count = u1_apart(arguments[0]), u1_apart(arguments[1]), arguments[2]
+    for i in range(count):
+        destination[i] = source[i]
     return 0
 '''
 

@@ -26,7 +26,7 @@ from nn_manual.compile.intrinsics import (
 )
 
 #: Without the exceptions that Python raises, and always part of the loop that calls.
-_inline = njit(forceinline=True, error_model="numpy")
+_inline = njit(forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 LOG2_E, SHIFT_32 = np.float32(1 / math.log(2)), np.float32(SHIFT)
 #: log(2) in two parts, of which the first has so few bits that a whole number times it is exact.
@@ -219,7 +219,7 @@ def power_f8(x: Any, y: Any) -> Any:
     return x**y
 
 
-@njit(error_model="numpy")
+@_inline
 def all_finite(pointer: Any, count: Any) -> Any:
     """Whether no number is infinite or NaN: x - x is 0 of finite ones, and NaN of others."""
     total = pointer[0] - pointer[0]

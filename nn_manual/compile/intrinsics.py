@@ -26,10 +26,34 @@ def _pointer(dtype: Any) -> Any:
     return pointer
 
 
+def _pointer_apart(dtype: Any) -> Any:
+    @intrinsic
+    def pointer(typing: Any, address: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            # What a function returns may be promised to lie apart, as memory does that it has just found; llvmlite has
+            # no other place for that promise. The first of these two functions is no instruction at all, but LLVM can't
+            # know. The second shows the pointer to the world: what nobody else could read wouldn't be written.
+            kind = context.get_value_type(signature.return_type)
+            same = ir.InlineAsm(ir.FunctionType(kind, [ir.IntType(64)]), "", "=r,0", side_effect=False)
+            shown = ir.InlineAsm(ir.FunctionType(ir.VoidType(), [kind]), "", "r", side_effect=True)
+            place = builder.call(same, arguments, cconv="ccc noalias", attrs=("readnone", "nounwind"))
+            builder.call(shown, [place])
+            return place
+
+        return types.CPointer(dtype)(types.int64), generate
+
+    return pointer
+
+
 #: An address, an int64, as a pointer to numbers. A bool is a byte.
 f4_at, f8_at = _pointer(types.float32), _pointer(types.float64)
 i8_at, i4_at, i2_at, i1_at = (_pointer(dtype) for dtype in (types.int64, types.int32, types.int16, types.int8))
 u8_at, u4_at, u2_at, u1_at = (_pointer(dtype) for dtype in (types.uint64, types.uint32, types.uint16, types.uint8))
+
+#: The same, with the promise that no other pointer of the function leads to the same memory.
+f4_apart, f8_apart = _pointer_apart(types.float32), _pointer_apart(types.float64)
+i8_apart, i4_apart, i2_apart, i1_apart = map(_pointer_apart, (types.int64, types.int32, types.int16, types.int8))
+u8_apart, u4_apart, u2_apart, u1_apart = map(_pointer_apart, (types.uint64, types.uint32, types.uint16, types.uint8))
 
 
 @intrinsic

@@ -1,7 +1,7 @@
 """Nests as functions in Python, which numba compiles.
 
-A function's text doesn't depend on sizes and addresses: these are its arguments. So nests that differ in nothing else,
-the blocks of a GPT, are one function. Each piece of memory has one name in it.
+A function's text depends on no address, and on no size but the smallest: these are its arguments. So nests that differ
+in nothing else, the blocks of a GPT, are one function. Each piece of memory has one name in it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from nn_manual.compile.scalar import BOOL, COMBINED, cast, code, expression, lit
 
 #: The indices of loops, outermost first.
 INDICES = "ijklmnpqrs"
+#: Sizes up to here stand in the text: LLVM writes a loop of so few iterations out, and makes vectors of the loop around
+#: it. With more, of 10 or 16, that takes longer than vectors of the loop itself.
+LARGEST_WRITTEN = 8
 
 #: The arguments of a call lie one behind the other, as integers.
 TEMPLATE = """
-@njit(error_model="numpy")
-def kernel({parameters}):
-{body}
-
-
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
-    kernel({arguments})
+{body}
     return 0
 """
 
@@ -82,13 +80,11 @@ class Kernel:
         for pointer in self._pointers:
             dtypes.setdefault(pointer[:2], set()).add(pointer.dtype)
         names = [*self._pointers.values(), *self._integers.values(), *self._products]
-        arguments = [f"{pointer.dtype}_at(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
-        arguments += [f"arguments[{i}]" for i in range(len(arguments), len(names))]
-        promise = ["    no_overlap()"] if all(len(each) == 1 for each in dtypes.values()) else []
-        text = TEMPLATE.format(
-            parameters=", ".join(names), body="\n".join([*promise, *self._lines]), arguments=", ".join(arguments)
-        )
-        text = "".join(self._own.values()) + text
+        pointer_to = "apart" if all(len(each) == 1 for each in dtypes.values()) else "at"
+        values = [f"{pointer.dtype}_{pointer_to}(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
+        values += [f"arguments[{i}]" for i in range(len(values), len(names))]
+        arguments = [f"    {name} = {value}" for name, value in zip(names, values, strict=True)]
+        text = "".join(self._own.values()) + TEMPLATE.format(body="\n".join([*arguments, *self._lines]))
         return Written(text, tuple(self._pointers), tuple(self._integers), tuple(self._products))
 
     def _emit(self, level: int, text: str) -> None:
@@ -266,7 +262,9 @@ class Kernel:
         return index if count == 1 else f"{index} * {self._integer(count)}"
 
     def _integer(self, value: int) -> str:
-        """The name of a size."""
+        """The name of a size, or itself where it is small."""
+        if 0 <= value <= LARGEST_WRITTEN:
+            return str(value)
         if value not in self._integers:
             self._integers[value] = f"n{len(self._integers)}"
         return self._integers[value]

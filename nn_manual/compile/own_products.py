@@ -35,24 +35,23 @@ MOST_MULTIPLICATIONS = 2**28
 #: Several threads are faster above, and these only a BLAS has.
 MOST_ON_SEVERAL_THREADS = 2**19
 
-TEMPLATE = '''
-@njit(error_model="numpy")
+#: A product in the loops of a kernel.
+FUNCTION = '''
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def {name}(a, row_a, b, row_b, c, row_c, m, n, k):
     no_overlap()
-{buffer}
-    for first in range(0, k, {depth}):
-        depth = min({depth}, k - first)
 {body}
 '''
 
-ENTRY = '''
-
+#: One by itself, whose arguments are those of a BLAS's.
+KERNEL = '''
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
-    {name}(
-        {dtype}_at(arguments[6]), arguments[7], {dtype}_at(arguments[8]), arguments[9],
-        {dtype}_at(arguments[10]), arguments[11], arguments[3], arguments[4], arguments[5],
-    )
+    m, n, k = arguments[3], arguments[4], arguments[5]
+    a, row_a = {dtype}_apart(arguments[6]), arguments[7]
+    b, row_b = {dtype}_apart(arguments[8]), arguments[9]
+    c, row_c = {dtype}_apart(arguments[10]), arguments[11]
+{body}
     return 0
 '''
 
@@ -142,21 +141,28 @@ def name(factors: Factors) -> str:
 
 def text(factors: Factors) -> str:
     """The function: its arguments are a, its rows, b, its rows, c, its rows, m, n, k."""
-    tiles, width, body = _tiles(factors), factors.width, list[str]()
-    columns = tiles.vectors * width
-    if tiles.vectors:
-        body += [f"for j in range(0, n - {columns - 1}, {columns}):"]
-        body += _indented(_panel(factors, tiles, tiles.vectors, str(columns)), 4)
-    if tiles.vectors_left:
-        body += [f"j = n - n % {columns}" if columns else "j = 0", *_panel(factors, tiles, tiles.vectors_left, "n - j")]
-    size = max(tiles.vectors, tiles.vectors_left) * width * (DEPTH + width)
-    buffer = f"    panel = buffer(b, {size})" if factors.transposed_b else ""
-    return TEMPLATE.format(name=name(factors), depth=DEPTH, buffer=buffer, body="\n".join(_indented(body, 8)))
+    return FUNCTION.format(name=name(factors), body=_body(factors))
 
 
 def kernel(factors: Factors) -> str:
-    """The kernel, whose arguments are those of a BLAS's."""
-    return text(factors) + ENTRY.format(name=name(factors), dtype=factors.dtype)
+    """The kernel."""
+    return KERNEL.format(dtype=factors.dtype, body=_body(factors))
+
+
+def _body(factors: Factors) -> str:
+    tiles, width, lines = _tiles(factors), factors.width, list[str]()
+    columns = tiles.vectors * width
+    if tiles.vectors:
+        lines += [f"for j in range(0, n - {columns - 1}, {columns}):"]
+        lines += _indented(_panel(factors, tiles, tiles.vectors, str(columns)), 4)
+    if tiles.vectors_left:
+        lines += [f"j = n - n % {columns}" if columns else "j = 0"]
+        lines += _panel(factors, tiles, tiles.vectors_left, "n - j")
+    lines = [f"for first in range(0, k, {DEPTH}):", *_indented([f"depth = min({DEPTH}, k - first)", *lines], 4)]
+    if factors.transposed_b:
+        size = max(tiles.vectors, tiles.vectors_left) * width * (DEPTH + width)
+        lines = [f"panel = buffer(b, {size})", *lines]
+    return "\n".join(_indented(lines, 4))
 
 
 def _panel(factors: Factors, tiles: _Tiles, vectors: int, count: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -85,6 +86,13 @@ class Optimizer(ABC):
     @abstractmethod
     def coefficients(self, step: int) -> dict[str, float]:
         """The numbers in the formulas of one step, the steps counted from 1, in float64."""
+
+    @property
+    def settles_at(self) -> float:
+        """The step from which on the coefficients are the same as long as the settings are; by default none.
+        Whoever writes `coefficients` writes this, too, or leaves it as it is here.
+        """
+        return math.inf
 
     @abstractmethod
     def move(

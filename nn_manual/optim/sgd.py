@@ -67,6 +67,11 @@ class SGD(Optimizer):
             "undampened": 1 - self.dampening * (step > 1),
         }
 
+    @property
+    def settles_at(self) -> float:
+        """The second step, as the first isn't dampened."""
+        return 2
+
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
     ) -> None:

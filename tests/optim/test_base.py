@@ -40,6 +40,15 @@ def test_move_looks_at_no_value(optimizer_class: Any, settings: dict[str, Any], 
     np.testing.assert_array_equal(blindly, model.param_arena)
 
 
+@pytest.mark.parametrize(("optimizer_class", "settings"), EXAMPLES)
+def test_coefficients_that_settle_stay(optimizer_class: Any, settings: dict[str, Any]) -> None:
+    optimizer = optimizer_class(Sequential(Linear(3, 2)), lr=0.1, **settings)
+    of_steps = {step: optimizer.coefficients(step) for step in (1, 2, 3, 4, 10, 1000, 10**6)}
+    settled = [each for step, each in of_steps.items() if step >= optimizer.settles_at]
+    assert all(each == settled[0] for each in settled)
+    assert bool(settled) == (optimizer_class is SGD)
+
+
 def test_a_move_that_looks_is_found() -> None:
     class Looking(SGD):
         def move(self, param: Array, grad: Array, *others: Any) -> None:

@@ -69,7 +69,9 @@ def _matrix(pointer: Pointer, shape: tuple[int, int], row: int) -> Array:
 def _names() -> dict[str, Any]:
     """What stands in a kernel's file."""
     kinds = ("f4", "f8", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1")
-    names: dict[str, Any] = {f"{kind}_at": functools.partial(Pointer, kind) for kind in kinds}
+    names: dict[str, Any] = {
+        f"{kind}_{end}": functools.partial(Pointer, kind) for kind in kinds for end in ("at", "apart")
+    }
     names |= {kind: np.dtype(kind).type for kind in kinds}
     names |= {"no_overlap": lambda: None, "INFINITY": math.inf, "NAN": math.nan}
     names |= {"njit": lambda **_: lambda function: function, "cfunc": lambda *_, **__: lambda function: function}
