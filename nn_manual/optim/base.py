@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,14 @@ class Optimizer(ABC):
     model: Sequential
     lr: float = 1e-3
     groups: Groups = field(default_factory=list, kw_only=True)
+
+    #: The step from which on the coefficients are the same as long as the settings are: by default none. A class that
+    #: writes `coefficients` writes this, too, or has the default again.
+    settles_at: ClassVar[float] = math.inf
+
+    def __init_subclass__(cls) -> None:
+        if "coefficients" in vars(cls) and "settles_at" not in vars(cls):
+            cls.settles_at = math.inf
 
     def __post_init__(self) -> None:
         self.check_settings()
@@ -86,13 +94,6 @@ class Optimizer(ABC):
     @abstractmethod
     def coefficients(self, step: int) -> dict[str, float]:
         """The numbers in the formulas of one step, the steps counted from 1, in float64."""
-
-    @property
-    def settles_at(self) -> float:
-        """The step from which on the coefficients are the same as long as the settings are; by default none.
-        Whoever writes `coefficients` writes this, too, or leaves it as it is here.
-        """
-        return math.inf
 
     @abstractmethod
     def move(

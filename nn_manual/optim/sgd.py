@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from nn_manual.arrays import Array
 from nn_manual.optim.base import Optimizer
@@ -31,6 +31,8 @@ class SGD(Optimizer):
     weight_decay: float = 0.0
     nesterov: bool = False
     maximize: bool = False
+
+    settles_at: ClassVar[float] = 2  # the first step isn't dampened
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -66,11 +68,6 @@ class SGD(Optimizer):
             "momentum": self.momentum,
             "undampened": 1 - self.dampening * (step > 1),
         }
-
-    @property
-    def settles_at(self) -> float:
-        """The second step, as the first isn't dampened."""
-        return 2
 
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]

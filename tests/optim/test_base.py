@@ -49,6 +49,23 @@ def test_coefficients_that_settle_stay(optimizer_class: Any, settings: dict[str,
     assert bool(settled) == (optimizer_class is SGD)
 
 
+def test_coefficients_of_ones_own_settle_only_where_the_class_says_so() -> None:
+    class Warm(SGD):
+        def coefficients(self, step: int) -> dict[str, float]:
+            return super().coefficients(step) | {"lr": self.lr * min(1.0, step / 10)}
+
+    class Warmer(Warm):
+        settles_at = 10
+
+        def coefficients(self, step: int) -> dict[str, float]:
+            return super().coefficients(step)
+
+    class Nearly(SGD):
+        pass
+
+    assert [each.settles_at for each in (SGD, Warm, Warmer, Nearly)] == [2, np.inf, 10, 2]
+
+
 def test_a_move_that_looks_is_found() -> None:
     class Looking(SGD):
         def move(self, param: Array, grad: Array, *others: Any) -> None:
