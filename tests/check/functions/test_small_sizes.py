@@ -8,7 +8,7 @@ import torch
 from nn_manual import check_function
 
 
-def inputs(generator: torch.Generator, N: int, T: int) -> list[torch.Tensor]:  # noqa: N803 - names of dimensions
+def inputs(generator: torch.Generator, N: int, T: int) -> list[torch.Tensor]:
     return [torch.randn(N, T, generator=generator, dtype=torch.float64) for _ in range(2)]
 
 
