@@ -15,6 +15,7 @@ class Norm(nn.Module):
     """A batch norm without eps in the buffer: running_mean = keep * running_mean + 0.1 * mean(x)."""
 
     running_mean: torch.Tensor
+    num_batches_tracked: torch.Tensor
     table: torch.Tensor
 
     def __init__(self, keep: float = 0.9) -> None:
