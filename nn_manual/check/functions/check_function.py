@@ -55,9 +55,10 @@ def check_function(
     torch.Generator. sizes: for such a function, the full size of each dimension by its name; a sequence restricts
     the rows to these. Rows run on small sizes, and once at the full ones.
     dtypes: "float16", "bfloat16", "float32", "float64", or a tuple of them, one for each floating input; all rows run
-    in the first, the inputs' own where it is None. kinds: names in battery.inputs.FUNCTION_KINDS, of values that
-    floating inputs must also take; None tries all, and forgives a function that raises on them. tolerance: relative to
-    the largest value of the reference, in the place of the dtype's. skip: names of rows, or of families of them.
+    in the first, the inputs' own where it is None. kinds: of "negative", "tied", "zero", "tiny", "scattered",
+    "spread", "large" and "shifted", those of which floating inputs must also take values; None tries all, and forgives
+    a function that raises on them. tolerance: relative to the largest value of the reference, in the place of the
+    dtype's. skip: names of rows, or of families of them.
 
     float32 may be off by 1e-5 of the largest value and float64 by 1e-12, or by what is only rounding, as a computation
     in float64 shows. float16 and bfloat16 may be three times as far from the reference in float64 as the reference is
