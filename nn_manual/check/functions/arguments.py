@@ -33,8 +33,17 @@ class Arguments:
 
     def call_and_buffers(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
         """The same, and what has become of the `buffers`, by name."""
+        return self.call_filled(function, leaves, *self.filled(leaves))
+
+    def filled(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments by position and by keyword, in lists and dicts of their own."""
         positional = tuple(_filled(each, leaves) for each in self.positional)
-        keywords = {name: _filled(each, leaves) for name, each in self.keywords.items()}
+        return positional, {name: _filled(each, leaves) for name, each in self.keywords.items()}
+
+    def call_filled(
+        self, function: Callable[..., Any], leaves: Sequence[Any], positional: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """What `call_and_buffers` returns, for arguments that the caller has filled."""
         if not isinstance(function, torch.nn.Module):
             return function(*positional, **keywords), {}
         state = {name: leaves[number] for name, number in self.parameters.items()}

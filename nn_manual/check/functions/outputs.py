@@ -32,23 +32,24 @@ def named_outputs(returned: Any) -> Outputs:
     tuple, `output['key']` in a dict, `output.field` in a dataclass. Arrays and numbers become tensors.
     """
     if isinstance(returned, list | tuple):
-        found = dict(flat for i, each in enumerate(returned) for flat in _flat(each, f"output {i}"))
+        found = dict(both for i, each in enumerate(returned) for both in flat(each, f"output {i}"))
     else:
-        found = dict(_flat(returned, "output"))
+        found = dict(flat(returned, "output"))
     tensors = {name: as_tensor(each) for name, each in found.items() if isinstance(each, NUMBERS | torch.Tensor)}
     return Outputs(tensors, {name: each for name, each in found.items() if name not in tensors})
 
 
-def _flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
+def flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """What lies in lists, tuples, dicts and dataclasses, each with the name of its place; or the thing itself."""
     if isinstance(thing, Mapping):
         for key, each in thing.items():
-            yield from _flat(each, f"{name}[{key!r}]")
+            yield from flat(each, f"{name}[{key!r}]")
     elif isinstance(thing, list | tuple):
         for i, each in enumerate(thing):
-            yield from _flat(each, f"{name}[{i}]")
+            yield from flat(each, f"{name}[{i}]")
     elif is_dataclass(thing) and not isinstance(thing, type):
         for field in fields(thing):
-            yield from _flat(getattr(thing, field.name), f"{name}.{field.name}")
+            yield from flat(getattr(thing, field.name), f"{name}.{field.name}")
     else:
         yield name, thing
 

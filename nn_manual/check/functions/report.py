@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 
@@ -56,6 +57,9 @@ class FunctionReport(GradientReport):
         return [row.note for row in self.skipped if row.family == FULL_SIZE and row.note != AS_ASKED]
 
     def _headline(self) -> str:
+        if self.problem is None and self.failures and not math.isfinite(self.failures[0].scale):
+            first = self.failures[0]
+            return f"gradient check failed: the reference is not finite in {first.name}, unlike {first.layer}"
         if self.wrong and super().passed:
             return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
         if self._untried and super().passed:

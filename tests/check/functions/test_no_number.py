@@ -71,3 +71,11 @@ def test_what_has_no_number_is_not_called_zero(factor: float, how: str) -> None:
 
     report = check_function(scaled, scaled, [torch.ones(3)], skip=[*FAMILIES])
     assert report.vacuous == (f"scaled: output {how}", f"scaled: grad_x {how}")
+
+
+def test_a_reference_without_a_number_is_named_first() -> None:
+    report = check_function(lambda x: x.clamp(min=0.1).log(), torch.log, [torch.tensor([1.0, -1.0, 2.0])], kinds=[])
+    first = str(report).partition("\n")[0]
+    assert first == "gradient check failed: the reference is not finite in output, unlike <lambda>"
+    report = check_function(lambda x: x.log() / (x > 0), lambda x: x * 1, [torch.tensor([1.0, -1.0, 2.0])], kinds=[])
+    assert "wrong first in <lambda>: output" in str(report)

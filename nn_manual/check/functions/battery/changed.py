@@ -9,6 +9,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from nn_manual.check.functions.arguments import as_tensor
+from nn_manual.check.functions.battery.containers import check_containers
 from nn_manual.check.functions.battery.runs import on_other_values
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong
 from nn_manual.check.functions.callables import Forward, floats, run_function
@@ -26,13 +27,14 @@ ADVICE = "what backward needs of inputs and outputs goes through save_for_backwa
 
 def changed(trial: Trial) -> Iterator[tuple[str, Run]]:
     """An input, or an output, changes in place between forward and backward. Right is torch's error, or the gradient as
-    it was; a gradient of the changed values says nothing of its being wrong.
+    it was; a gradient of the changed values says nothing of its being wrong. And lists and dicts stay as they are.
     """
     yield "inputs", lambda: _changed(trial, of_outputs=False)
     yield "outputs", lambda: _changed(trial, of_outputs=True)
 
 
 def _changed(trial: Trial, *, of_outputs: bool) -> None:
+    check_containers(trial.case, of_outputs=of_outputs)
     if trial.is_pair:
         raise Skip("what a pair saves is its own: torch sees no change of it")
     case = trial.case

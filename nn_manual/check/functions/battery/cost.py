@@ -16,6 +16,7 @@ from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.trial import Run, Trial
 from nn_manual.check.functions.callables import Checked, is_array, run_function
 from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.outputs import check_structure
 
 #: Runs after the first one, of which the median counts, as long as they take together less than the seconds below.
 MOST_RUNS = 20
@@ -42,8 +43,10 @@ def peak_of_reference(case: Case) -> int:
 def _measured(case: Case, function: Checked) -> tuple[float, int]:
     """Seconds, and the bytes of the tensors that lived at once, but for the inputs."""
     theirs = run_function(case.reference, case.arguments, case.leaves(), case.wants())
+    ours = run_function(function, case.arguments, case.leaves(), case.wants())
+    check_structure(case.label, ours.returned, theirs.returned)
     differentiable = {name: output.detach() for name, output in theirs.outputs.items() if output.requires_grad}
-    del theirs
+    del ours, theirs
     _, grad_outputs = next(case.grad_outputs(differentiable))
 
     def run() -> None:

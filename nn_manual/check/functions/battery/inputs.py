@@ -12,6 +12,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
+from nn_manual.check.functions.battery.same import of_one_shape, one_in_both_places
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
@@ -46,6 +47,8 @@ def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
             yield name, lambda layout=layout: on_both_sizes(trial, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
     if any(map(_has_indices, trial.case.arguments.leaves)):
         yield "repeated", lambda: _repeated(trial)
+    if not trial.is_pair and of_one_shape(trial.case):
+        yield "same", lambda: one_in_both_places(trial.case)
 
 
 def _has_indices(leaf: Any) -> bool:

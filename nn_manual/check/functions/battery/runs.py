@@ -11,19 +11,25 @@ from typing import Any
 import numpy as np
 import torch
 
+from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.battery.trial import Run, Trial, Wrong, agree, on_both_sizes, with_leaves
-from nn_manual.check.functions.callables import Forward, floats, is_array, run_function
+from nn_manual.check.functions.callables import Forward, by_autograd, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
-from nn_manual.check.functions.raised import naming
+from nn_manual.check.functions.outputs import BUFFER
+from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.functions.settings import noticed_in
 from nn_manual.check.verdict.kept import same_values
 
 
 def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Forward runs on the inputs and on other values; then both go back. Each must know its own run."""
+    """Forward runs on the inputs and on other values; then both go back. Each must know its own run. And a module's
+    buffers are as the forward before left them: what a running mean of zeros hides shows.
+    """
     yield "first back first", lambda: _first_back_first(trial.case)
     yield "last back first", lambda: _last_back_first(trial.case)
+    if trial.case.arguments.buffers:
+        yield "buffers", lambda: _on_moved_buffers(trial.case)
 
 
 def _first_back_first(case: Case) -> None:
@@ -48,6 +54,18 @@ def _last_back_first(case: Case) -> None:
     other = on_other_values(case)
     with _explained():
         agree(case, lambda: _quietly(other, back=True))
+
+
+def _on_moved_buffers(case: Case) -> None:
+    """Both begin with the buffers that the reference's forward on other values leaves: such a module meets them."""
+    other, arguments = on_other_values(case), case.arguments
+    with raised_by_the_reference():
+        left = by_autograd(case.reference, other.arguments, other.leaves(), other.wants()).outputs
+    moved = {name: left[f"{BUFFER}{name}"].to(buffer) for name, buffer in arguments.buffers.items()}
+    try:
+        agree(replace(case, arguments=replace(arguments, buffers=moved)))
+    except (Wrong, CannotCompare) as problem:
+        raise Wrong(f"differs in its second forward, whose buffers are not the first ones: {problem}") from problem
 
 
 @contextlib.contextmanager

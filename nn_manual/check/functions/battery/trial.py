@@ -84,10 +84,12 @@ class Trial:
     @cached_property
     def small_sizes(self) -> dict[str, int]:
         """Small ones, or the full ones where the function or its reference don't take small ones. Of a dimension that
-        has a choice, the smallest.
+        has a choice, the smallest above 1: much is zero, or nothing, where there is one step or none.
         """
         small = {
-            name: sizes[0] if len(sizes) > 1 else min(sizes[0], SMALL[i % len(SMALL)])
+            name: next((size for size in sizes if size > 1), sizes[-1])
+            if len(sizes) > 1
+            else min(sizes[0], SMALL[i % len(SMALL)])
             for i, (name, sizes) in enumerate(self.sizes.items())
         }
         try:

@@ -11,6 +11,7 @@ import torch
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes
 from nn_manual.check.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.outputs import Outputs, check_structure
 from nn_manual.check.functions.raised import naming
 
 
@@ -104,13 +105,14 @@ def _absent(trial: Trial) -> None:
             agree(replace(case, absent=frozenset({name})))
         except Wrong as wrong:
             raise Wrong(f"where {name} is not used: {wrong}") from wrong
-    _all_absent(case, differentiable)
+    _all_absent(case, theirs.returned, differentiable)
 
 
-def _all_absent(case: Case, differentiable: list[str]) -> None:
+def _all_absent(case: Case, returned: Outputs, differentiable: list[str]) -> None:
     """A function behind this one returns None for its gradient: ours is None or zero."""
     with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
         ours = run_function(case.function, case.arguments, case.leaves(), case.wants())
+        check_structure(case.label, ours.returned, returned)
         ours.outputs.update(
             zip(
                 differentiable,

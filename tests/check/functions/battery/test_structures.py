@@ -234,3 +234,19 @@ def test_inputs_that_a_reference_declares_constant() -> None:
     assert check_function(Scaled, lambda x, scale: x * scale.detach(), [values(3), values(3, seed=1)]).passed
     failure = check_function(Scaled, lambda x, scale: x * scale, [values(3), values(3, seed=1)]).failures[0]
     assert failure.name.startswith("grad_scale")
+
+
+@pytest.mark.parametrize(
+    ("function", "reference"),
+    [
+        (torch.sin, lambda x: {"y": x.sin()}),
+        (lambda x: {"y": x.sin()}, torch.sin),
+        (lambda x: (x.sin(), x.cos()), torch.sin),
+    ],
+)
+def test_another_structure_is_told_once(function: Any, reference: Any) -> None:
+    report = check_function(function, reference, [values(3)])
+    assert report.problem
+    assert not report.wrong
+    assert not [row for row in report.rows if "KeyError" in row.note]
+    assert {"absent", ""} == {row.variant for row in report.rows if row.name in ("grad_output absent", "cost")}

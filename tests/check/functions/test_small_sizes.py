@@ -1,0 +1,44 @@
+"""check_function: a gradient that is zero on the small sizes of the rows, and not at the full ones."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nn_manual import check_function
+
+
+def inputs(generator: torch.Generator, N: int, T: int) -> list[torch.Tensor]:
+    return [torch.randn(N, T, generator=generator, dtype=torch.float64) for _ in range(2)]
+
+
+def scan(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """state_t = a_t * state_{t-1} + b_t: with one step, the gradient of a is zero."""
+    state, states = torch.zeros_like(b[:, :0].sum(1)), []
+    for step in range(a.shape[1]):
+        state = a[:, step] * state + b[:, step]
+        states.append(state)
+    return torch.stack(states, 1)
+
+
+def lagged(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """b_t + a_{t-4}: up to four steps, the gradient of a is zero."""
+    return torch.cat([b[:, :4] + 0 * a[:, :4], b[:, 4:] + a[:, :-4]], 1) if a.shape[1] > 4 else b + 0 * a
+
+
+def test_the_values_are_not_compared_on_one_step() -> None:
+    report = check_function(scan, scan, inputs, sizes={"N": 3, "T": (8, 1, 5)}, kinds=[])
+    assert report.passed, report
+    assert next(c.shape for c in report.comparisons) == (3, 5)
+    assert {"T=1", "T=5", "T=8"} == {row.variant for row in report.rows if row.variant.startswith("T=")}
+
+
+def test_zero_on_small_sizes_alone_is_not_vacuous() -> None:
+    report = check_function(lagged, lagged, inputs, sizes={"N": 3, "T": (2, 15)}, kinds=[])
+    assert report.passed, report
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (2,)])
+def test_zero_on_all_sizes_is(sizes: tuple[int, ...]) -> None:
+    report = check_function(lagged, lagged, inputs, sizes={"N": 3, "T": sizes}, kinds=[])
+    assert report.vacuous == ("lagged: grad_a is zero everywhere",)
