@@ -21,6 +21,13 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.permute(order).contiguous().permute(back) if tensor.ndim > 1 else tensor
 
 
+def permuted(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the two axes before the last exchanged in memory: what heads, or time and batch, leave behind
+    them when they change places.
+    """
+    return tensor.transpose(-3, -2).contiguous().transpose(-3, -2) if tensor.ndim > 2 else tensor
+
+
 def expanded(tensor: torch.Tensor) -> torch.Tensor:
     """The first value everywhere, without memory of its own, as the backward of a sum gives it."""
     return tensor[(slice(0, 1),) * tensor.ndim].clone().expand(tensor.shape) if tensor.numel() else tensor
@@ -50,6 +57,7 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
 
 LAYOUTS = {
     "transposed": transposed,
+    "permuted": permuted,
     "expanded": expanded,
     "strided": strided,
     "with an offset": with_offset,
@@ -62,10 +70,17 @@ LAYOUTS = {
 FACTORS = {"large": 2.0**16, "small": 2.0**-20}
 
 
+#: The numbers of axes that a layout is for, where it isn't for all.
+AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
+    permuted: lambda axes: axes > 2,
+    channels_last: lambda axes: axes in (4, 5),
+}
+
+
 def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
     """The layouts that one of the tensors or arrays at least can have: channels are an axis of images and volumes."""
-    has_channels = any(is_array(tensor) and tensor.ndim in (4, 5) for tensor in tensors)
-    return {name: layout for name, layout in LAYOUTS.items() if has_channels or layout is not channels_last}
+    found = {tensor.ndim for tensor in tensors if is_array(tensor)}
+    return {name: layout for name, layout in LAYOUTS.items() if layout not in AXES or any(map(AXES[layout], found))}
 
 
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
