@@ -41,7 +41,7 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
         return run()
 
     yield called, as_they_are
-    small = {of: (size,) for of, size in trial.small_sizes.items()}
+    small = {of: (size,) * len(trial.sizes[of]) for of, size in trial.small_sizes.items()}  # no others of a choice
     in_dtype = replace(trial, dtypes=(name,), sizes=small)
     for family_name, family in IN_EACH.items():
         try:

@@ -39,6 +39,10 @@ CUT = 33
 MOST = 1 << 22
 BLOCK = 128
 
+#: The layouts run on sizes a little past one of these blocks, too, which have a tail: the largest block with which the
+#: sizes multiply to LARGE at most. Of many dimensions, the last few: the features are among them.
+BLOCKS, MOST_RAGGED = (128, 32, 16), 4
+
 
 class Wrong(Exception):  # noqa: N818 - a verdict, not a failure of the check
     """The function is wrong, and the text says how."""
@@ -130,6 +134,28 @@ class Trial:
             return case if judge(case).agrees else None
         except Exception:  # anyone's function may raise anything; the row of the full size says what
             return None
+
+    @cached_property
+    def ragged_case(self) -> Case | None:
+        """For the layouts: sizes that no block divides, odd ones, or even ones where those are refused. None where the
+        inputs are given, and where the function is wrong there as it is.
+        """
+        if not callable(self.inputs):
+            return None
+        for step in (1, 2):
+            try:
+                case = self.at({**self.small_sizes, **self._ragged_sizes(step)})
+                case = replace(case, watched=False, upstreams=case.upstreams[:1], drawn=True)
+                if judge(case).agrees:
+                    return case
+            except Exception:  # anyone's function may raise anything; the rows of sizes say what
+                continue
+        return None
+
+    def _ragged_sizes(self, step: int) -> dict[str, int]:
+        free = [name for name, sizes in self.sizes.items() if len(sizes) == 1][-MOST_RAGGED:]
+        found = [{name: block + step * (1 + 2 * i) for i, name in enumerate(free)} for block in BLOCKS]
+        return next((sizes for sizes in found if math.prod(sizes.values()) <= LARGE), found[-1])
 
     def _at_large_size(self) -> Case:
         if callable(self.inputs):
@@ -243,18 +269,18 @@ def agree(case: Case, before_backward: Callable[[], object] | None = None) -> No
         raise Wrong(in_words(report))
 
 
-def on_both_sizes(trial: Trial, run: Callable[[Case], object]) -> None:
-    """Run on the case of the rows, then on the large one where there is one."""
+def on_all_sizes(trial: Trial, run: Callable[[Case], object]) -> None:
+    """Run on the case of the rows, then on the large one and on one with a tail, where there are such."""
     run(trial.case)
-    large = trial.large_case
-    if large is None:
-        return
-    try:
-        run(large)
-    except (Wrong, CannotCompare) as problem:
-        named = zip(large.arguments.names, large.arguments.leaves, strict=True)
-        sizes = ", ".join(f"{name} {'x'.join(map(str, leaf.shape))}" for name, leaf in named if floats(leaf))
-        raise Wrong(f"right on small inputs, but not on {sizes}: {problem}") from problem
+    for larger in (trial.large_case, trial.ragged_case):
+        if larger is None:
+            continue
+        try:
+            run(larger)
+        except (Wrong, CannotCompare) as problem:
+            named = zip(larger.arguments.names, larger.arguments.leaves, strict=True)
+            sizes = ", ".join(f"{name} {'x'.join(map(str, leaf.shape))}" for name, leaf in named if floats(leaf))
+            raise Wrong(f"right on small inputs, but not on {sizes}: {problem}") from problem
 
 
 def in_words(report: GradientReport) -> str:

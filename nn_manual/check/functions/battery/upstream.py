@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.check.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.raised import naming
@@ -88,7 +88,7 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
     case = trial.case
     outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
     for name, layout in layouts_of(outputs.values()).items():
-        yield name, lambda layout=layout: on_both_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
+        yield name, lambda layout=layout: on_all_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
     for name, factor in FACTORS.items():
         yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
     yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
@@ -97,7 +97,7 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _lain_out(case: Case, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn."""
-    agree(replace(case, upstream=layout, drawn=layout is expanded))
+    agree(replace(case, upstream=layout, drawn=case.drawn or layout is expanded))
 
 
 def _multiplied(trial: Trial, factor: float) -> None:

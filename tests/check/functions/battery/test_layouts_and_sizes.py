@@ -49,3 +49,46 @@ def test_a_size_that_blocks_divide(block: int, rows: list[str]) -> None:
 
     report = check_function(LosesLast, product, inputs, sizes={"N": 4, "D": 5})
     assert [found.name for found in report.wrong] == rows
+
+
+class LosesTail(Product):
+    """Behind the last whole block of 16, where the gradient is not contiguous."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        grads = Product.backward(context, grad_output)
+        columns = grads[0].shape[1]
+        if not grad_output.is_contiguous() and columns > 16 and columns % 16:
+            grads[0][:, columns // 16 * 16 :] = 0
+        return grads
+
+
+def test_a_layout_meets_a_size_that_blocks_do_not_divide() -> None:
+    report = check_function(LosesTail, product, inputs, sizes={"N": 4, "D": 96})
+    assert [found.name for found in report.wrong] == [
+        f"grad_output {layout}" for layout in ("transposed", "expanded", "strided")
+    ]
+    assert "right on small inputs, but not on x 129x131, y 129x131: grad_x" in report.wrong[0].note
+    taken = check_function(LosesTail, product, inputs, sizes={"N": 4, "D": (16, 96)}, dtypes=["float64", "float32"])
+    assert taken.passed, taken  # it was said that it takes no others
+
+
+class EvenAlone(LosesTail):
+    @staticmethod
+    def forward(context: Any, x: Any, y: Any) -> Any:
+        if x.shape[1] % 2:
+            raise ValueError("an odd size")
+        return Product.forward(context, x, y)
+
+
+def test_a_size_with_a_tail_is_even_where_odd_ones_are_refused() -> None:
+    def even(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] % 2:
+            raise ValueError("an odd size")
+        return x * y
+
+    report = check_function(EvenAlone, even, inputs, sizes={"N": 4, "D": 96})
+    assert "but not on x 130x134, y 130x134: grad_x" in {row.name: row.note for row in report.wrong}[
+        "grad_output transposed"
+    ]
