@@ -28,6 +28,10 @@ CORNER = (129, 131)
 EQUAL = 8
 
 
+#: In each of the other dtypes: alone, and a tail past a block.
+FEW = (1, 129)
+
+
 def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Each dimension empty, 1, odd, prime, past a block, and long, the others small; each two past a block; and all
     equal.
@@ -35,7 +39,7 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     if not callable(trial.inputs):
         yield "", _no_sizes
         return
-    free = [name for name, given in trial.sizes.items() if len(given) == 1]
+    free = _free(trial)
     for name, given in trial.sizes.items():
         for size in (SIZES if _leads(trial, name) else SIZES[1:]) if name in free else given:
             yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
@@ -47,6 +51,17 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     for changed in several:
         called = ",".join(f"{name}={size}" for name, size in changed.items())
         yield called, lambda changed=changed: _size(trial, changed)  # type: ignore[misc] # a default
+
+
+def few_sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Each dimension alone, and past a block, the others small: for dtypes in which the other sizes aren't tried."""
+    if callable(trial.inputs):
+        for name, size in itertools.product(_free(trial), FEW):
+            yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
+
+
+def _free(trial: Trial) -> list[str]:
+    return [name for name, given in trial.sizes.items() if len(given) == 1]
 
 
 def _leads(trial: Trial, name: str) -> bool:

@@ -74,6 +74,24 @@ def test_a_layout_meets_a_size_that_blocks_do_not_divide() -> None:
     assert taken.passed, taken  # it was said that it takes no others
 
 
+def test_each_dtype_meets_a_tail() -> None:
+    class LosesLast(Product):
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            grads = Product.backward(context, grad_output)
+            if grad_output.dtype == torch.float16 and grad_output.shape[1] % 2:
+                grads[0][:, -1] = 0
+            return grads
+
+    options: Any = {"sizes": {"N": 4, "D": 96}, "dtypes": ["float32", "float16"]}
+    report = check_function(LosesLast, product, inputs, **options, skip=["grad_output", "inputs"])
+    assert [found.name for found in report.wrong] == ["dtype float16 sizes D=1", "dtype float16 sizes D=129"]
+    assert check_function(LosesLast, product, inputs, **options, skip=["grad_output", "inputs", "sizes"]).passed
+    assert check_function(Product, product, inputs, **options).passed
+    assert check_function(LosesLast, product, inputs, **options | {"sizes": {"N": 4, "D": (16, 96)}}).passed
+
+
 class EvenAlone(LosesTail):
     @staticmethod
     def forward(context: Any, x: Any, y: Any) -> Any:
@@ -92,3 +110,20 @@ def test_a_size_with_a_tail_is_even_where_odd_ones_are_refused() -> None:
     assert "but not on x 130x134, y 130x134: grad_x" in {row.name: row.note for row in report.wrong}[
         "grad_output transposed"
     ]
+
+
+def test_what_rounding_alone_changes_has_no_tail_to_meet() -> None:
+    """A long recurrence of large weights: in another layout its products round in another order, and all is other."""
+
+    def recurrence(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros_like(x[0])
+        for row in x:
+            state = torch.sin(row + weight @ state)
+        return state
+
+    def weighted(generator: torch.Generator, T: int, D: int) -> list[torch.Tensor]:
+        return [torch.randn(T, D, generator=generator), torch.randn(D, D, generator=generator)]
+
+    rows = ["cost", "kinds", "sizes", "twice"]
+    report = check_function(recurrence, recurrence, weighted, sizes={"T": 4, "D": 5}, skip=rows)
+    assert report.passed, report
