@@ -157,7 +157,7 @@ def test_a_kernel_that_ends_the_process_in_many_rows(
     assert main(arguments("Ends")) == 3
     said = " ".join(capfd.readouterr().out.split())
     assert "sizes N=13 WRONG: the process ended with status 0" in said
-    assert "N=16, N=17, N=127, N=128, N=129, N=257, N=1025, D=1, " in said
+    assert "N=16, N=17, N=127, N=128, N=129, N=256, N=257, N=1024, N=1025, D=1, " in said
     assert "skipped: the_kernels:Ends had ended the process 1 times" in said
 
 

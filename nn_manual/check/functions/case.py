@@ -51,8 +51,9 @@ class Case:
     whose gradients are asked for, all floating ones where it is None. absent: the outputs that nobody uses. tolerance:
     in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs
     are not the user's own, so what has no elements, or no number in the reference, is not compared. own_terms: whether
-    rounding of such inputs excuses terms of the function that are larger than the reference's. watched: whether it is
-    seen what the function writes into, which takes copies.
+    rounding of such inputs excuses terms of the function that are larger than the reference's. excuses_terms: whether
+    a few roundings of the terms that a value is made of excuse it on such inputs. watched: whether it is seen what the
+    function writes into, which takes copies.
     """
 
     function: Checked
@@ -69,6 +70,7 @@ class Case:
     settled: frozenset[str] = frozenset()
     drawn: bool = False
     own_terms: bool = True
+    excuses_terms: bool = True
     watched: bool = True
 
     @property

@@ -36,7 +36,7 @@ def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
         return frozenset()
     excused = _by_formulas_or_distance(case, failed)
     left = [pair for pair in failed if pair.quantity.name not in excused]
-    return excused | _within_terms(case, left) if case.drawn and left else excused
+    return excused | _within_terms(case, left) if case.drawn and case.excuses_terms and left else excused
 
 
 def _by_formulas_or_distance(case: Case, failed: Sequence[Pair]) -> frozenset[str]:

@@ -8,18 +8,19 @@ from functools import partial
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.battery.inputs import kinds, layouts
+from nn_manual.check.functions.battery.sizes import few_sizes
 from nn_manual.check.functions.battery.trial import Dtype, Run, Skip, Trial, Wrong, in_words
 from nn_manual.check.functions.battery.upstream import grad_output
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
 
 #: The families that run in each of the other dtypes, too: a kernel has code of its own for each.
-IN_EACH = {"grad_output": grad_output, "inputs": layouts, "kinds": kinds}
+IN_EACH = {"grad_output": grad_output, "inputs": layouts, "kinds": kinds, "sizes": few_sizes}
 
 
 def dtype(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The other dtypes, on the inputs as they are, in other layouts and with other values. 16 bits are judged by the
-    distance to a reference in float64, against the reference's own.
+    """The other dtypes, on the inputs as they are, in other layouts, with other values and in a few other sizes. Of 16
+    bits, the distance to a reference in float64 is judged, against the reference's own.
     """
     for name in trial.dtypes[1:]:
         yield from _in_one(trial, name, _called(name))
@@ -41,7 +42,7 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
         return run()
 
     yield called, as_they_are
-    small = {of: (size,) for of, size in trial.small_sizes.items()}
+    small = {of: (size,) * len(trial.sizes[of]) for of, size in trial.small_sizes.items()}  # no others of a choice
     in_dtype = replace(trial, dtypes=(name,), sizes=small)
     for family_name, family in IN_EACH.items():
         try:

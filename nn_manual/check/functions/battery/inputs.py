@@ -13,7 +13,7 @@ import torch
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.battery.same import of_one_shape, one_in_both_places
-from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes, with_leaves
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes, with_leaves
 from nn_manual.check.functions.battery.upstream import expanded, layouts_of
 from nn_manual.check.functions.callables import dtype_name, floats, is_array
 from nn_manual.check.functions.case import Case, eps_of
@@ -42,9 +42,9 @@ def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
     for name, layout in layouts_of(trial.case.arguments.leaves).items():
         if layout is expanded:
-            yield name, lambda: on_both_sizes(trial, _expanded_inputs)
+            yield name, lambda: on_all_sizes(trial, _expanded_inputs)
         else:
-            yield name, lambda layout=layout: on_both_sizes(trial, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
+            yield name, lambda layout=layout: on_all_sizes(trial, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
     if any(map(_has_indices, trial.case.arguments.leaves)):
         yield "repeated", lambda: _repeated(trial)
     if not trial.is_pair and of_one_shape(trial.case):

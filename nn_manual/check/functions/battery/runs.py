@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from nn_manual.check.comparison import CannotCompare
-from nn_manual.check.functions.battery.trial import Run, Trial, Wrong, agree, on_both_sizes, with_leaves
+from nn_manual.check.functions.battery.trial import Run, Trial, Wrong, agree, on_all_sizes, with_leaves
 from nn_manual.check.functions.callables import Forward, by_autograd, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
@@ -155,7 +155,7 @@ def _leaves_settings(case: Case) -> None:
 
 def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Run twice on the same inputs: every bit is the same. What is random by design takes a seed or a mask."""
-    yield "", lambda: on_both_sizes(trial, _deterministic)
+    yield "", lambda: on_all_sizes(trial, _deterministic)
 
 
 def _deterministic(case: Case) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_both_sizes
+from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 from nn_manual.check.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.outputs import Outputs, check_structure
@@ -20,6 +20,13 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
     order = [tensor.ndim - 1, *range(tensor.ndim - 1)]
     back = [*range(1, tensor.ndim), 0]
     return tensor.permute(order).contiguous().permute(back) if tensor.ndim > 1 else tensor
+
+
+def permuted(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the two axes before the last exchanged in memory: what heads, or time and batch, leave behind
+    them when they change places.
+    """
+    return tensor.transpose(-3, -2).contiguous().transpose(-3, -2) if tensor.ndim > 2 else tensor
 
 
 def expanded(tensor: torch.Tensor) -> torch.Tensor:
@@ -51,6 +58,7 @@ def channels_last(tensor: torch.Tensor) -> torch.Tensor:
 
 LAYOUTS = {
     "transposed": transposed,
+    "permuted": permuted,
     "expanded": expanded,
     "strided": strided,
     "with an offset": with_offset,
@@ -63,10 +71,17 @@ LAYOUTS = {
 FACTORS = {"large": 2.0**16, "small": 2.0**-20}
 
 
+#: The numbers of axes that a layout is for, where it isn't for all.
+AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
+    permuted: lambda axes: axes > 2,
+    channels_last: lambda axes: axes in (4, 5),
+}
+
+
 def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
     """The layouts that one of the tensors or arrays at least can have: channels are an axis of images and volumes."""
-    has_channels = any(is_array(tensor) and tensor.ndim in (4, 5) for tensor in tensors)
-    return {name: layout for name, layout in LAYOUTS.items() if has_channels or layout is not channels_last}
+    found = {tensor.ndim for tensor in tensors if is_array(tensor)}
+    return {name: layout for name, layout in LAYOUTS.items() if layout not in AXES or any(map(AXES[layout], found))}
 
 
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -74,7 +89,7 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
     case = trial.case
     outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
     for name, layout in layouts_of(outputs.values()).items():
-        yield name, lambda layout=layout: on_both_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
+        yield name, lambda layout=layout: on_all_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
     for name, factor in FACTORS.items():
         yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
     yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
@@ -83,7 +98,7 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 def _lain_out(case: Case, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn."""
-    agree(replace(case, upstream=layout, drawn=layout is expanded))
+    agree(replace(case, upstream=layout, drawn=case.drawn or layout is expanded))
 
 
 def _multiplied(trial: Trial, factor: float) -> None:

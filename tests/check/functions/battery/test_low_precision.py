@@ -200,3 +200,21 @@ def test_a_long_sum_in_16_bits_shows(dtype: str, seed: int) -> None:
     options: Any = {"sizes": {"N": 64, "D": 16}, "dtypes": [dtype], "seed": seed, "skip": others}
     assert "sizes N=1025" in {row.name for row in check_function(of(True), torch.add, inputs, **options).wrong}
     assert check_function(of(False), torch.add, inputs, **options).passed
+
+
+@pytest.mark.parametrize("in_16_bits", [True, False])
+def test_long_positions_in_16_bits_show(*, in_16_bits: bool) -> None:
+    """Past 256 bfloat16 has not every whole number. That the reference's angles are large, in float64, excuses none."""
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(len(x)).to(x.dtype if in_16_bits else torch.float32)
+        return (x * positions.cos()[:, None]).to(x.dtype)
+
+    def rotated(x: torch.Tensor) -> torch.Tensor:
+        return (x.double() * torch.arange(len(x), dtype=torch.float64).cos()[:, None]).to(x.dtype)
+
+    def sequence(generator: torch.Generator, T: int) -> list[torch.Tensor]:
+        return [torch.randn(T, 6, generator=generator)]
+
+    report = check_function(kernel, rotated, sequence, sizes={"T": 6}, dtypes=["bfloat16"], skip=["cost", "kinds"])
+    assert [row.name for row in report.wrong] == (["sizes T=1024", "sizes T=1025"] if in_16_bits else [])
