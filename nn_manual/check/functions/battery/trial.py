@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +11,16 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import Arguments, arguments_of, as_tensor
+from nn_manual.check.functions.battery.lengths import (
+    cut,
+    cut_if_large,
+    is_steady,
+    large_sizes,
+    ragged_sizes,
+    small_sizes,
+)
 from nn_manual.check.functions.callables import Checked, Function, dtype_name, floats, is_array, label_of_function
-from nn_manual.check.functions.case import Case, eps_of
+from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.verdict.report import GradientReport
 
@@ -24,25 +31,6 @@ Dtype: TypeAlias = str | tuple[str, ...]
 #: What a row runs: it returns a note, or None.
 Run: TypeAlias = Callable[[], str | None]
 Family: TypeAlias = Callable[["Trial"], Iterator[tuple[str, Run]]]
-
-#: Sizes of dimensions are at most these in rows that run on small sizes. They differ from each other, so that one axis
-#: can't be taken for another.
-SMALL = (7, 6, 5, 4, 3)
-
-#: Inputs with more numbers than this in all are cut for the rows, each axis to about the second number, which is past
-#: the blocks of 16.
-LARGE = 1 << 16
-CUT = 33
-
-#: Rows that run on the full size, too, run there up to this many numbers, or dimensions that multiply to it. Of larger
-#: ones, they run on a size which blocks of any power of two up to this one divide with the same remainders.
-MOST = 1 << 22
-BLOCK = 128
-
-#: The layouts run on sizes a little past one of these blocks, too, which have a tail: the largest block with which the
-#: sizes multiply to LARGE at most. Of many dimensions, the last few: the features are among them.
-BLOCKS, MOST_RAGGED = (128, 32, 16), 4
-
 
 class Wrong(Exception):  # noqa: N818 - a verdict, not a failure of the check
     """The function is wrong, and the text says how."""
@@ -90,12 +78,7 @@ class Trial:
         """Small ones, or the full ones where the function or its reference don't take small ones. Of a dimension that
         has a choice, the smallest above 1: much is zero, or nothing, where there is one step or none.
         """
-        small = {
-            name: next((size for size in sizes if size > 1), sizes[-1])
-            if len(sizes) > 1
-            else min(sizes[0], SMALL[i % len(SMALL)])
-            for i, (name, sizes) in enumerate(self.sizes.items())
-        }
+        small = small_sizes(self.sizes)
         try:
             judge(self.at(small))
         except Exception:  # anyone's function may raise anything; at the full sizes it is said what
@@ -109,18 +92,16 @@ class Trial:
 
     def _cut(self) -> Case:
         """The inputs themselves, or where they are large, their first rows and columns, as long as the function and its
-        reference take them. Axes of one length keep one length.
+        reference take them.
         """
         case = self.at({})
-        if _count(case) <= LARGE:
-            return case
-        lengths = [length for length in _lengths(case) if length > CUT + len(SMALL)]
-        small = _shortened(case, {length: CUT + i for i, length in enumerate(lengths)})
-        try:
-            judge(small)
-        except Exception:  # anyone's function may raise anything; on the inputs themselves it is said what
-            return case
-        return small
+        small = cut(case)
+        if small is not None:
+            try:
+                judge(small)
+            except Exception:  # anyone's function may raise anything; on the inputs themselves it is said what
+                return case
+        return small or case
 
     @cached_property
     def large_case(self) -> Case | None:
@@ -146,30 +127,16 @@ class Trial:
             return None
         for step in (1, 2):
             try:
-                case = self.at({**self.small_sizes, **self._ragged_sizes(step)})
+                case = self.at({**self.small_sizes, **ragged_sizes(self.sizes, step)})
                 case = replace(case, watched=False, upstreams=case.upstreams[:1], drawn=True)
-                if judge(case).agrees and _is_steady(case):
+                if judge(case).agrees and is_steady(case):
                     return case
             except Exception:  # anyone's function may raise anything; the rows of sizes say what
                 continue
         return None
 
-    def _ragged_sizes(self, step: int) -> dict[str, int]:
-        free = [name for name, sizes in self.sizes.items() if len(sizes) == 1][-MOST_RAGGED:]
-        found = [{name: block + step * (1 + 2 * i) for i, name in enumerate(free)} for block in BLOCKS]
-        return next((sizes for sizes in found if math.prod(sizes.values()) <= LARGE), found[-1])
-
     def _at_large_size(self) -> Case:
-        if callable(self.inputs):
-            if math.prod(self.full_sizes.values()) <= MOST:
-                return self.at(self.full_sizes)
-            free = {name for name, sizes in self.sizes.items() if len(sizes) == 1}
-            return self.at({name: _folded(size) if name in free else size for name, size in self.full_sizes.items()})
-        case = self.at({})
-        if _count(case) <= MOST:
-            return case
-        lengths = [length for length in _lengths(case) if length > _folded(length)]
-        return _shortened(case, {length: _folded(length) + i * BLOCK for i, length in enumerate(lengths)})
+        return self.at(large_sizes(self.sizes)) if callable(self.inputs) else cut_if_large(self.at({}))
 
     def like_case(self, dtype: Dtype | None) -> Case:
         """The case of the rows in another dtype."""
@@ -201,45 +168,6 @@ class Trial:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
         return Case(self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled)
-
-
-def _is_steady(case: Case) -> bool:
-    """Whether the reference, on inputs moved by an eps, agrees with itself: a long recurrence of large weights doesn't,
-    and there a layout rounds in another order. 16 bits are judged by the reference's own distance anyway.
-    """
-    generator = torch.Generator().manual_seed(case.seed)
-
-    def moved(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_floating_point():
-            return tensor
-        signs = torch.randint(2, tensor.shape, generator=generator).to(tensor) * 2 - 1
-        return tensor * (1 + eps_of(tensor.dtype) * signs)
-
-    return case.is_low or judge(replace(case, function=case.reference, layout=moved)).agrees
-
-
-def _count(case: Case) -> int:
-    return sum(math.prod(leaf.shape) for leaf in case.arguments.leaves if is_array(leaf))
-
-
-def _lengths(case: Case) -> list[int]:
-    return sorted({length for leaf in case.arguments.leaves if is_array(leaf) for length in leaf.shape})
-
-
-def _folded(length: int) -> int:
-    return min(length, BLOCK + length % BLOCK)
-
-
-def _shortened(case: Case, shorter: Mapping[int, int]) -> Case:
-    """The first rows and columns of the inputs, as many as `shorter` has for an axis of a length."""
-
-    def cut(leaf: Any) -> Any:
-        if not is_array(leaf):
-            return leaf
-        part = leaf[tuple(slice(shorter.get(length, length)) for length in leaf.shape)]
-        return part.clone() if isinstance(part, torch.Tensor) else part.copy()
-
-    return replace(case, arguments=replace(case.arguments, leaves=tuple(map(cut, case.arguments.leaves))))
 
 
 def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
