@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import statistics
 import subprocess
 import sys
@@ -25,7 +24,7 @@ import nn_manual  # noqa: F401 - before numpy: it makes numpy's threads leave ro
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.processes import ROOT, run_module
+from benchmarks.processes import ROOT, run_module, status_of
 from nn_manual import LSTM, SGD, CrossEntropyLoss, Flatten, Layer, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 
@@ -124,7 +123,7 @@ def _in_process(axis: str, size: int) -> Measured:
 
 def _measure(axis: str, size: int) -> Measured:
     """In this process."""
-    start = _resident()
+    start = status_of("VmRSS")
     case = AXES[axis][1](size)
     loss: Any = CrossEntropyLoss() if case.target.dtype.kind == "i" else MSELoss()
     trainer = Trainer(case.model, loss, SGD(case.model, lr=0.01, momentum=0.9), check_every=0)
@@ -135,14 +134,7 @@ def _measure(axis: str, size: int) -> Measured:
         begin = time.perf_counter()
         trainer.train_step(case.input, case.target)
         times.append(time.perf_counter() - begin)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    return Measured(statistics.median(times) * 1e3, peak - start)
-
-
-def _resident() -> float:
-    """MiB now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+    return Measured(statistics.median(times) * 1e3, (status_of("VmHWM") - start) / 2**20)
 
 
 if __name__ == "__main__":

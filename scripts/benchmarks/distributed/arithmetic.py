@@ -28,6 +28,7 @@ import torch
 
 from benchmarks.distributed.nets import NETS, Net
 from benchmarks.distributed.torchruns import torchrun
+from benchmarks.processes import status_of
 from nn_manual import Sequential
 from nn_manual.arrays import Array
 from nn_manual.distributed.buckets import BUCKET_SIZE, buckets_of
@@ -140,12 +141,6 @@ def _sizes(saved: Any) -> dict[int, int]:
         return {id(owner): owner.nbytes} if isinstance(owner, np.ndarray) else {}
     parts = saved if isinstance(saved, tuple | list) else []
     return {key: size for part in parts for key, size in _sizes(part).items()}
-
-
-def status_of(key: str) -> int:
-    """Bytes, of this process's memory."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
-    return 1024 * int(line.split()[1])
 
 
 if __name__ == "__main__":

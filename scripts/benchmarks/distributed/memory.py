@@ -18,9 +18,10 @@ import nn_manual  # noqa: F401 - before torch: it makes numpy's threads leave ro
 # isort: split
 import torch
 
-from benchmarks.distributed.arithmetic import MIB, status_of
+from benchmarks.distributed.arithmetic import MIB
 from benchmarks.distributed.nets import Net
 from benchmarks.distributed.torchruns import torchrun
+from benchmarks.processes import status_of
 from nn_manual import SGD, Adam, Trainer
 from nn_manual.distributed.group import Group
 from nn_manual.distributed.sliced_step import Slicing
