@@ -176,32 +176,32 @@ def test_a_mistake_ends_with_2(given: list[str], words: str, capfd: pytest.Captu
     assert not said.out
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) -> None:
-    process = start(*arguments("Waits"))
-    waiting = tmp_path / "waiting"
+def signalled(signum: signal.Signals, directory: Path) -> tuple[subprocess.Popen[str], int]:
+    """A command that gets a signal while its kernel waits, and the number of the kernel's process."""
+    process, waiting = start(*arguments("Waits")), directory / "waiting"
     while not (waiting.exists() and waiting.read_text()):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signum)
+    return process, int(waiting.read_text())
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_both_processes(signum: signal.Signals, tmp_path: Path) -> None:
+    process, number = signalled(signum, tmp_path)
     status, out, err = finish(process)
     assert (status, out) == (128 + signum, "")
     how = "interrupted" if signum == signal.SIGINT else "terminated"
     assert err == f"nn-manual: {how}\nin the comparison of the values of the_kernels:Waits\n"
-    assert not _lives(int(waiting.read_text()))
+    assert not _lives(number)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems don't tell a process that its parent has ended")
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGQUIT])
 def test_what_ends_the_command_at_once_ends_the_kernel(signum: signal.Signals, tmp_path: Path) -> None:
-    process = start(*arguments("Waits"))
-    waiting = tmp_path / "waiting"
-    while not (waiting.exists() and waiting.read_text()):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signum)
+    process, number = signalled(signum, tmp_path)
     assert finish(process)[0] == -signum
-    number, end = int(waiting.read_text()), time.perf_counter() + 5
+    end = time.perf_counter() + 5
     while _lives(number) and time.perf_counter() < end:
         time.sleep(0.05)
     assert not _lives(number)

@@ -178,7 +178,7 @@ def attribute_of(thing: Any, name: str, default: Any) -> Any:
     """getattr, where the thing's own __getattr__ may raise anything."""
     try:
         return getattr(thing, name, default)
-    except Exception:  # as above
+    except Exception:  # anyone's attributes may raise anything
         return default
 
 

@@ -32,6 +32,7 @@ Dtype: TypeAlias = str | tuple[str, ...]
 Run: TypeAlias = Callable[[], str | None]
 Family: TypeAlias = Callable[["Trial"], Iterator[tuple[str, Run]]]
 
+
 class Wrong(Exception):  # noqa: N818 - a verdict, not a failure of the check
     """The function is wrong, and the text says how."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,27 +13,43 @@ from torch.autograd.function import once_differentiable
 from nn_manual import check_function
 
 
-def misread(tensor: torch.Tensor) -> torch.Tensor:
-    """What has its last axis in order, and two others not, is taken for contiguous."""
-    in_order = tensor.stride(-1) == 1 and 0 < tensor.stride(-3) < tensor.stride(-2)
-    return raw(tensor, int(tensor.storage_offset())) if in_order else tensor
+def in_another_order(tensor: torch.Tensor) -> bool:
+    """Whether the last axis is in order, and two others aren't: taken for contiguous."""
+    return tensor.stride(-1) == 1 and 0 < tensor.stride(-3) < tensor.stride(-2)
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 3, 4, 5), (2, 2, 3, 4, 5)])
-@pytest.mark.parametrize(("row", "of_gradient"), [("grad_output permuted", True), ("inputs permuted", False)])
-def test_axes_before_the_last_may_have_changed_places(shape: tuple[int, ...], row: str, *, of_gradient: bool) -> None:
+def with_channels_last(tensor: torch.Tensor) -> bool:
+    """Whether it is taken for contiguous although channels come last."""
+    formats: Any = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return not tensor.is_contiguous() and tensor.is_contiguous(memory_format=formats[tensor.ndim])
+
+
+@pytest.mark.parametrize(
+    ("layout", "is_misread", "shape"),
+    [
+        *(("permuted", in_another_order, shape) for shape in [(3, 4, 5), (2, 3, 4, 5), (2, 2, 3, 4, 5)]),
+        *(("channels_last", with_channels_last, shape) for shape in [(2, 3, 4, 5), (2, 3, 2, 4, 5)]),
+    ],
+)
+@pytest.mark.parametrize("family", ["grad_output", "inputs"])
+def test_axes_may_have_changed_places_in_memory(
+    layout: str, is_misread: Callable[[torch.Tensor], bool], shape: tuple[int, ...], family: str
+) -> None:
+    def misread(tensor: torch.Tensor) -> torch.Tensor:
+        return raw(tensor, int(tensor.storage_offset())) if is_misread(tensor) else tensor
+
     class Reads(Product):
         @staticmethod
         @once_differentiable
         def backward(context: Any, grad_output: Any) -> Any:
             x, y = context.saved_tensors
-            grad_output, x = (misread(grad_output), x) if of_gradient else (grad_output, misread(x))
+            grad_output, x = (misread(grad_output), x) if family == "grad_output" else (grad_output, misread(x))
             return grad_output * y, grad_output * x
 
     generator = torch.Generator().manual_seed(0)
     given = [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2)]
     report = check_function(Reads, product, given)
-    assert [found.name for found in report.wrong] == [row]
+    assert [found.name for found in report.wrong] == [f"{family} {layout}"]
     assert check_function(Product, product, given).passed
 
 

@@ -201,31 +201,6 @@ def test_a_row_names_what_the_values_do_not_show(function: Any, row: str, words:
     assert not any(found.family == family for found in check(function, skip=[family]).wrong)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 2, 4, 5)])
-@pytest.mark.parametrize(("row", "of_gradient"), [("grad_output channels_last", True), ("inputs channels_last", False)])
-def test_channels_may_come_last_in_memory(shape: tuple[int, ...], row: str, *, of_gradient: bool) -> None:
-    """A kernel that takes what is not contiguous for such, and all else for what it is."""
-
-    def misread(tensor: torch.Tensor) -> torch.Tensor:
-        formats: Any = {4: torch.channels_last, 5: torch.channels_last_3d}
-        in_other_order = not tensor.is_contiguous() and tensor.is_contiguous(memory_format=formats[tensor.ndim])
-        return raw(tensor, int(tensor.storage_offset())) if in_other_order else tensor
-
-    class Reads(Product):
-        @staticmethod
-        @once_differentiable
-        def backward(context: Any, grad_output: Any) -> Any:
-            x, y = context.saved_tensors
-            grad_output, x = (misread(grad_output), x) if of_gradient else (grad_output, misread(x))
-            return grad_output * y, grad_output * x
-
-    generator = torch.Generator().manual_seed(0)
-    given = [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2)]
-    report = check_function(Reads, product, given)
-    assert [found.name for found in report.wrong] == [row]
-    assert check_function(Product, product, given).passed
-
-
 def test_a_right_function_passes_every_row() -> None:
     report = check(Product)
     assert report.passed, report
