@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import traceback
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypedDict
@@ -53,20 +54,21 @@ def log_of(logs: Path, rank: int) -> str:
 
 
 def _run_case(case: Case) -> list[int | None]:
-    from torch._C._distributed_c10d import TCPStore  # as in torch.distributed, which doesn't declare it
-
     logs = Path(case["logs"])
     logs.mkdir(parents=True)
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # as torchrun's own process has it
+    context = multiprocessing.get_context("fork")
+    # The store's threads look up addresses. A process forked from theirs may get a lock that nobody opens again.
+    port, sender = context.Pipe(duplex=False)
+    store = context.Process(target=_keep_store, args=(sender,), daemon=True)
+    store.start()
     environment = {
         "WORLD_SIZE": str(case["size"]),
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(store.port),
+        "MASTER_PORT": str(port.recv()),
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "TORCHELASTIC_RESTART_COUNT": "0",
         **case.get("environment", {}),
     }
-    context = multiprocessing.get_context("fork")
     processes: list[BaseProcess] = [
         context.Process(target=_run, args=(rank, case, logs, environment)) for rank in range(case["size"])
     ]
@@ -86,10 +88,19 @@ def _run_case(case: Case) -> list[int | None]:
     for process in processes:
         process.join(max(0, end - time.monotonic()))
     statuses = [process.exitcode for process in processes]
-    for process in processes:
+    for process in [*processes, store]:
         process.kill()
         process.join()
     return statuses
+
+
+def _keep_store(port: Connection) -> None:
+    """Keep the store as torchrun's own process does; its port goes through `port`."""
+    from torch._C._distributed_c10d import TCPStore  # as in torch.distributed, which doesn't declare it
+
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    port.send(store.port)
+    signal.pause()
 
 
 def _run(rank: int, case: Case, logs: Path, environment: dict[str, str]) -> None:
