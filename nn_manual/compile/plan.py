@@ -14,6 +14,7 @@ from nn_manual.compile.blas import MEASURED, Blas, Choice
 from nn_manual.compile.copies import COPY, Copies, with_copies
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program, lowered
+from nn_manual.compile.rows import Rows, gather_of, with_rows
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
@@ -22,6 +23,9 @@ from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Trace, View
 from nn_manual.trace.replay import run_operation
 from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
+
+#: What the kernel that puts a batch together was made of.
+BATCH = "a batch, of rows of the examples"
 
 #: Takes a line that is said.
 Report: TypeAlias = Callable[[str], object]
@@ -48,15 +52,15 @@ class Plan:
     """
 
     def __init__(
-        self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas, threads: int
+        self, model: Sequential, optimizer: Optimizer, made: Program, kernels: Any, blas: Blas, threads: int,
+        gather: str = "",
     ) -> None:
         from nn_manual.compile import driver
 
         self.model, self.optimizer, self.program, self.blas, self.threads = model, optimizer, made, blas, threads
         self.kernels, self._run = kernels, driver.run
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
-        memory = np.zeros(made.num_bytes + ALIGNMENT, np.uint8)
-        self._workspace = memory[-memory.ctypes.data % ALIGNMENT :]
+        self._workspace = _aligned(made.num_bytes)
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
         #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
         self._numbers = {name: number for number, name in enumerate(names)}
@@ -69,6 +73,10 @@ class Plan:
         self._steps = steps[self._moving]
         #: What each step is given anew, by name, with the bytes of one.
         self.of_steps = {name: made.sizes[name] for name in made.of_steps}
+        #: Where a step puts its own batch together, by which kernel, and which arguments that move read there.
+        self._gather = gather
+        self._batch = _aligned(self.of_steps.get("input", 0))
+        self._is_of_input = self._entries[self._moving] == self._numbers.get("input", -1)
         self._wanted = set(made.results.values())
         self._first_buffers = first_buffers(model)
         #: The plan's own memory by its names, and where all entries of the table are.
@@ -100,18 +108,18 @@ class Plan:
         return segments, arguments
 
     def run(
-        self, inputs: Array, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None
+        self, inputs: Array | Rows, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None
     ) -> Done:
         """The steps of these batches, (steps, ...) each; `of_steps` has the coefficients of the updates, (steps,), and
         the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous. `copies` are only
-        for a plan that `may_copy`.
+        for a plan that `may_copy`, Rows for one that `may_gather`.
         """
         num_steps = len(inputs)
         losses = np.empty(num_steps)
-        given = {"input": inputs, "target": targets, **of_steps}
+        given = {"input": self._batch if isinstance(inputs, Rows) else inputs, "target": targets, **of_steps}
         for name, num_bytes in self.of_steps.items():
-            if not given[name].flags.c_contiguous or given[name].nbytes != num_steps * num_bytes:
-                wanted = num_steps * num_bytes
+            wanted = num_bytes if given[name] is self._batch else num_steps * num_bytes
+            if not given[name].flags.c_contiguous or given[name].nbytes != wanted:
                 raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps")
         arrays = self._persistent() | self._own | given | {"losses": losses}
         for name, array in arrays.items():
@@ -125,6 +133,12 @@ class Plan:
             assert not isinstance(own, External)
             calls, moving, arguments = with_copies(copies, self.kernels.address(COPY, "a copy"), own, moving, arguments)
             segments = [calls]
+        if isinstance(inputs, Rows):
+            (own,) = segments
+            assert not isinstance(own, External)
+            gather, moving = self.kernels.address(self._gather, BATCH), moving[~self._is_of_input]
+            calls, moving, arguments = with_rows(inputs, self._batch, gather, own, moving, arguments)
+            segments = [calls]
         with self.blas.threads(self.threads):
             done = self._steps_of(segments, num_steps, moving, arguments, arrays)
         return Done(losses[:done], done)
@@ -136,6 +150,11 @@ class Plan:
             array.flags.c_contiguous and any(np.may_share_memory(array, each) for each in own)
             for array, _ in (*copies.before, *copies.after)
         )
+
+    def may_gather(self, examples: Array) -> bool:
+        """Whether it is one call, and these examples, which may overlap, lie each in one piece."""
+        is_whole = examples[0].flags.c_contiguous and examples.strides[0] % examples.itemsize == 0
+        return is_whole and gather_of(examples[0]) == self._gather and len(self._segments) == 1
 
     def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
         """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""
@@ -190,6 +209,12 @@ class Plan:
         return address
 
 
+def _aligned(num_bytes: int) -> Array:
+    """So many bytes, from where vectors are read fastest."""
+    memory = np.zeros(num_bytes + ALIGNMENT, np.uint8)
+    return memory[-memory.ctypes.data % ALIGNMENT :][:num_bytes]
+
+
 def _extent(view: View) -> int:
     """The bytes from the beginning of a view to its end."""
     spans = ((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
@@ -237,7 +262,7 @@ def compile_step(
     where the result can't be kept.
     """
     trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
-    return compile_trace(trace, model, optimizer, report, choice)
+    return compile_trace(trace, model, optimizer, report, choice, gather_of(input[0]))
 
 
 def compile_slice(
@@ -272,8 +297,9 @@ def compile_trace(
     optimizer: Optimizer,
     report: Report = print,
     choice: Choice = MEASURED,
+    gather: str = "",
 ) -> Plan:
-    """The plan of a step that has been traced."""
+    """The plan of a step that has been traced; with the kernel `gather`, a step may put its own batch together."""
     check_numba()
     from nn_manual.compile.cache import Folder, Kernels
     from nn_manual.compile.choosing import choose
@@ -282,9 +308,9 @@ def compile_trace(
     blas, threads = choose(step.products, choice, folder)
     made = step.program(threads)
     kernels = Kernels(blas.integer_bits, folder)
-    missing = kernels.missing(made.kernels)
+    missing = kernels.missing(made.kernels | ({gather: BATCH} if gather else {}))
     if missing:
         functions = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
         report(f"compiling {functions} of the training step, once")
         kernels.compile(missing)
-    return Plan(model, optimizer, made, kernels, blas, threads)
+    return Plan(model, optimizer, made, kernels, blas, threads, gather)

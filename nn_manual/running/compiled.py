@@ -15,12 +15,14 @@ from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.copies import Copies
 from nn_manual.compile.plan import Plan, compile_step
+from nn_manual.compile.rows import Rows
 from nn_manual.data import Examples, num_batches
-from nn_manual.data.batches import rows, shuffled
+from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
 from nn_manual.running.plans import Plans, noise_of, settings_of, takes_noise
+from nn_manual.running.stacked import Stacked
 
 if TYPE_CHECKING:
     from nn_manual.check.verdict.report import StepCheck
@@ -70,37 +72,36 @@ class CompiledSteps:
         """The steps of one epoch, from the batch with the index `first` on."""
         trainer, num_examples = self.trainer, len(examples.input)
         is_one = 0 < num_examples <= batch_size
-        order = None if is_one else shuffled(num_examples, seed, epoch)
         batch_size = min(batch_size, num_examples)
+        stacked = Stacked(examples, None if is_one else shuffled(num_examples, seed, epoch), batch_size)
         unchecked: Examples | None = examples
         index, count = first, num_batches(num_examples, batch_size) if num_examples else 0
         while index < count:
             num_whole = num_examples // batch_size - index
             num_steps = min(num_whole, self._most()) if num_whole else 0
             num_kept = 0 if num_steps else self._most_kept((batch_size, *examples.input.shape[1:]), num_whole - 1)
-            selection = slice(index * batch_size, (index + max(1, num_steps, num_kept)) * batch_size)
-            batch = examples if order is None else Examples(*(rows(array, order[selection]) for array in examples))
-            one = Examples(*(array[:batch_size] for array in batch))
+            one = stacked.batch(index)
             if num_whole and unchecked is not None:
                 self._check(unchecked, one)
             plan = self._plan(one) if num_whole else None
             if plan is None:
                 yield from trainer._plain_steps([one], unchecked)
                 index += 1
-            elif num_kept and (kept := self._kept(plan, batch, num_kept)):
+            elif num_kept and (kept := self._kept(plan, stacked, index, num_kept)):
                 yield from kept
                 index += len(kept)
             elif not num_steps:
                 yield from trainer._plain_steps([one], None, functools.partial(self._observed, plan))
                 index += 1
             else:
-                done, _ = self._run(plan, batch, num_steps)
+                rows = stacked.rows(index, num_steps) if plan.may_gather(examples.input) else None
+                inputs = stacked.inputs(index, num_steps) if rows is None else rows
+                done, _ = self._run(plan, inputs, stacked.targets(index, num_steps))
                 yield from done
                 index += len(done)
                 if len(done) < num_steps:  # a number isn't finite: the formulas themselves say which
                     trainer.model.grad_arena[...] = 0  # else what the plan has found of this step counts as the last's
-                    part = slice(len(done) * batch_size, (len(done) + 1) * batch_size)
-                    yield from trainer._plain_steps([Examples(*(array[part] for array in batch))], None)
+                    yield from trainer._plain_steps([stacked.batch(index)], None)
                     index += 1
             unchecked = None
 
@@ -130,19 +131,20 @@ class CompiledSteps:
             most = min(most, trainer.stop_every - 1 - trainer.num_steps % trainer.stop_every)
         return most if most > 1 else 0
 
-    def _kept(self, plan: Plan, batch: Examples, num_steps: int) -> list[Step]:
-        """The steps of one call, all of which wait for their proof; none where they can't be kept, or the first one
-        isn't finite.
+    def _kept(self, plan: Plan, stacked: Stacked, first: int, num_steps: int) -> list[Step]:
+        """The steps of one call, from the batch with the index `first` on, all of which wait for their proof; none
+        where they can't be kept, or the first one isn't finite.
         """
         prover, loss = self.trainer.prover, self.trainer.loss
         assert prover is not None
         copies = Copies(*prover.copies())
         self._keeps = plan.may_copy(copies)
-        size = len(batch.input) // num_steps
-        targets = batch.target.reshape(num_steps, size, *batch.target.shape[1:])
+        targets = stacked.targets(first, num_steps)
         if not self._keeps or not all(map(loss.has_value, loss.denominators(targets))):
             return []
-        done, given = self._run(plan, batch, num_steps, copies)
+        inputs = stacked.inputs(first, num_steps)
+        done, of_steps = self._run(plan, inputs, targets, copies)
+        given = {"input": inputs, "target": targets, **of_steps}
         checks = prover.keep(given, np.array([step.loss for step in done]))
         return [step._replace(check=check) for step, check in zip(done, checks, strict=True)]
 
@@ -184,22 +186,19 @@ class CompiledSteps:
         check_targets(trainer.loss, *unchecked, batch.input, prediction)
 
     def _run(
-        self, plan: Plan, batch: Examples, num_steps: int, copies: Copies | None = None
+        self, plan: Plan, inputs: Array | Rows, targets: Array, copies: Copies | None = None
     ) -> tuple[list[Step], dict[str, Array]]:
-        """The steps of one call, those before one that isn't finite, and by name what all were given."""
-        trainer = self.trainer
-        size = len(batch.input) // num_steps
-        inputs, targets = (
-            np.ascontiguousarray(array).reshape(num_steps, size, *array.shape[1:]) for array in batch
-        )
+        """The steps of one call, those before one that isn't finite, and by name what all got besides batches."""
+        trainer, (num_steps, size) = self.trainer, targets.shape[:2]
+        batch, given = (inputs.examples, inputs.order) if isinstance(inputs, Rows) else (inputs[0], inputs)
         lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
         start = time.perf_counter()
         of_steps = self._coefficients(plan, num_steps, lrs)
-        of_steps |= self._noise(plan, inputs.shape[1:], num_steps, trainer.num_steps + 1)
+        of_steps |= self._noise(plan, (size, *batch.shape[1:]), num_steps, trainer.num_steps + 1)
         done = plan.run(inputs, targets, of_steps, copies)
         if done.num_steps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
-            num_bytes = sum(array.nbytes for array in (inputs, targets, *of_steps.values()))
+            num_bytes = sum(array.nbytes for array in (given, targets, *of_steps.values()))
             self._seconds = max(self._seconds, SECONDS_OF_CALL * num_bytes / num_steps / LARGEST_CALL)
         numbers = range(trainer.num_steps + 1, trainer.num_steps + done.num_steps + 1)
         trainer.num_steps += done.num_steps
@@ -208,7 +207,7 @@ class CompiledSteps:
         denominators = trainer.loss.denominators(targets[: done.num_steps])
         parts = zip(numbers, done.losses.tolist(), repeat(size), denominators, repeat(None), strict=False)
         steps = list(map(tuple.__new__, repeat(Step), parts))  # Step's own is in Python, and takes twice as long
-        return steps, {"input": inputs, "target": targets, **of_steps}
+        return steps, of_steps
 
     def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""

@@ -1,0 +1,55 @@
+"""The inputs of steps as rows of examples: each step puts its own batch together, and finds it in the cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+
+#: The kernel that puts a batch together: from which examples, by which indices, to where; how many rows, and how far
+#: apart the examples lie, in words. How many words a row has stands in its text: short ones are moved without a call.
+_GATHER = '''
+@cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
+def entry(arguments):
+    examples, order, batch = {word}_apart(arguments[0]), i8_apart(arguments[1]), {word}_apart(arguments[2])
+    count, stride = arguments[3], arguments[4]
+    for i in range(count):
+        for j in range({num_words}):
+            batch[i * {num_words} + j] = examples[order[i] * stride + j]
+    return 0
+'''
+
+
+class Rows(NamedTuple):
+    """The inputs of steps: of `examples`, those with the indices `order`, int64 (steps, batch)."""
+
+    examples: Array
+    order: Array
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
+def gather_of(row: Array) -> str:
+    """The text of the kernel for rows like this one."""
+    return _GATHER.format(word=f"u{row.itemsize}", num_words=row.size)
+
+
+def with_rows(
+    rows: Rows, batch: Array, gather: int, calls: Array, moving: Array, arguments: Array
+) -> tuple[Array, Array, Array]:
+    """A program's calls, its arguments that move with the step, and its arguments, as the driver takes them, with the
+    one that puts each `batch` together; `gather` is the address of its kernel.
+    """
+    (examples, order), place = rows, len(arguments)
+    assert batch.nbytes == order.shape[1] * examples[0].nbytes
+    own = [examples.ctypes.data, order.ctypes.data, batch.ctypes.data, order.shape[1]]
+    own.append(examples.strides[0] // examples.itemsize)
+    moved = [(place + 1, order.ctypes.data, order.strides[0])]
+    return (
+        np.concatenate([[(gather, place)], calls]),
+        np.concatenate([moving, moved]),
+        np.concatenate([arguments, own]),
+    )
