@@ -12,9 +12,9 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.compile.blas import MEASURED, Blas, Choice
 from nn_manual.compile.copies import COPY, Copies, with_copies
+from nn_manual.compile.gathering import Rows, gather_of, with_rows
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program, lowered
-from nn_manual.compile.rows import Rows, gather_of, with_rows
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
@@ -74,7 +74,7 @@ class Plan:
         #: What each step is given anew, by name, with the bytes of one.
         self.of_steps = {name: made.sizes[name] for name in made.of_steps}
         #: Where a step puts its own batch together, by which kernel, and which arguments that move read there.
-        self._gather = gather
+        self._gather, self._gather_address = gather, kernels.address(gather, BATCH) if gather else 0
         self._batch = _aligned(self.of_steps.get("input", 0))
         self._is_of_input = self._entries[self._moving] == self._numbers.get("input", -1)
         self._wanted = set(made.results.values())
@@ -136,8 +136,8 @@ class Plan:
         if isinstance(inputs, Rows):
             (own,) = segments
             assert not isinstance(own, External)
-            gather, moving = self.kernels.address(self._gather, BATCH), moving[~self._is_of_input]
-            calls, moving, arguments = with_rows(inputs, self._batch, gather, own, moving, arguments)
+            moving = moving[~self._is_of_input]
+            calls, moving, arguments = with_rows(inputs, self._batch, self._gather_address, own, moving, arguments)
             segments = [calls]
         with self.blas.threads(self.threads):
             done = self._steps_of(segments, num_steps, moving, arguments, arrays)

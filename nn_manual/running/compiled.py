@@ -6,16 +6,15 @@ import functools
 import time
 from collections.abc import Iterator
 from itertools import repeat
-from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.copies import Copies
+from nn_manual.compile.gathering import Rows
 from nn_manual.compile.plan import Plan, compile_step
-from nn_manual.compile.rows import Rows
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer
@@ -222,7 +221,7 @@ class CompiledSteps:
                 for member, of_steps in zip(members, of_members, strict=True):
                     of_steps.append(member.coefficients(number))
         return {
-            f"{i}.{name}": np.fromiter(map(itemgetter(name), of_steps), trainer.model.dtype, num_steps)
+            f"{i}.{name}": _filled([each[name] for each in of_steps], num_steps, trainer.model.dtype)
             for i, of_steps in enumerate(of_members)
             for name in of_steps[0]
             if f"{i}.{name}" in plan.of_steps
@@ -237,9 +236,15 @@ class CompiledSteps:
 
 
 def _of_steps(member: Optimizer, numbers: range) -> list[dict[str, float]]:
-    """The coefficients of steps between which no setting changes. Those that have settled are asked for once: to ask
-    for each takes a tenth of the time of a small net's step.
+    """The coefficients of steps between which no setting changes; those of all behind the last are the last. Once they
+    have settled they aren't asked for: to ask for each takes a tenth of the time of a small net's step.
     """
-    changing = range(numbers.start, int(min(member.settles_at, numbers.stop)))
-    settled = len(numbers) - len(changing)
-    return [*map(member.coefficients, changing), *[member.coefficients(numbers[-1])] * settled]
+    last = int(min(max(member.settles_at, numbers.start), numbers[-1]))
+    return [member.coefficients(number) for number in range(numbers.start, last + 1)]
+
+
+def _filled(values: list[float], count: int, dtype: np.dtype[Any]) -> Array:
+    """An array of so many numbers: behind the values, all are the last one."""
+    array = np.full(count, values[-1], dtype)
+    array[: len(values)] = values
+    return array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nn_manual.arrays import Array
-from nn_manual.compile.rows import Rows
+from nn_manual.compile.gathering import Rows
 from nn_manual.data import Examples
 from nn_manual.data.batches import rows
 

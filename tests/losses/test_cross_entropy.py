@@ -260,3 +260,13 @@ def test_as_many_weights_as_classes() -> None:
     for target in (np.zeros((2, 4), np.int64), np.zeros((2, 3, 4))):
         with pytest.raises(ValueError, match=r"^CrossEntropyLoss has a weight for 4 classes, the prediction 3$"):
             CrossEntropyLoss(weight=[1, 2, 3, 4]).check_target(np.zeros((2, 3, 4)), target)
+
+
+def test_denominators_of_several_batches() -> None:
+    """Where all count, and where some don't; of none there are none."""
+    targets = np.array([[[0, 1, 2], [2, 1, 0]], [[1, 1, 1], [0, 0, 0]]])
+    loss = CrossEntropyLoss()
+    assert loss.denominators(targets) == [6, 6]
+    targets[1, 0, :2] = -100
+    assert loss.denominators(targets) == [6, 4] == [loss.denominator(target) for target in targets]
+    assert loss.denominators(targets[:0]) == []
