@@ -17,11 +17,13 @@
     intrinsics.py   what a kernel needs that Python doesn't have: pointers, a BLAS, a fused multiply-add
     elementary.py   exp, tanh and the like, as polynomials that run on vectors
     driver.py       what runs a program: one call after the other, step by step
+    gathering.py    the inputs of steps as rows of examples
     copies.py       what a program keeps of each step
     blas.py         whose BLAS multiplies, on how many threads
     choosing.py     which of them is fastest at a step's products: measured once, then kept
     cache.py        kernels on disk, each under a hash of all that it depends on
-    plan.py         compile_step and Plan
+    plan.py         Plan, which runs many steps
+    compiling.py    compile_step, for parts of a step too
 
 numba is loaded when a plan is made, and not before.
 """

@@ -8,6 +8,9 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
+#: What the kernel below was made of.
+BATCH = "a batch, of rows of the examples"
+
 #: The kernel that puts a batch together: from which examples, by which indices, to where; how many rows, and how far
 #: apart the examples lie, in words. How many words a row has stands in its text: short ones are moved without a call.
 _GATHER = '''

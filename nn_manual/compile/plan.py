@@ -1,34 +1,24 @@
-"""compile_step: a training step as machine code, and Plan, which runs many of them."""
+"""Plan: a training step as machine code, and what runs many of them."""
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.compile.blas import MEASURED, Blas, Choice
+from nn_manual.compile.blas import Blas
 from nn_manual.compile.copies import COPY, Copies, with_copies
-from nn_manual.compile.gathering import Rows, gather_of, with_rows
+from nn_manual.compile.gathering import BATCH, Rows, gather_of, with_rows
 from nn_manual.compile.nests import External
-from nn_manual.compile.program import Address, Program, lowered
+from nn_manual.compile.program import Address, Program
 from nn_manual.compile.workspace import ALIGNMENT
-from nn_manual.errors import ConfigError
-from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import Trace, View
+from nn_manual.trace.operation import View
 from nn_manual.trace.replay import run_operation
-from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
-
-#: What the kernel that puts a batch together was made of.
-BATCH = "a batch, of rows of the examples"
-
-#: Takes a line that is said.
-Report: TypeAlias = Callable[[str], object]
 
 
 class Done(NamedTuple):
@@ -38,10 +28,6 @@ class Done(NamedTuple):
 
     losses: Array
     num_steps: int
-
-
-class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
-    """numba isn't installed."""
 
 
 class Plan:
@@ -233,84 +219,3 @@ def persistent(model: Sequential, optimizer: Optimizer, first_buffers: Mapping[s
     arrays = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
     arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
     return arrays | {kind: vars(model.buffer)[name] for kind, name in first_buffers.items()}
-
-
-def check_numba() -> None:
-    """Raise NoNumba where it isn't installed."""
-    if importlib.util.find_spec("numba") is None:
-        raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'")
-
-
-def compile_step(
-    model: Sequential,
-    loss: Loss,
-    optimizer: Optimizer,
-    input: Array,
-    target: Array,
-    max_norm: float | None = None,
-    report: Report = print,
-    observe: Observe | None = None,
-    choice: Choice = MEASURED,
-) -> Plan:
-    """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
-
-    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it. What `choice`
-    leaves open of BLAS and threads is measured, once on this machine for these products.
-
-    Raises NoNumba where numba isn't installed, NoBlas without a BLAS or without the one that is chosen, and CannotTrace
-    where a formula can't be traced. `report` takes a line where something has to be compiled, which takes seconds, and
-    where the result can't be kept.
-    """
-    trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
-    return compile_trace(trace, model, optimizer, report, choice, gather_of(input[0]))
-
-
-def compile_slice(
-    model: Sequential,
-    loss: Loss,
-    optimizer: Optimizer,
-    input: Array,
-    target: Array,
-    report: Report = print,
-    observe: Observe | None = None,
-    choice: Choice = MEASURED,
-) -> Plan:
-    """As `compile_step`, forward, loss and backward alone, of a slice of this shape: nothing moves."""
-    return compile_trace(trace_slice(model, loss, optimizer, input, target, observe), model, optimizer, report, choice)
-
-
-def compile_update(
-    model: Sequential,
-    loss: Loss,
-    optimizer: Optimizer,
-    max_norm: float | None = None,
-    report: Report = print,
-    choice: Choice = MEASURED,
-) -> Plan:
-    """As `compile_step`, clipping and update alone: it takes no batch, and has no loss."""
-    return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice)
-
-
-def compile_trace(
-    trace: Trace,
-    model: Sequential,
-    optimizer: Optimizer,
-    report: Report = print,
-    choice: Choice = MEASURED,
-    gather: str = "",
-) -> Plan:
-    """The plan of a step that has been traced; with the kernel `gather`, a step may put its own batch together."""
-    check_numba()
-    from nn_manual.compile.cache import Folder, Kernels
-    from nn_manual.compile.choosing import choose
-
-    step, folder = lowered(trace), Folder(report)
-    blas, threads = choose(step.products, choice, folder)
-    made = step.program(threads)
-    kernels = Kernels(blas.integer_bits, folder)
-    missing = kernels.missing(made.kernels | ({gather: BATCH} if gather else {}))
-    if missing:
-        functions = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
-        report(f"compiling {functions} of the training step, once")
-        kernels.compile(missing)
-    return Plan(model, optimizer, made, kernels, blas, threads, gather)

@@ -12,9 +12,10 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape, placeholder
 from nn_manual.compile.blas import Choice
+from nn_manual.compile.compiling import compile_step
 from nn_manual.compile.copies import Copies
 from nn_manual.compile.gathering import Rows
-from nn_manual.compile.plan import Plan, compile_step
+from nn_manual.compile.plan import Plan
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer

@@ -11,7 +11,8 @@ import numpy as np
 
 from nn_manual.arrays import Array, placeholder
 from nn_manual.compile.blas import Choice
-from nn_manual.compile.plan import Plan, compile_slice, compile_update
+from nn_manual.compile.compiling import compile_slice, compile_update
+from nn_manual.compile.plan import Plan
 from nn_manual.distributed.gradient_sum import Filled
 from nn_manual.distributed.one_slice import Look, OneSlice, Runner
 from nn_manual.distributed.slices import Part, parts_of

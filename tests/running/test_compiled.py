@@ -27,6 +27,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
+from nn_manual.compile.compiling import NoNumba
 from nn_manual.compile.copies import Copies
 from nn_manual.data import Examples
 from nn_manual.distributed.sliced_step import Slicing
@@ -267,7 +268,7 @@ def test_what_cant_be_traced_runs_as_it_is(capsys: pytest.CaptureFixture[str]) -
 
 def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # noqa: ARG005
-    with pytest.raises(plan.NoNumba, match=r"^compiled: true needs numba: pip install 'nn_manual\[fast\]'$"):
+    with pytest.raises(NoNumba, match=r"^compiled: true needs numba: pip install 'nn_manual\[fast\]'$"):
         new_trainer(compiled=True)
 
 

@@ -120,7 +120,8 @@ def products(subject: Subject) -> Epoch:
     """The products of the compiled step alone, one after the other, on its memory: no trainer that uses the same BLAS
     is faster.
     """
-    from nn_manual.compile.plan import Plan, compile_step
+    from nn_manual.compile.compiling import compile_step
+    from nn_manual.compile.plan import Plan
     from nn_manual.compile.program import Call
 
     trainer, (inputs, targets) = subject.new_trainer(), subject.stacked()

@@ -1,0 +1,107 @@
+"""compile_step: the plan of a training step, or of a part of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import TypeAlias
+
+from nn_manual.arrays import Array
+from nn_manual.compile.blas import MEASURED, Choice
+from nn_manual.compile.gathering import BATCH, gather_of
+from nn_manual.compile.plan import Plan
+from nn_manual.compile.program import lowered
+from nn_manual.errors import ConfigError
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+from nn_manual.trace.operation import Trace
+from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
+
+#: Takes a line that is said.
+Report: TypeAlias = Callable[[str], object]
+
+
+class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
+    """numba isn't installed."""
+
+
+def check_numba() -> None:
+    """Raise NoNumba where it isn't installed."""
+    if importlib.util.find_spec("numba") is None:
+        raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'")
+
+
+def compile_step(
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    input: Array,
+    target: Array,
+    max_norm: float | None = None,
+    report: Report = print,
+    observe: Observe | None = None,
+    choice: Choice = MEASURED,
+) -> Plan:
+    """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
+
+    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it. What `choice`
+    leaves open of BLAS and threads is measured, once on this machine for these products.
+
+    Raises NoNumba where numba isn't installed, NoBlas without a BLAS or without the one that is chosen, and CannotTrace
+    where a formula can't be traced. `report` takes a line where something has to be compiled, which takes seconds, and
+    where the result can't be kept.
+    """
+    trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
+    return compile_trace(trace, model, optimizer, report, choice, gather_of(input[0]))
+
+
+def compile_slice(
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    input: Array,
+    target: Array,
+    report: Report = print,
+    observe: Observe | None = None,
+    choice: Choice = MEASURED,
+) -> Plan:
+    """As `compile_step`, forward, loss and backward alone, of a slice of this shape: nothing moves."""
+    return compile_trace(trace_slice(model, loss, optimizer, input, target, observe), model, optimizer, report, choice)
+
+
+def compile_update(
+    model: Sequential,
+    loss: Loss,
+    optimizer: Optimizer,
+    max_norm: float | None = None,
+    report: Report = print,
+    choice: Choice = MEASURED,
+) -> Plan:
+    """As `compile_step`, clipping and update alone: it takes no batch, and has no loss."""
+    return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice)
+
+
+def compile_trace(
+    trace: Trace,
+    model: Sequential,
+    optimizer: Optimizer,
+    report: Report = print,
+    choice: Choice = MEASURED,
+    gather: str = "",
+) -> Plan:
+    """The plan of a step that has been traced; with the kernel `gather`, a step may put its own batch together."""
+    check_numba()
+    from nn_manual.compile.cache import Folder, Kernels
+    from nn_manual.compile.choosing import choose
+
+    step, folder = lowered(trace), Folder(report)
+    blas, threads = choose(step.products, choice, folder)
+    made = step.program(threads)
+    kernels = Kernels(blas.integer_bits, folder)
+    missing = kernels.missing(made.kernels | ({gather: BATCH} if gather else {}))
+    if missing:
+        functions = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
+        report(f"compiling {functions} of the training step, once")
+        kernels.compile(missing)
+    return Plan(model, optimizer, made, kernels, blas, threads, gather)
