@@ -84,12 +84,12 @@ def _is_worthwhile(earlier: Loop, item: Loop, level: int, *, is_last: bool) -> b
     own, its = list(leaves_of(earlier)), list(leaves_of(item))
     if len(own) + len(its) > MOST_LEAVES:
         return False
-    if level:
+    if level and earlier.extent == item.extent:
         return True
     if not is_last:
         written = [leaf.output for leaf in own]
         return all(_is_small(leaf) for leaf in its) and _share(written, [a for leaf in its for a in leaf.inputs])
-    if own[-1].place.owner and own[-1].place.owner == its[0].place.owner:
+    if not level and own[-1].place.owner and own[-1].place.owner == its[0].place.owner:
         return True
     return _share([a for leaf in own for a in leaf.accesses], [a for leaf in its for a in leaf.accesses])
 
