@@ -19,6 +19,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 
+#: torch looks up the name of each address, for its log. Where no name server answers, glibc asks again after 1 s, not 5.
+QUICK_LOOKUPS = {"RES_OPTIONS": "timeout:1"}
+
+
 class Case(TypedDict, total=False):
     """`size` processes run `function`, of process_functions.py, with the directory and these arguments. Once the first
     has printed `after`, the process `victim` gets the signal `signum`. What they print lies in `logs`.
@@ -38,7 +42,7 @@ class Case(TypedDict, total=False):
 def run_cases(cases: list[Case], folder: Path) -> None:
     """Run the cases; `statuses_of` and `log_of` then say how each ended, by its logs."""
     (folder / "cases.json").write_text(json.dumps(cases))
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | QUICK_LOOKUPS
     subprocess.run([sys.executable, __file__, str(folder / "cases.json")], check=True, env=environment)
 
 
