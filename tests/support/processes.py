@@ -18,8 +18,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypedDict
 
-
-#: torch looks up the name of each address, for its log. Where no name server answers, glibc asks again after 1 s, not 5.
+#: torch looks up the name of each address, for its log. Where no name server answers, glibc asks again after 1 s then.
 QUICK_LOOKUPS = {"RES_OPTIONS": "timeout:1"}
 
 
