@@ -6,7 +6,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,14 @@ ROOT = Path(__file__).parents[2]
 
 class TestHelp:
     def test_is_quick(self) -> None:
+        """In seconds of the processor: others may use it, too."""
         seconds = []
         for _ in range(5):
-            began = time.perf_counter()
+            before = os.times()
             assert finish(start("--help"))[0] == 0
-            seconds.append(time.perf_counter() - began)
-        assert statistics.median(seconds) < 0.3
+            after = os.times()
+            seconds.append(sum(after[2:4]) - sum(before[2:4]))  # user and system, of children
+        assert 0 < statistics.median(seconds) < 0.3
 
     @pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)])
     def test_imports_nothing_heavy(self, arguments: list[str]) -> None:
