@@ -119,6 +119,6 @@ class _Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no
         """At random, by a fraction of itself, or of a magnitude of which it is a difference."""
         if not (isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.layout == torch.strided):
             return tensor
-        signed = 2 * torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64) - 1
-        signed = self.size * (signed + signed.sign() / 2).to(tensor)
-        return tensor + signed * (magnitude or self.exponent * tensor)
+        signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)
+        signed = signed.add_(signed.sign(), alpha=0.5).mul_(self.size).to(tensor)
+        return tensor + magnitude * signed if magnitude else tensor.addcmul(signed, tensor, value=self.exponent)
