@@ -90,7 +90,7 @@ def function_check() -> Callable[..., None]:
         try:
             report = check_function(*arguments, **options)
         except Exception as error:  # a reference may raise anything
-            pytest.fail(told(error), pytrace=False)
+            raise pytest.fail.Exception(told(error), pytrace=False) from None
         if not report.passed:
             pytest.fail(str(report), pytrace=False)
 

@@ -215,3 +215,4 @@ def test_arguments_that_do_not_fit_are_one_line(pytester: pytest.Pytester, call:
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([f"*{words}*"])
     assert "check_function.py" not in result.stdout.str()
+    assert "another exception" not in result.stdout.str()

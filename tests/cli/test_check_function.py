@@ -81,6 +81,27 @@ def definition(x, weight):
 
 def leaves(x, weight):
     raise SystemExit(0)
+
+
+def ends_forward(x, weight):
+    if len(x) == 0:
+        ctypes.string_at(1)
+    return x * weight
+
+
+class EndsBackward(Scale):
+    @staticmethod
+    def backward(context, grad_output):
+        if len(grad_output) == 0:
+            ctypes.string_at(2)
+        return Scale.backward(context, grad_output)
+
+
+ends_backward = EndsBackward.apply
+
+
+def aborts(x, weight):
+    os.abort()
 """
 
 
@@ -95,7 +116,8 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def arguments(function: str, *more: str) -> list[str]:
     path = function if ":" in function else f"the_kernels:{function}"
     sizes = [] if "--sizes" in more else ["--sizes", "N=4,D=6"]
-    return ["check-function", path, "--reference", "the_kernels:definition", "--shapes", "NxD,D", *sizes, *more]
+    reference = [] if "--reference" in more else ["--reference", "the_kernels:definition"]
+    return ["check-function", path, *reference, "--shapes", "NxD,D", *sizes, *more]
 
 
 def test_a_right_kernel_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +180,25 @@ def test_a_kernel_that_ends_the_process_in_many_rows(
     said = " ".join(capfd.readouterr().out.split())
     assert "sizes N=13 WRONG: the process ended with status 0" in said
     assert "N=16, N=17, N=127, N=128, N=129, N=256, N=257, N=1024, N=1025, D=1, " in said
-    assert "skipped: the_kernels:Ends had ended the process 1 times" in said
+    assert "skipped: the process of the_kernels:Ends had ended 1 times" in said
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_reference_that_ends_the_process_in_a_row(
+    where: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments("Scale", "--reference", f"the_kernels:ends_{where}")) == 0
+    said = " ".join(capfd.readouterr().out.split())
+    line = KERNELS[: KERNELS.index(f"ctypes.string_at({1 if where == 'forward' else 2})")].count("\n") + 1
+    at = f"{tmp_path / 'the_kernels.py'}:{line}"
+    assert f"N=0 skipped: in the reference the process ended with signal SIGSEGV at {at}" in said
+    assert "sizes N=1, N=2, N=3, N=7, N=13, N=16, N=17" in said
+
+
+def test_a_reference_that_ends_the_process_at_once_is_to_blame(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments("Scale", "--reference", "the_kernels:aborts")) == 2
+    said = capfd.readouterr().err
+    assert said.startswith("nn-manual: the reference the_kernels:aborts: the process ended with signal SIGABRT at ")
 
 
 @pytest.mark.parametrize(

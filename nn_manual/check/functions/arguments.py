@@ -16,8 +16,8 @@ from torch.func import functional_call
 class Arguments:
     """The arguments of a call as a flat list of `leaves`, each with a name, among them what a list, tuple or dict
     holds, and the parameters of a module. `positional` and `keywords` are the arguments with the number of a leaf in
-    the place of each; `parameters` has that number for each parameter. `buffers` are those that a module and its
-    reference both have.
+    the place of each; `parameters` has that number for each parameter, and `frozen` are the names of those that require
+    no gradient. `buffers` are those that a module and its reference both have.
     """
 
     names: tuple[str, ...]
@@ -26,6 +26,7 @@ class Arguments:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
     buffers: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    frozen: frozenset[str] = frozenset()
 
     def call(self, function: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         """What the function returns for other leaves in the same places. A module's buffers stay as they are."""
@@ -85,13 +86,17 @@ def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[
     of_keywords = {name: _numbered(each, name, names, leaves) for name, each in keywords.items()}
     parameters: dict[str, int] = {}
     buffers: dict[str, torch.Tensor] = {}
+    frozen: set[str] = set()
     if isinstance(function, torch.nn.Module):
         for name, parameter in _shared_parameters(function, reference).items():
             parameters[name] = len(leaves)
             names.append(name)
             leaves.append(parameter.detach())
+            if not parameter.requires_grad:
+                frozen.add(name)
         buffers = _shared_buffers(function, reference)
-    return Arguments(tuple(names), tuple(leaves), tuple(of_positional), of_keywords, parameters, buffers)
+    flat = tuple(names), tuple(leaves), tuple(of_positional)
+    return Arguments(*flat, of_keywords, parameters, buffers, frozenset(frozen))
 
 
 def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, torch.nn.Parameter]:

@@ -80,8 +80,8 @@ class Case:
 
     @property
     def floating(self) -> tuple[str, ...]:
-        """The names of the floating inputs. ValueError where there are none, TypeError for complex ones and dtypes that
-        can't be judged.
+        """The names of the floating inputs, but for frozen parameters. ValueError where there are none, TypeError for
+        complex ones and dtypes that can't be judged.
         """
         both = zip(self.arguments.names, self.arguments.leaves, strict=True)
         found = {name: dtype_name(leaf) for name, leaf in both if is_array(leaf)}
@@ -91,7 +91,7 @@ class Case:
         for name, dtype in found.items():
             if dtype not in SUPPORTED:
                 raise TypeError(f"{name} is {dtype}: floating inputs must be {', '.join(SUPPORTED)}")
-        return tuple(found)
+        return tuple(name for name in found if name not in self.arguments.frozen)
 
     @property
     def eps_of_low_precision(self) -> float | None:
@@ -118,7 +118,11 @@ class Case:
     def wants(self) -> list[bool]:
         """For each leaf, whether its gradient is asked for."""
         named = zip(self.arguments.names, self.arguments.leaves, strict=True)
-        return [floats(leaf) and (self.wanted is None or name in self.wanted) for name, leaf in named]
+        frozen = self.arguments.frozen
+        return [
+            floats(leaf) and name not in frozen and (self.wanted is None or name in self.wanted)
+            for name, leaf in named
+        ]
 
     def leaves(self) -> list[Any]:
         """What the reference runs on."""

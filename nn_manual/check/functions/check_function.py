@@ -132,7 +132,10 @@ def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:
 
 
 def _left_out(trial: Trial) -> Iterator[str]:
-    """A sentence about the buffers that the reference alone has."""
+    """A sentence about parameters that are frozen, and about the buffers that the reference alone has."""
+    if trial.case.arguments.frozen:
+        names = [name for name in trial.case.arguments.names if name in trial.case.arguments.frozen]
+        yield f"not compared: {', '.join(f'grad_{name}' for name in names)}; frozen in {trial.label}, by requires_grad"
     if isinstance(trial.reference, torch.nn.Module):
         names = [name for name, _ in trial.reference.named_buffers() if name not in trial.case.arguments.buffers]
         if names:

@@ -55,9 +55,9 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
         if not grad_outputs:
             return
         grads = ours.run_backward(grad_outputs, len(floating), before_backward)
-        with raised_by_the_reference():
-            their_grads = theirs.backward(grad_outputs)
-            true_grads = truth.backward({name: grad.double() for name, grad in grad_outputs.items()}) if truth else None
+        their_grads = _back_through_reference(theirs, grad_outputs)
+        doubled = {name: grad.double() for name, grad in grad_outputs.items()}
+        true_grads = _back_through_reference(truth, doubled) if truth else None
         for i, (name, grad, their_grad) in enumerate(zip(floating, grads, their_grads, strict=True)):
             if their_grad is None and (grad is None or not grad.to_dense().any()):
                 continue  # both say that nothing depends on this input
@@ -188,6 +188,11 @@ def _run_reference(case: Case, leaves: list[Any]) -> Forward:
     if case.wanted is None and not any(output.requires_grad for output in ran.outputs.values()):
         raise ValueError("no output of the reference depends on a floating input in a way that autograd can follow")
     return ran
+
+
+def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+    with raised_by_the_reference():
+        return ran.backward(grad_outputs)
 
 
 class _Paired:

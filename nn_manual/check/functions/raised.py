@@ -115,6 +115,14 @@ def place_of(error: BaseException) -> str:
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
+def is_of_the_reference_in_dump(dump: str) -> bool:
+    """Whether the reference ran when a signal ended the process, by the same. In one frame the function runs in its
+    place.
+    """
+    own = re.findall(rf'^  File "{re.escape(_OTHERS_CODE[0])}.+", line \d+ in (.+)', dump, re.MULTILINE)
+    return not {"_run_reference", "_back_through_reference"}.isdisjoint(own) and "own_sensitivities" not in own
+
+
 def place_in_dump(dump: str) -> str:
     """The same of a process that a signal has ended, by what Python's faulthandler wrote then."""
     frames = re.findall(r'^  File "(.+)", line (\d+) in ', dump, re.MULTILINE)

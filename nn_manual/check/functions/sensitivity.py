@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
 from nn_manual.check.functions.arguments import as_tensor
-from nn_manual.check.functions.case import Case
+from nn_manual.check.functions.case import Case, eps_of
 from nn_manual.check.functions.pairs import values_of_reference
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS
 
@@ -48,8 +48,9 @@ def own_sensitivities(case: Case) -> dict[str, float]:
 def _measured(case: Case, *, takes_differences: bool) -> tuple[dict[str, Array], dict[str, float]]:
     truth = _values(replace(case, change=as_double))
     largest = dict.fromkeys(truth, 0.0)
+    most = 1 / eps_of(case.dtype) if takes_differences else 0
     for draw in range(NUM_PERTURBATIONS):
-        effects = [_effects(case, truth, _Moved(move, case.seed + draw, takes_differences)) for move in MOVES]
+        effects = [_effects(case, truth, _Moved(move, case.seed + draw, most)) for move in MOVES]
         for name in truth:
             one, other = (effect[name] for effect in effects)
             proportional = np.where(other >= PROPORTIONAL * one, one, 0.0)  # of NaN neither
@@ -83,26 +84,33 @@ EXACT = {_ATEN.clone, _ATEN._to_copy, _ATEN.amax, _ATEN.amin, _ATEN.max, _ATEN.m
 
 #: These take exponentials of differences: exp(x - max), or in a kernel that saves one number a row exp(x - logsumexp).
 #: Rounded, that is off by a fraction of x itself, wherever the difference is near 0. So a probability of 1 among logits
-#: of 1000 is good to 1000 roundings, and so is all that is made of it: a row of them doesn't add up to 1 any more.
+#: of 1000 is good to 1000 roundings, and so is all that is made of it: a row of them doesn't add up to 1 any more. From
+#: 1 / eps on, one rounding would be all of the probability, and excuse any: so large is the -1e9 of a mask, whose
+#: probability is exactly 0, and such exponents don't count.
 EXPONENTIALS = {_ATEN.exp, _ATEN._softmax, _ATEN._safe_softmax, _ATEN._log_softmax}
 
 
 class _Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
-    """Moves what every operation returns, but for views, and for what an operation writes into."""
+    """Moves what every operation returns, but for views, and for what an operation writes into. Exponents below
+    `most_exponent` count, none where it is 0.
+    """
 
-    def __init__(self, size: float, seed: int, takes_differences: bool) -> None:
+    def __init__(self, size: float, seed: int, most_exponent: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call] # as above
         self.size, self.generator = size, torch.Generator().manual_seed(seed)
-        self.takes_differences, self.exponent = takes_differences, 1.0
+        self.most_exponent, self.exponent = most_exponent, 1.0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         operation = func.overloadpacket
         if operation in EXACT or any(returned.alias_info is not None for returned in func._schema.returns):
             return result
-        of_difference = operation in EXPONENTIALS and self.takes_differences
-        if of_difference and args[0].numel():
-            self.exponent = max(self.exponent, float(args[0].abs().nan_to_num(0, 0, 0).max()))
+        of_difference = operation in EXPONENTIALS and self.most_exponent > 0
+        if of_difference:
+            exponents = args[0].abs()
+            exponents = exponents[exponents < self.most_exponent]
+            if exponents.numel():
+                self.exponent = max(self.exponent, float(exponents.max()))
         if isinstance(result, tuple | list):
             return type(result)(map(self._move, result))
         return self._move(result, self.exponent if of_difference and operation is _ATEN._log_softmax else 0)
@@ -111,6 +119,6 @@ class _Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no
         """At random, by a fraction of itself, or of a magnitude of which it is a difference."""
         if not (isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.layout == torch.strided):
             return tensor
-        signed = 2 * torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64) - 1
-        signed = self.size * (signed + signed.sign() / 2).to(tensor)
-        return tensor + signed * (magnitude or self.exponent * tensor)
+        signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)
+        signed = signed.add_(signed.sign(), alpha=0.5).mul_(self.size).to(tensor)
+        return tensor + magnitude * signed if magnitude else tensor.addcmul(signed, tensor, value=self.exponent)

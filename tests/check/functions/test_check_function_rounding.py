@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
 from nn_manual.arrays import Array
+from nn_manual.check.functions import rounding
+from nn_manual.check.functions.case import Case
 
 
 def normalize(factor: float = 1.0, only: torch.dtype | None = None) -> type[torch.autograd.Function]:
@@ -59,6 +61,27 @@ def test_what_takes_float32_alone_is_judged_by_its_distance_to_float64() -> None
     wide = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
     assert check_function(normalize(only=torch.float32), definition_of_normalize, [wide]).passed
     assert not check_function(normalize(1.0001, only=torch.float32), definition_of_normalize, [wide]).passed
+
+
+def test_what_is_wrong_in_float64_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No terms of its own excuse it, and to measure them takes longer than all else."""
+    measured = []
+
+    def own_sensitivities(case: Case) -> dict[str, float]:
+        measured.append(case.label)
+        return {}
+
+    monkeypatch.setattr(rounding, "own_sensitivities", own_sensitivities)
+
+    def inputs(generator: torch.Generator, N: int) -> list[torch.Tensor]:
+        return [torch.randn(N, 3, generator=generator)]
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        return x.softmax(-1) if len(x) < 127 else x.softmax(-1) * 1.1
+
+    report = check_function(wrong, lambda x: x.softmax(-1), inputs, sizes={"N": 4}, skip=["cost", "kinds"])
+    assert {row.name for row in report.wrong} >= {"sizes N=127", "sizes N=1025"}
+    assert not measured
 
 
 def test_rounding_is_said_to_be_rounding() -> None:

@@ -45,6 +45,13 @@ def test_an_exponential_of_a_difference_is_off_by_the_exponent(softmax: Function
     assert 100 <= found["grad_x, random upstream"] <= 10_000
 
 
+@pytest.mark.parametrize("fill", [-1e9, float(torch.finfo(torch.float32).min), -float("inf")])
+def test_what_fills_a_mask_is_no_exponent(fill: float) -> None:
+    """Its probability is 0. As an exponent it would excuse whatever the function computes."""
+    found = measured(lambda x: x.masked_fill(torch.tensor([True, False, False]), fill).softmax(0), [0.0, 1.0, 2.0])
+    assert found["grad_x, random upstream"] <= 100
+
+
 def test_what_amax_returns_is_not_rounded() -> None:
     """Its backward looks for what is equal to it."""
     found = measured(lambda x: x - x.amax(), [1.0, 2.0])

@@ -146,7 +146,7 @@ def _on_same_tensors(case: Case) -> Callable[[Case], Case]:
     flat = tuple(Number(i) for i in range(len(arguments.leaves)))
 
     def made(case: Case) -> Case:
-        positional = Arguments(arguments.names, case.arguments.leaves, flat)
+        positional = Arguments(arguments.names, case.arguments.leaves, flat, frozen=arguments.frozen)
         return replace(case, function=(forward, backward), reference=reference, arguments=positional, watched=False)
 
     return made

@@ -90,7 +90,7 @@ def _together(case: Case, function: Checked, first: int, second: int) -> Case:
         return case.arguments.call(called, several)
 
     flat = tuple(Number(i) for i in range(len(case.arguments.leaves)))
-    arguments = Arguments(case.arguments.names, case.arguments.leaves, flat)
+    arguments = Arguments(case.arguments.names, case.arguments.leaves, flat, frozen=case.arguments.frozen)
     return replace(case, function=of_first, arguments=arguments)
 
 
@@ -103,8 +103,8 @@ def _run(case: Case) -> dict[str, torch.Tensor] | None:
     found = {name: output.detach().to_dense().double().clone() for name, output in ran.outputs.items()}
     carrying = {name: output.detach() for name, output in ran.outputs.items() if output.requires_grad}
     grads = iter(ran.backward(next(case.grad_outputs(carrying))[1]))
-    for name, leaf in zip(case.arguments.names, case.leaves(), strict=True):
-        if floats(leaf):
+    for name, leaf, want in zip(case.arguments.names, case.leaves(), case.wants(), strict=True):
+        if want:
             grad = next(grads)
             zero = torch.zeros_like(as_tensor(leaf), dtype=torch.float64)
             found[f"grad_{name}"] = zero if grad is None else grad.to_dense().double()

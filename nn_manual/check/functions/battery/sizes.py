@@ -56,8 +56,10 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
 def few_sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
     """Each dimension alone, and past a block, the others small: for dtypes in which the other sizes aren't tried."""
     if callable(trial.inputs):
-        for name, size in itertools.product(_free(trial), FEW):
-            yield f"{name}={size}", lambda name=name, size=size: _size(trial, {name: size})  # type: ignore[misc] # defaults
+        alone, past_a_block = FEW
+        for name in _free(trial):
+            yield f"{name}={alone}", lambda name=name: _size(trial, {name: alone})  # type: ignore[misc] # a default
+            yield f"{name}={past_a_block}", lambda name=name: _past(_case(trial, {name: past_a_block}))  # type: ignore[misc] # a default
 
 
 def _free(trial: Trial) -> list[str]:
@@ -93,7 +95,10 @@ def _size(trial: Trial, changed: Mapping[str, int]) -> None:
 def _long(trial: Trial, name: str, size: int) -> None:
     if peak_of_reference(_case(trial, {name: BEFORE_IT})) * (size / BEFORE_IT) ** 2 > MOST_BYTES:
         raise Skip("it may take much memory; sizes of your own ask for it")
-    case = _case(trial, {name: size})
+    _past(_case(trial, {name: size}))
+
+
+def _past(case: Case) -> None:
     # In 16 bits the terms that excuse a difference count what the reference computes in more bits, such as positions.
     # The full size has no such excuse either; small sizes, as of a norm over one feature, need it.
     agree(replace(case, drawn=True, excuses_terms=not case.is_low))

@@ -80,7 +80,7 @@ def _of_gradients(case: Case, theirs: Forward) -> Case:
     leaves += tuple(grad_outputs.values())
     names = (*case.arguments.names, *(f"grad_{name}" for name in grad_outputs))
     constants = {name for name, grad in zip(case.floating, theirs.backward(grad_outputs), strict=True) if grad is None}
-    arguments = Arguments(names, leaves, tuple(Number(i) for i in range(len(leaves))))
+    arguments = Arguments(names, leaves, tuple(Number(i) for i in range(len(leaves))), frozen=case.arguments.frozen)
     function, reference = (_Gradient(each, case, tuple(grad_outputs)) for each in (case.function, case.reference))
     wanted = frozenset(names) - constants
     case = replace(case, function=function, reference=reference, arguments=arguments, wanted=wanted)

@@ -164,6 +164,21 @@ def test_a_mask_a_seed_or_an_index_that_is_kept_by_its_shape(function: Any, give
     assert {row.name: row.verdict for row in right.rows}[f"in place {name}"] == "right"
 
 
+def test_a_mask_of_large_numbers_that_is_kept_by_its_shape() -> None:
+    """What it fills in is no exponent, whose roundings excused another mask."""
+    kept: dict[Any, Any] = {}
+
+    def keeps_its_mask(x: Any, mask: Any) -> Any:
+        return x.masked_fill(kept.setdefault(mask.shape, mask.clone()), -1e30).softmax(-1)
+
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(4, 6, generator=generator), torch.rand(4, 6, generator=generator) > 0.4]
+    report = check_function(
+        keeps_its_mask, lambda x, mask: x.masked_fill(mask, -1e30).softmax(-1), given, skip=VALUES_AND_COST
+    )
+    assert [row.name for row in report.wrong] == ["in place mask"]
+
+
 def test_offsets_stay_offsets_when_they_change_in_place() -> None:
     def sums(x: Any, offsets: Any) -> Any:
         assert offsets[[0, -1]].tolist() == [0, len(x)]

@@ -218,3 +218,26 @@ def test_long_positions_in_16_bits_show(*, in_16_bits: bool) -> None:
 
     report = check_function(kernel, rotated, sequence, sizes={"T": 6}, dtypes=["bfloat16"], skip=["cost", "kinds"])
     assert [row.name for row in report.wrong] == (["sizes T=1024", "sizes T=1025"] if in_16_bits else [])
+
+
+@pytest.mark.parametrize("in_16_bits", [True, False])
+def test_angles_in_16_bits_show_in_another_dtype(*, in_16_bits: bool) -> None:
+    """There the longest row has 129: a product of position and frequency in bfloat16 is off by up to half a radian."""
+
+    def rotated(x: torch.Tensor, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+        frequencies = 0.3 ** torch.arange(x.shape[1], dtype=torch.float64)
+        angles = torch.arange(len(x)).to(dtype)[:, None] * frequencies.to(dtype)
+        return x * angles.cos().to(x.dtype)
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        return rotated(x, x.dtype if in_16_bits else torch.float32)
+
+    def sequence(generator: torch.Generator, T: int) -> list[torch.Tensor]:
+        return [torch.randn(T, 6, generator=generator)]
+
+    report = check_function(
+        kernel, rotated, sequence, sizes={"T": 6}, dtypes=["float32", "bfloat16"], skip=["cost", "kinds", "grad_output"]
+    )
+    names = [row.name for row in report.wrong if "sizes" in row.name and "bfloat16" in row.name]
+    assert names == (["dtype bfloat16 sizes T=129"] if in_16_bits else [])
+    assert report.passed is not in_16_bits, report
