@@ -163,6 +163,32 @@ def test_a_threshold_of_what_another_input_scales() -> None:
     assert [row.name for row in check_function(Open, clipped, given).wrong] == ["kinds spread"]
 
 
+@pytest.mark.parametrize("bound", [6, -29.5, 13.5])
+def test_seven_numbers_have_every_value_too(bound: float) -> None:
+    """A vector of N has no more on the small sizes. At the bound itself the gradient is wrong."""
+
+    class Closed(Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            context.save_for_backward(x)
+            return torch.nn.functional.threshold(x, bound, bound)
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            (x,) = context.saved_tensors
+            return grad_output * (x >= bound)
+
+    def definition(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.threshold(x, bound, bound)
+
+    def vector(generator: torch.Generator, N: int) -> list[torch.Tensor]:
+        return [40 * torch.randn(N, generator=generator)]
+
+    report = check_function(Closed, definition, vector, sizes={"N": 33}, skip=["sizes", "cost"])
+    assert [row.name for row in report.wrong] == ["kinds spread"]
+
+
 def test_large_inputs_are_cut_for_the_rows() -> None:
     x, y = inputs(torch.Generator().manual_seed(0), 300, 250)
     assert check_function(Product, product, [x, y]).passed
