@@ -34,6 +34,8 @@ def check_sizes(config: RunConfig, split: Split) -> None:
             fits = fit.loss(config.loss, config.model, output_shape, examples.target, split.num_classes)
             if not (fits and fit.counts(config.loss, examples.target, part)):
                 break
+    if config.slices not in (None, 1) and not errors.found:
+        fit.slices(config.loss, split.train.target)
     for size, when in _smaller_sizes(config, len(split.train.input)).items():
         if not errors.found:  # a layer may need more than one example
             smaller = _Fit(config.places, errors, size, when)
@@ -196,6 +198,13 @@ class _Fit:
             self.add("loss", str(error))
             return False
         return True
+
+    def slices(self, loss: Loss, target: Array) -> None:
+        """Check that the loss of a batch is that of its slices."""
+        try:
+            loss.check_slices(target)
+        except ValueError as error:
+            self.add("loss", str(error))
 
     def add(self, path: str, message: str) -> None:
         """Record an error about what stands at `path`."""

@@ -47,6 +47,11 @@ class Loss(ABC):
         if target.size and not self.counted(target).any():
             raise ValueError(f"{type(self).__name__} ignores every target of the {part}")
 
+    def check_slices(self, target: Array) -> None:  # noqa: B027 - most losses can be put together
+        """Raise ValueError where the loss of a batch of such targets may not be that of its slices, put together by
+        their denominators.
+        """
+
     def denominator(self, target: Array) -> float:
         """What the loss of several batches is divided by where reduction is mean: with the denominators d of batches
         whose losses are l, the loss of all of them together is sum(d * l) / sum(d). The number of examples, unless the

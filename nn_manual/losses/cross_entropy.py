@@ -206,6 +206,20 @@ class CrossEntropyLoss(Loss):
         if not np.isin(target[self.counted(target)], np.flatnonzero(self.weight)).any():
             raise ValueError(f"CrossEntropyLoss gives every target of the {part} the weight 0")
 
+    def check_slices(self, target: Array) -> None:
+        """As of every loss: a slice whose targets all weigh 0 has no mean, but smoothing gives it a part in the batch's
+        loss.
+        """
+        if self.weight is None or not self.label_smoothing or self.reduction != "mean" or target.dtype.kind == "f":
+            return
+        without = np.flatnonzero(np.equal(self.weight, 0))
+        found = np.intersect1d(without, target[self.counted(target)])
+        if found.size:
+            raise ValueError(
+                "CrossEntropyLoss with label_smoothing must give targets a weight above 0 where batches are cut into "
+                f"slices, not 0, that of class {found[0]}: a slice of such targets alone has no mean"
+            )
+
     def denominator(self, target: Array) -> float:
         """The weights of the indices that count, added up; of probabilities, the number of rows."""
         if target.dtype.kind == "f":

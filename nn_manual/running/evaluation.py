@@ -56,7 +56,7 @@ def evaluation_of(
         if start == 0:
             check_targets(loss, *examples, input, prediction)
         denominator = loss.denominator(target)
-        if denominator:  # a mean over nothing is not a number
+        if loss.has_value(denominator):  # a mean over nothing is not a number
             figures[i, :2] = float(loss.forward(prediction, target)[0]), denominator
         if classification:
             counted = loss.counted(target).ravel()
@@ -65,7 +65,7 @@ def evaluation_of(
             if confusion is not None:
                 np.add.at(confusion, (actual, predicted), 1)
     group.start_sum(figures).wait()
-    losses = [(value, denominator) for value, denominator, *_ in figures.tolist() if denominator]
+    losses = [(value, denominator) for value, denominator, *_ in figures.tolist() if loss.has_value(denominator)]
     num_right, num_counted = figures[:, 2:].sum(axis=0).tolist()
     return Evaluation(mean_loss(loss, losses), num_right / num_counted if num_counted else None)
 

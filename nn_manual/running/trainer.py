@@ -182,6 +182,8 @@ class Trainer:
 
     def _sliced_step(self, sliced: SlicedStep, input: Array, target: Array, unchecked: Batch | None) -> float:
         """`step`, slice by slice."""
+        if unchecked is not None and self.slicing.num_slices > 1:
+            self.loss.check_slices(unchecked[1])
         look = None if unchecked is None else partial(check_targets, self.loss, *unchecked)
         proof = self._proof if self._is_recording else None
         value = sliced.gradients(input, target, look, proof)

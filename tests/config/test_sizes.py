@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -127,6 +128,31 @@ def test_data_of_which_no_target_counts(tmp_path: Path, part: int, name: str, se
         check_sizes(config, Split(parts[0], parts[1], 10))
     nothing = Examples(np.zeros((0, 64), np.float32), np.zeros(0, np.int64))
     check_sizes(config, Split(parts[1 - part], nothing, 10))
+
+
+@pytest.mark.parametrize(
+    ("settings", "slices", "refused"),
+    [
+        ("label_smoothing: 0.1", 2, True),
+        ("label_smoothing: 0.1", 1, False),
+        ("label_smoothing: 0", 2, False),
+        ("label_smoothing: 0.1, reduction: sum", 2, False),
+        ("label_smoothing: 0.1, ignore_index: 3", 2, False),
+    ],
+)
+def test_a_slice_of_targets_of_weight_0_has_no_mean_for_what_smoothing_gives_it(
+    tmp_path: Path, settings: str, slices: int, *, refused: bool
+) -> None:
+    """Class 3 alone weighs 0."""
+    loss = f"loss={{CrossEntropyLoss: {{weight: [1, 1, 1, 0, 1, 1, 1, 1, 1, 1], {settings}}}}}"
+    config = arrays_config(tmp_path, loss, f"slices={slices}")
+    check_sizes(config, split(64, np.arange(3), 10))  # no target is of that class
+    message = (
+        r"^override 'loss=.*': CrossEntropyLoss with label_smoothing must give targets a weight above 0 where batches "
+        r"are cut into slices, not 0, that of class 3: a slice of such targets alone has no mean$"
+    )
+    with pytest.raises(ConfigError, match=message) if refused else nullcontext():
+        check_sizes(config, split(64, np.arange(10), 10))
 
 
 LANGUAGE_MODEL = """\

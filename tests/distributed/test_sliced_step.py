@@ -210,3 +210,15 @@ def test_a_batch_of_which_nothing_counts_has_no_gradient() -> None:
     assert np.isnan(step.loss)
     assert step.check is None
     assert not model.grad_arena.any()
+
+
+def test_smoothed_targets_of_weight_0_are_no_step_in_slices() -> None:
+    """A slice of them alone would lose its part. A step that is refused moves nothing."""
+    model = Sequential(Linear(8, 5), dtype="float64")
+    trainer = Trainer(
+        model, CrossEntropyLoss("mean", 0.1, [1, 0, 1, 1, 1]), SGD(model, lr=0.1), check_every=0, slicing=Slicing(2)
+    )
+    with pytest.raises(ValueError, match=r"^CrossEntropyLoss with label_smoothing must give targets a weight above 0"):
+        trainer.train_step(INPUT, np.repeat([0, 1], 25))
+    assert trainer.num_steps == 0
+    assert np.isfinite(trainer.train_step(INPUT, np.repeat([0, 2], 25)).loss)

@@ -195,6 +195,16 @@ class TestEvaluate:
         whole = trainer.loss.forward(trainer.model(data.input), data.target)[0]
         assert trainer.evaluate(data).loss == pytest.approx(whole, rel=1e-14)
 
+    def test_a_sum_has_what_smoothing_gives_to_targets_of_weight_0(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The second slice has such targets alone."""
+        trainer = classifier(check_every=0)
+        trainer.loss = CrossEntropyLoss("sum", 0.1, [1, 1, 0, 2])
+        data = examples(30)
+        data.target[7:14] = 2
+        in_slices(trainer, monkeypatch, 7)
+        whole = trainer.loss.forward(trainer.model(data.input), data.target)[0]
+        assert trainer.evaluate(data).loss == pytest.approx(whole, rel=1e-14)
+
     def test_a_mean_weighs_by_examples_and_a_sum_adds(self) -> None:
         model = Sequential(Linear(2, 1))
         batches = [(1.0, 3), (5.0, 1)]
