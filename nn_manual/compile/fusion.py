@@ -84,7 +84,7 @@ def _is_worthwhile(earlier: Loop, item: Loop, level: int, *, is_last: bool) -> b
     own, its = list(leaves_of(earlier)), list(leaves_of(item))
     if len(own) + len(its) > MOST_LEAVES:
         return False
-    if level and earlier.extent == item.extent:
+    if level and earlier.extent == item.extent:  # of two extents, one loop is cut: its inner part is no vector then
         return True
     if not is_last:
         written = [leaf.output for leaf in own]

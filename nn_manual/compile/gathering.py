@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +25,8 @@ def entry(arguments):
 '''
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """The inputs of steps: of `examples`, those with the indices `order`, int64 (steps, batch)."""
 
     examples: Array
@@ -46,7 +47,7 @@ def with_rows(
     """A program's calls, its arguments that move with the step, and its arguments, as the driver takes them, with the
     one that puts each `batch` together; `gather` is the address of its kernel.
     """
-    (examples, order), place = rows, len(arguments)
+    examples, order, place = rows.examples, rows.order, len(arguments)
     assert batch.nbytes == order.shape[1] * examples[0].nbytes
     own = [examples.ctypes.data, order.ctypes.data, batch.ctypes.data, order.shape[1]]
     own.append(examples.strides[0] // examples.itemsize)

@@ -64,6 +64,7 @@ def _run_case(case: Case) -> list[int | None]:
     port, sender = context.Pipe(duplex=False)
     store = context.Process(target=_keep_store, args=(sender,), daemon=True)
     store.start()
+    sender.close()  # else nobody would notice that a store ended without a word
     environment = {
         "WORLD_SIZE": str(case["size"]),
         "MASTER_ADDR": "127.0.0.1",
