@@ -1,0 +1,1 @@
+"""Settings that the tests must hold in: other processors, users, loads and versions than those of the machine."""
