@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,30 @@ BY_STEP = [*EVERYTHING[:2], "lr_step=step", "lr_scheduler={StepLR: {step_size: 2
 EVERY = {f"every {every}": [f"gradient_check.every={every}"] for every in (0, 1, 4)}
 
 
+class Clock:
+    """Instead of the module `time`. A call of a plan takes `seconds` for each of its steps: others in each call."""
+
+    def __init__(self) -> None:
+        self.now, self.seconds = 0.0, itertools.cycle([5e-5, 1.4e-4, 1e-4, 3e-4])
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
 @pytest.fixture(autouse=True)
-def _short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a few steps each: their number depends on time, and nothing may depend on it."""
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Calls of a few steps each: their number depends on time, and nothing may depend on it."""
+    clock, right = Clock(), plan.Plan.run
+
+    def timed(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
+        done = right(self, inputs, *others)
+        clock.now += next(clock.seconds) * done.num_steps
+        return done
+
+    monkeypatch.setattr(plan.Plan, "run", timed)
+    monkeypatch.setattr(compiled, "time", clock)
     monkeypatch.setattr(compiled, "SECONDS_OF_CALL", 2e-4)
+    return clock
 
 
 def config_of(folder: Path, *overrides: str) -> RunConfig:
@@ -148,19 +168,15 @@ def test_a_run_that_is_killed_goes_on(tmp_path: Path, calls: Calls, settings: st
     assert end_of(directory) == end_of(tmp_path / "whole")
 
 
-def test_calls_of_long_steps_have_few(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_of_long_steps_have_few(
+    tmp_path: Path, calls: Calls, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So that a signal is heard as soon as in a plain run, from the first call on."""
     monkeypatch.setattr(compiled, "SECONDS_OF_CALL", 0.04)
-    right = plan.Plan.run
-
-    def slow(self: plan.Plan, inputs: Array, *others: Any) -> plan.Done:
-        time.sleep(0.012 * len(inputs))
-        return right(self, inputs, *others)
-
-    monkeypatch.setattr(plan.Plan, "run", slow)
+    clock.seconds = itertools.cycle([0.012])
     run(config_of(tmp_path, "epochs=1", "gradient_check.every=0"), tmp_path / "run")
     assert calls.num_steps[0] == 1
-    assert max(calls.num_steps) <= 3
+    assert max(calls.num_steps) == 3
 
 
 def test_a_call_ends_at_each_checkpoint(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:

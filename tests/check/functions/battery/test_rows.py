@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from io import StringIO
@@ -9,12 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+import tqdm.std
 from products import Blocked, Product, inputs, product, raw
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
-from nn_manual.check.functions.battery import families
 from nn_manual.check.functions.report import FunctionReport
 
 
@@ -280,14 +281,15 @@ class Terminal(StringIO):
         return True
 
 
-@pytest.mark.parametrize("after", [0, families.BAR_AFTER])
-def test_a_bar_shows_how_far_it_is_after_a_while(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert families.BAR_AFTER == 2
-    monkeypatch.setattr(families, "BAR_AFTER", after)
+@pytest.mark.parametrize(("now", "is_shown"), [(1.99, False), (2.0, True)])
+def test_a_bar_shows_how_far_it_is_after_a_while(now: float, *, is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock says `now` seconds from the first row on."""
+    clock = itertools.chain([0.0], itertools.repeat(now))
+    monkeypatch.setattr(tqdm.std, "time", lambda: next(clock))
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     check_function(Product, product, [torch.ones(2), torch.ones(2)], skip=["cost", "sizes"])
-    assert ("Product:" in terminal.getvalue()) == (after == 0)
+    assert ("Product:" in terminal.getvalue()) is is_shown
 
 
 def test_a_class_is_no_function() -> None:
