@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -14,8 +15,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Compiled code is kept beside pytest's own cache: a second run of the tests compiles nothing."""
-    if getattr(config, "cache", None) is not None:  # pytest -p no:cacheprovider has none
-        os.environ.setdefault("NN_MANUAL_CACHE", str(config.cache.mkdir("kernels")))
+    if getattr(config, "cache", None) is None or "NN_MANUAL_CACHE" in os.environ:  # -p no:cacheprovider has none
+        return
+    try:
+        os.environ["NN_MANUAL_CACHE"] = str(config.cache.mkdir("kernels"))
+    except OSError:  # a checkout that can't be written: the kernels are compiled anew
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        os.environ["NN_MANUAL_CACHE"] = folder.name
 
 
 @pytest.fixture(autouse=True)

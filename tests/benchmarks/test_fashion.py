@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import time
 from pathlib import Path
 
 import numpy as np
@@ -52,12 +53,14 @@ def images(tmp_path: Path) -> Path:
 
 def test_torch_learns(images: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(torch_fashion, "FOLDER", images)
+    before = time.perf_counter()
     torch_fashion.main("10", *fashion.SETTINGS)
     seconds, accuracy = json.loads(capsys.readouterr().out)
-    assert 0 < seconds < 60
+    assert 0 < seconds < time.perf_counter() - before
     assert accuracy > 0.7  # a guess is 0.1
 
 
 def test_the_steps_alone(images: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = time.perf_counter()
     one_fashion.main([f"data.FashionMNIST.folder={images}", "epochs=2", "gradient_check.every=0"])
-    assert 0 < float(capsys.readouterr().out) < 60
+    assert 0 < float(capsys.readouterr().out) < time.perf_counter() - before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,9 @@ def test_a_limit_is_of_the_median_of_differences(cold: float, warm: float, is_mi
 
 
 def test_a_start(tmp_path: Path) -> None:
+    before = time.perf_counter()
     start = startup._start("plain", "digits", tmp_path)
-    assert 0.1 < start.first < start.last < 600
+    assert 0 < start.first < start.last < time.perf_counter() - before
 
 
 def test_an_unknown_net(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,9 @@ COMMAND = Path(sysconfig.get_path("scripts")) / "nn-manual"
 ENDLESS = "epochs=1000000"
 UNCHECKED = "gradient_check.every=0"
 
+#: A process that hasn't ended after so many seconds never will, on the slowest machine too.
+HANGING = 600
+
 
 @pytest.fixture(autouse=True)
 def _restore_signal_handler() -> Iterator[None]:
@@ -61,5 +64,5 @@ def start(
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit status, standard output, standard error."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANGING)
     return process.returncode, out, err

@@ -16,7 +16,7 @@ from text_runs import write_run
 from nn_manual.cli import main
 from nn_manual.running.sample import sample
 
-from .conftest import finish, start
+from .conftest import HANGING, finish, start
 
 #: More characters than a test waits for.
 ENDLESS = ["--length", "1000000000"]
@@ -92,7 +92,7 @@ def test_by_a_reader_that_leaves(tmp_path: Path) -> None:
     assert process.stderr is not None
     assert os.read(process.stdout.fileno(), 1) == b"a"  # it is there before the end
     process.stdout.close()
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=HANGING) == 141
     with process.stderr:
         assert process.stderr.read() == ""
 

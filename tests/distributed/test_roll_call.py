@@ -45,6 +45,21 @@ class DictStore:
         return all(key in self.values for key in keys)
 
 
+class Clock:
+    """Instead of the module `time`: what this process has to say, it has said when the clock goes on."""
+
+    def __init__(self, store: DictStore) -> None:
+        self.now, self.store = 0.0, store
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        if "there/0" in self.store.values:
+            self.now += seconds
+        time.sleep(0.001)
+
+
 @pytest.mark.parametrize(
     ("others", "message"),
     [
@@ -57,9 +72,9 @@ class DictStore:
 def test_who_has_come_and_is_there_no_more_has_died(
     others: dict[str, str], message: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roll_call, "GRACE", 0.5)
     store = DictStore()
     store.values |= others
+    monkeypatch.setattr(roll_call, "time", Clock(store))
     one = RollCall(lambda: store, rank=0, size=2, limit=10.0)
     died = one.died()
     one.end()

@@ -112,27 +112,24 @@ from nn_manual.run_directory.files import write_weights
 path, value = Path(sys.argv[1]), 0
 while True:
     write_weights(path, {"0.weight": np.full(100_000, value)})
-    if value == 0:
-        print("written", flush=True)
+    print("written", flush=True)
     value += 1
 """
 
 
 def test_a_process_killed_while_overwriting_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    last_values = []
     for iteration in range(8):
         command = [sys.executable, "-c", OVERWRITE_FOREVER, str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
-            assert process.stdout.readline() == b"written\n"
-            time.sleep(0.02 + 0.013 * iteration)  # long enough for some files, and each time at another point
+            assert [process.stdout.readline() for _ in range(2)] == 2 * [b"written\n"]
+            time.sleep(0.013 * iteration)  # each time at another point of the next files
             process.send_signal(signal.SIGKILL)
         weight = read_weights(path)["0.weight"]
         assert weight.shape == (100_000,)
         assert np.all(weight == weight[0])
-        last_values.append(weight[0])
-    assert max(last_values) > 0  # it was overwriting
+        assert weight[0] >= 1  # it was overwriting
 
 
 # JSON lines

@@ -21,6 +21,9 @@ from typing import Any, TypedDict
 #: torch looks up the name of each address, for its log. Where no name server answers, glibc asks again after 1 s then.
 QUICK_LOOKUPS = {"RES_OPTIONS": "timeout:1"}
 
+#: Processes that haven't ended after so many seconds never will, on the slowest machine too.
+HANGING = 600
+
 
 class Case(TypedDict, total=False):
     """`size` processes run `function`, of process_functions.py, with the directory and these arguments. Once the first
@@ -80,15 +83,16 @@ def _run_case(case: Case) -> list[int | None]:
         process.start()
     if "victim" in case:
         victim = processes[case["victim"]]
-        while case["after"] not in (logs / "0").read_text() if (logs / "0").exists() else True:
+        while not ((logs / "0").exists() and case["after"] in (logs / "0").read_text()):
+            assert processes[0].is_alive(), f"{logs / '0'} has no {case['after']!r}"
             time.sleep(0.01)
         assert victim.pid is not None
         os.kill(victim.pid, case["signum"])
         if case["signum"] == signal.SIGSTOP:
             for process in set(processes) - {victim}:
-                process.join(30)
+                process.join(HANGING)
             victim.kill()
-    end = time.monotonic() + 60
+    end = time.monotonic() + HANGING
     for process in processes:
         process.join(max(0, end - time.monotonic()))
     statuses = [process.exitcode for process in processes]

@@ -87,23 +87,29 @@ def _run(place: Place, arguments: Sequence[str], outcome: Outcome) -> None:
     report = place.folder / "report.xml"
     report.unlink(missing_ok=True)
     status = place.run(*PYTEST, f"--junitxml={report}", *arguments, cwd=place.tree).returncode
-    if status not in (0, 1):
+    failed = add_report(report, outcome) if report.exists() else []
+    if status != (1 if failed else 0):
         outcome.trouble = f"pytest ended with status {status}"
-    if report.exists():
-        add_report(report, outcome)
 
 
-def add_report(report: Path, outcome: Outcome) -> None:
-    """Add what pytest has reported."""
+def add_report(report: Path, outcome: Outcome) -> list[str]:
+    """Add what pytest has reported; returns the tests that failed."""
     ends: dict[str, set[str]] = {}  # a test whose fixture fails afterwards has two entries
     for case in ElementTree.parse(report).iter("testcase"):
-        test = "::".join(filter(None, [case.get("file") or case.get("classname"), case.get("name")]))
-        ends.setdefault(test, set()).update(part.tag for part in case)
+        ends.setdefault(_test(case), set()).update(part.tag for part in case)
     failed = [test for test, end in ends.items() if end & {"failure", "error"}]
     skipped = [test for test, end in ends.items() if "skipped" in end and test not in failed]
     outcome.failed.update(failed)
     outcome.num_skipped += len(skipped)
     outcome.num_passed += len(ends) - len(failed) - len(skipped)
+    return failed
+
+
+def _test(case: ElementTree.Element) -> str:
+    """What pytest calls it: the file, the class if it is in one, the name."""
+    file, place = case.get("file", ""), case.get("classname", "")
+    classes = place.removeprefix(file.removesuffix(".py").replace("/", ".")).strip(".").replace(".", "::")
+    return "::".join(filter(None, [file, classes, case.get("name", "")]))
 
 
 def _here() -> Facts:
