@@ -106,18 +106,16 @@ class CompiledSteps:
             unchecked = None
 
     def _most(self) -> int:
-        """How many steps the next call may have; 0 where the next step is checked. The first has one: how long it takes
-        isn't known.
+        """How many steps the next call may have: one at least, however long it takes; 0 where the next step is checked.
+        The first has one: how long it takes isn't known.
         """
         trainer = self.trainer
-        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else 1
+        most = max(1, round(SECONDS_OF_CALL / self._seconds)) if self._seconds else 1
         if trainer.check_every:
             most = min(most, trainer.check_every - 1 - trainer.num_steps % trainer.check_every)
-            if not most:
-                return 0
         if trainer.stop_every:
             most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
-        return max(most, 1)
+        return most
 
     def _most_kept(self, input_shape: Shape, num_left: int) -> int:
         """How many steps, all of which are checked, the next call may have; 0 where the next step is made alone. So is
