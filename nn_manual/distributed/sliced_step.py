@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, placeholder
 from nn_manual.distributed.buffers import move_buffers, packed_buffers, restore_buffers
 from nn_manual.distributed.gradient_sum import Exchanged, GradientSum, InOrder, Reduced
 from nn_manual.distributed.group import ALONE, Group
@@ -118,10 +118,16 @@ class SlicedStep:
         return nullcontext() if self.sharded is None else self.sharded.whole(changed=changed)
 
     def gradients(self, input: Array, target: Array, look: Look | None, proof: StepProof | None) -> float:
-        """Leave the gradient of the batch's loss in the model, and return the loss. `look` is called with the first
-        slice's input and prediction. With a `proof`, the buffers have moved, too.
+        """Leave the gradient of the batch's loss in the model, and return the loss. `look` is called with an input and
+        the prediction for it, on each process. With a `proof`, the buffers have moved, too.
         """
         parts = parts_of(self.loss, target, self.slicing.num_slices)
+        if self.group.size > 1:
+            self._check_shapes(parts, input)
+        if look is not None and (self.synchronized is not None or not self._own(parts)):
+            # Not in a slice: this process has none, or those of others wait for it in their layers.
+            look(input, placeholder(self.model.output_shape(input.shape), self.model.dtype))
+            look = None
         summed = parts if self.synchronized is None else [part._replace(weight=1.0) for part in parts]
         #: The losses of the slices, what signal has asked each process to stop, and who suspects a number.
         shared = np.zeros(self.slicing.num_slices + self.group.size + 1)
@@ -135,7 +141,7 @@ class SlicedStep:
         batch = _Batch(parts, self._own(parts), input, target)
         try:
             if self.synchronized is not None:
-                self._run_together(self.synchronized, batch, look, proof, shared)
+                self._run_together(self.synchronized, batch, proof, shared)
             elif proof is not None:
                 self._prove(batch, look, proof, shared)
             else:
@@ -153,15 +159,24 @@ class SlicedStep:
             proof.compare_sum(value)
         return value
 
+    def _check_shapes(self, parts: list[Part], input: Array) -> None:
+        """Raise on every process what a forward of one of them would: TypeError for the dtype of its input, ValueError
+        for its shape.
+        """
+        self.model.check_dtype(input)
+        slices = [slice(0, len(input))] if self.synchronized is not None else [part.rows for part in parts]
+        for size in sorted({rows.stop - rows.start for rows in slices}):
+            self.model.output_shape((size, *input.shape[1:]))
+
     def _own(self, parts: list[Part]) -> list[Part]:
         return [part for part in parts if part.number in self.slicing.own]
 
     def _run_together(
-        self, slices: SynchronizedSlices, batch: _Batch, look: Look | None, proof: StepProof | None, shared: Array
+        self, slices: SynchronizedSlices, batch: _Batch, proof: StepProof | None, shared: Array
     ) -> None:
         """The own slices, side by side. With a proof, the buffers move, too."""
         with nullcontext() if proof is None else proof.together(slices.copies[: len(batch.own)]):
-            self._moving = slices.run(batch.parts, batch.own, batch.input, batch.target, look)
+            self._moving = slices.run(batch.parts, batch.own, batch.input, batch.target)
             for position, (part, one_slice) in enumerate(zip(batch.own, self._moving, strict=True)):
                 shared[part.number] = one_slice.value
                 np.copyto(self.model.grad_arena, slices.gradient(position))
