@@ -84,11 +84,13 @@ class SlicedStep:
     def __init__(
         self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None, slicing: Slicing
     ) -> None:
-        self.model, self.loss, self.optimizer, self.max_norm = model, loss, optimizer, max_norm
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        #: The norm that the next step clips to, or None.
+        self.max_norm = max_norm
         self.slicing, self.group = slicing, slicing.group
         self.sharded: ShardedOptimizer | None = None
         #: Compiled steps put theirs in the place of this.
-        self.runner: Runner = Formulas(model, loss, optimizer, max_norm)
+        self.runner: Runner = Formulas(model, loss, optimizer)
         self._sum = self._new_sum()
         self.synchronized: SynchronizedSlices | None = None
         if slicing.sync_batch_norm and has_batch_norm(model):
@@ -104,9 +106,7 @@ class SlicedStep:
             return InOrder(model)
         if not (slicing.bitwise or slicing.shard_optimizer):
             return Reduced(model, self.group)
-        # Clipping needs the whole gradient, for one process's norm bit for bit.
-        spread = not slicing.shard_optimizer or self.max_norm is not None
-        exchanged = Exchanged(model, self.group, len(slicing.own), by_slice=slicing.bitwise, spread=spread)
+        exchanged = Exchanged(model, self.group, len(slicing.own), by_slice=slicing.bitwise)
         if slicing.shard_optimizer:
             self.sharded = ShardedOptimizer(self.optimizer, self.group, exchanged.pieces)
         return exchanged
@@ -135,7 +135,9 @@ class SlicedStep:
         shared[-1] = self._suspects
         self._moving = []
         self.runner.begin(parts, input, target)
-        self._sum.begin(self._own(summed), len(parts), whole=proof is not None)
+        # Clipping needs the whole gradient, for one process's norm bit for bit.
+        whole = not self.slicing.shard_optimizer or self.max_norm is not None or proof is not None
+        self._sum.begin(self._own(summed), len(parts), whole=whole)
         if proof is not None:
             proof.begin(parts, target)
         batch = _Batch(parts, self._own(parts), input, target)
@@ -236,7 +238,7 @@ class SlicedStep:
 
     def update(self) -> None:
         """Clip the gradient, and move the parameters."""
-        self.runner.update()
+        self.runner.update(self.max_norm)
         if self.sharded is not None:
             self.sharded.spread()
 

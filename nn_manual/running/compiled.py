@@ -169,7 +169,7 @@ class CompiledSteps:
         observe = self._boundaries.observe if trainer.check_every else None
         own = trainer.model, trainer.loss, trainer.optimizer
         if not trainer.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own))
+            self.plans.renew(settings_of(*own, trainer.clip_grad_norm))
         compiled = functools.partial(compile_step, *own, *batch, trainer.clip_grad_norm, observe=observe)
         return self.plans.of((batch.input.shape, batch.target.shape), compiled)
 
