@@ -17,7 +17,7 @@ from nn_manual.compile.copies import Copies
 from nn_manual.compile.gathering import Rows
 from nn_manual.compile.plan import Plan
 from nn_manual.data import Examples, num_batches
-from nn_manual.data.batches import shuffled
+from nn_manual.data.batches import check_batches, shuffled
 from nn_manual.optim import Optimizer
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
@@ -69,7 +69,8 @@ class CompiledSteps:
         return self.plans.choice
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
-        """The steps of one epoch, from the batch with the index `first` on."""
+        """The steps of one epoch, from the batch with the index `first` on. Raises what `batches` does."""
+        check_batches(batch_size, first)
         trainer, num_examples = self.trainer, len(examples.input)
         is_one = 0 < num_examples <= batch_size
         batch_size = min(batch_size, num_examples)

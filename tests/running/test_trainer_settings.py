@@ -139,7 +139,7 @@ def test_a_loss_of_another_class_has_a_plan_of_its_own() -> None:
             trainer.loss = loss
             list(trainer.epoch(data, 10, seed=0, epoch=epoch))
         found.append(model.param_arena)
-    np.testing.assert_allclose(*found, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-12)
 
 
 def test_lr_step_is_followed_where_steps_are_checked() -> None:

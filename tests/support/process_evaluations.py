@@ -24,15 +24,15 @@ SIZE = 16
 
 def evaluate(directory: Path, rank: int) -> int:
     """What all processes evaluate together, and what each does alone."""
-    found, confusions = [], []
+    found, confusions = list[Array](), list[Array]()
     with processes() as group:
         group.connect()
         for num_examples, slicing in itertools.product((24, 100), (Slicing(group.size, group), Slicing(group.size))):
             trainer, data = _trainer(slicing), _examples(num_examples)
             confusion = np.eye(3, dtype=np.int64)  # what was there before stays
-            found.append(trainer.evaluate(data, confusion))
+            found.append(np.array(trainer.evaluate(data, confusion)))
             confusions.append(confusion)
-    np.savez(f"{directory}.{rank}.npz", found=found, confusions=confusions)
+    np.savez(f"{directory}.{rank}.npz", found=np.array(found), confusions=np.array(confusions))
     return 0
 
 
@@ -81,7 +81,7 @@ def evaluate_with_a_wrong_layer(directory: Path, rank: int) -> int:
         output: Array = layer.forward(input)[0] * np.float32(2 if rank == 1 else 1)
         return output
 
-    ReLU.infer = wrong  # type: ignore[method-assign]  # the first argument is called self there
+    ReLU.infer = wrong  # type: ignore[assignment, method-assign]  # the first argument is called self there
     with processes() as group:
         group.connect()
         trainer = _trainer(Slicing(group.size, group), check_every=1)
