@@ -12,7 +12,7 @@ from nn_manual.distributed.group import Group
 from nn_manual.distributed.one_slice import OneSlice, run_slice
 from nn_manual.distributed.slices import Part
 from nn_manual.distributed.statistics import BatchStatistics
-from nn_manual.distributed.sync_batch_norm import synchronized_copy
+from nn_manual.distributed.sync_batch_norm import synchronized_copy, take_settings
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -25,7 +25,7 @@ class SynchronizedSlices:
     """
 
     def __init__(self, model: Sequential, loss: Loss, num_own: int, num_slices: int, group: Group) -> None:
-        self._model, self._statistics = model, BatchStatistics(num_slices, group)
+        self._model, self._loss, self._statistics = model, loss, BatchStatistics(num_slices, group)
         #: Of each own slice the model, and the loss.
         self.copies = [
             (synchronized_copy(model, self._statistics, position), copy.copy(loss)) for position in range(num_own)
@@ -42,6 +42,8 @@ class SynchronizedSlices:
         def run_own(position: int) -> None:
             model, loss = self.copies[position]
             model.seed, model.num_steps = self._model.seed, self._model.num_steps
+            take_settings(model, self._model)
+            vars(loss).update(vars(self._loss))
             results[position] = run_slice(model, loss, own[position], input, target, None, is_weighted=True)
 
         self._statistics.lockstep.run([partial(run_own, position) for position in range(len(own))])
