@@ -21,16 +21,23 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, first: i
     The order depends on (seed, epoch) and the number of examples, on nothing that happened before: a resumed
     run goes on as if it had never stopped. A batch is a contiguous copy. Where one batch holds everything, it is
     `examples` itself: neither permuted nor copied, as the order of a full batch cannot change its mean or sum.
-    Raises ValueError for a batch_size below 1.
+    Raises ValueError for a batch_size below 1, and for a `first` below 0.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    check_batches(batch_size, first)
     num_examples = len(examples.input)
     if 0 < num_examples <= batch_size:
         return iter([examples][first:])
     order = shuffled(num_examples, seed, epoch)
     selections = (order[start : start + batch_size] for start in range(first * batch_size, num_examples, batch_size))
     return (Examples(*(rows(array, selection) for array in examples)) for selection in selections)
+
+
+def check_batches(batch_size: int, first: int) -> None:
+    """Raise ValueError as `batches` does."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    if first < 0:
+        raise ValueError(f"first must be at least 0, not {first}")
 
 
 def shuffled(num_examples: int, seed: int, epoch: int) -> Array:

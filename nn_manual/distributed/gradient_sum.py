@@ -128,14 +128,13 @@ class Exchanged:
     """The sum of several processes, of which each adds up a piece of each bucket: with `by_slice`, of all slices in
     their order, so that it doesn't depend on the number of processes; else of the processes' own sums.
 
-    `pieces` are those of each bucket, by process. Without `spread`, a process has the sum of its own alone, unless a
-    step asks for the whole.
+    `pieces` are those of each bucket, by process. A process has the sum of its own alone, unless a step asks for the
+    whole.
     """
 
-    def __init__(self, model: Sequential, group: Group, num_own: int, *, by_slice: bool, spread: bool) -> None:
+    def __init__(self, model: Sequential, group: Group, num_own: int, *, by_slice: bool) -> None:
         self._grad, self._group, self._own_sum = model.grad_arena, group, InOrder(model)
         self._buckets, self._by_slice, self._num_own = buckets_of(model), by_slice, num_own if by_slice else 1
-        self._spread = spread
         #: Of each bucket, the piece of each process.
         self.pieces = [pieces_of(bucket.where, group.size) for bucket in self._buckets]
         # The last own gradient is sent from where it lies.
@@ -152,7 +151,7 @@ class Exchanged:
 
     def begin(self, own: Sequence[Part], num_parts: int, *, whole: bool) -> None:
         """As of every GradientSum."""
-        self._own, self._num_parts, self._whole = own, num_parts, whole or self._spread
+        self._own, self._num_parts, self._whole = own, num_parts, whole
         self._own_sum.begin(own, num_parts, whole=whole)
         self._works, self._others, self._num_settled = list[Work](), list[Work](), 0
         if not own:  # it has nothing to add, and takes part all the same

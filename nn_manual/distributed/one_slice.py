@@ -75,15 +75,15 @@ class Runner(Protocol):
     def kept(self, part: Part, input: Array, target: Array) -> OneSlice:
         """What the buffers will be moved by alone."""
 
-    def update(self) -> None:
-        """Clip the gradient, and let the optimizer make its step."""
+    def update(self, max_norm: float | None) -> None:
+        """Clip the gradient to this norm, if there is one, and let the optimizer make its step."""
 
 
 class Formulas:
     """Runs them as they are written."""
 
-    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None) -> None:
-        self.model, self.loss, self.optimizer, self.max_norm = model, loss, optimizer, max_norm
+    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer) -> None:
+        self.model, self.loss, self.optimizer = model, loss, optimizer
 
     def begin(self, parts: Sequence[Part], input: Array, target: Array) -> None:
         """As of every Runner."""
@@ -99,8 +99,8 @@ class Formulas:
         self.model.first_row = part.rows.start
         return OneSlice(math.nan, self.model, self.model.kept_for_buffers(self.model.forward(input[part.rows])[1]))
 
-    def update(self) -> None:
+    def update(self, max_norm: float | None) -> None:
         """As of every Runner."""
-        if self.max_norm is not None:
-            clip_grad_norm(self.model.grad_arena, self.max_norm)
+        if max_norm is not None:
+            clip_grad_norm(self.model.grad_arena, max_norm)
         self.optimizer.step()

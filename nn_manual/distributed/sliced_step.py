@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nn_manual.arrays import Array
+from nn_manual.arrays import Array, placeholder
 from nn_manual.distributed.buffers import move_buffers, packed_buffers, restore_buffers
 from nn_manual.distributed.gradient_sum import Exchanged, GradientSum, InOrder, Reduced
 from nn_manual.distributed.group import ALONE, Group
@@ -84,11 +84,13 @@ class SlicedStep:
     def __init__(
         self, model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None, slicing: Slicing
     ) -> None:
-        self.model, self.loss, self.optimizer, self.max_norm = model, loss, optimizer, max_norm
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        #: The norm that the next step clips to, or None.
+        self.max_norm = max_norm
         self.slicing, self.group = slicing, slicing.group
         self.sharded: ShardedOptimizer | None = None
         #: Compiled steps put theirs in the place of this.
-        self.runner: Runner = Formulas(model, loss, optimizer, max_norm)
+        self.runner: Runner = Formulas(model, loss, optimizer)
         self._sum = self._new_sum()
         self.synchronized: SynchronizedSlices | None = None
         if slicing.sync_batch_norm and has_batch_norm(model):
@@ -104,9 +106,7 @@ class SlicedStep:
             return InOrder(model)
         if not (slicing.bitwise or slicing.shard_optimizer):
             return Reduced(model, self.group)
-        # Clipping needs the whole gradient, for one process's norm bit for bit.
-        spread = not slicing.shard_optimizer or self.max_norm is not None
-        exchanged = Exchanged(model, self.group, len(slicing.own), by_slice=slicing.bitwise, spread=spread)
+        exchanged = Exchanged(model, self.group, len(slicing.own), by_slice=slicing.bitwise)
         if slicing.shard_optimizer:
             self.sharded = ShardedOptimizer(self.optimizer, self.group, exchanged.pieces)
         return exchanged
@@ -118,10 +118,16 @@ class SlicedStep:
         return nullcontext() if self.sharded is None else self.sharded.whole(changed=changed)
 
     def gradients(self, input: Array, target: Array, look: Look | None, proof: StepProof | None) -> float:
-        """Leave the gradient of the batch's loss in the model, and return the loss. `look` is called with the first
-        slice's input and prediction. With a `proof`, the buffers have moved, too.
+        """Leave the gradient of the batch's loss in the model, and return the loss. `look` is called with an input and
+        the prediction for it, on each process. With a `proof`, the buffers have moved, too.
         """
         parts = parts_of(self.loss, target, self.slicing.num_slices)
+        if self.group.size > 1:
+            self._check_shapes(parts, input)
+        if look is not None and (self.synchronized is not None or not self._own(parts)):
+            # Not in a slice: this process has none, or those of others wait for it in their layers.
+            look(input, placeholder(self.model.output_shape(input.shape), self.model.dtype))
+            look = None
         summed = parts if self.synchronized is None else [part._replace(weight=1.0) for part in parts]
         #: The losses of the slices, what signal has asked each process to stop, and who suspects a number.
         shared = np.zeros(self.slicing.num_slices + self.group.size + 1)
@@ -129,13 +135,15 @@ class SlicedStep:
         shared[-1] = self._suspects
         self._moving = []
         self.runner.begin(parts, input, target)
-        self._sum.begin(self._own(summed), len(parts), whole=proof is not None)
+        # Clipping needs the whole gradient, for one process's norm bit for bit.
+        whole = not self.slicing.shard_optimizer or self.max_norm is not None or proof is not None
+        self._sum.begin(self._own(summed), len(parts), whole=whole)
         if proof is not None:
             proof.begin(parts, target)
         batch = _Batch(parts, self._own(parts), input, target)
         try:
             if self.synchronized is not None:
-                self._run_together(self.synchronized, batch, look, proof, shared)
+                self._run_together(self.synchronized, batch, proof, shared)
             elif proof is not None:
                 self._prove(batch, look, proof, shared)
             else:
@@ -153,15 +161,24 @@ class SlicedStep:
             proof.compare_sum(value)
         return value
 
+    def _check_shapes(self, parts: list[Part], input: Array) -> None:
+        """Raise on every process what a forward of one of them would: TypeError for the dtype of its input, ValueError
+        for its shape.
+        """
+        self.model.check_dtype(input)
+        slices = [slice(0, len(input))] if self.synchronized is not None else [part.rows for part in parts]
+        for size in sorted({rows.stop - rows.start for rows in slices}):
+            self.model.output_shape((size, *input.shape[1:]))
+
     def _own(self, parts: list[Part]) -> list[Part]:
         return [part for part in parts if part.number in self.slicing.own]
 
     def _run_together(
-        self, slices: SynchronizedSlices, batch: _Batch, look: Look | None, proof: StepProof | None, shared: Array
+        self, slices: SynchronizedSlices, batch: _Batch, proof: StepProof | None, shared: Array
     ) -> None:
         """The own slices, side by side. With a proof, the buffers move, too."""
         with nullcontext() if proof is None else proof.together(slices.copies[: len(batch.own)]):
-            self._moving = slices.run(batch.parts, batch.own, batch.input, batch.target, look)
+            self._moving = slices.run(batch.parts, batch.own, batch.input, batch.target)
             for position, (part, one_slice) in enumerate(zip(batch.own, self._moving, strict=True)):
                 shared[part.number] = one_slice.value
                 np.copyto(self.model.grad_arena, slices.gradient(position))
@@ -221,7 +238,7 @@ class SlicedStep:
 
     def update(self) -> None:
         """Clip the gradient, and move the parameters."""
-        self.runner.update()
+        self.runner.update(self.max_norm)
         if self.sharded is not None:
             self.sharded.spread()
 

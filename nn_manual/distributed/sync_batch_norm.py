@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,16 @@ def synchronized_copy(model: Sequential, statistics: BatchStatistics, position: 
     copied.bind(model.param_arena, np.zeros_like(model.grad_arena))
     copied.take_buffers(vars(model.buffer))
     return copied
+
+
+def take_settings(copied: Sequential, model: Sequential) -> None:
+    """Let the layers of a copy have the settings that those of the model have now."""
+    for (_, own), (_, layer) in zip(copied.descendants(), model.descendants(), strict=True):
+        for field in fields(layer) if is_dataclass(layer) else ():
+            value = getattr(layer, field.name)
+            may_be_layers = layer.children() and not isinstance(value, bool | int | float | str)
+            if value is not getattr(own, field.name) and not may_be_layers:
+                setattr(own, field.name, value)
 
 
 def _batch_norms(model: Sequential) -> Iterator[BatchNorm]:

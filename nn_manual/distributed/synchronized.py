@@ -9,10 +9,10 @@ from typing import Any
 
 from nn_manual.arrays import Array
 from nn_manual.distributed.group import Group
-from nn_manual.distributed.one_slice import Look, OneSlice, run_slice
+from nn_manual.distributed.one_slice import OneSlice, run_slice
 from nn_manual.distributed.slices import Part
 from nn_manual.distributed.statistics import BatchStatistics
-from nn_manual.distributed.sync_batch_norm import synchronized_copy
+from nn_manual.distributed.sync_batch_norm import synchronized_copy, take_settings
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -25,15 +25,13 @@ class SynchronizedSlices:
     """
 
     def __init__(self, model: Sequential, loss: Loss, num_own: int, num_slices: int, group: Group) -> None:
-        self._model, self._statistics = model, BatchStatistics(num_slices, group)
+        self._model, self._loss, self._statistics = model, loss, BatchStatistics(num_slices, group)
         #: Of each own slice the model, and the loss.
         self.copies = [
             (synchronized_copy(model, self._statistics, position), copy.copy(loss)) for position in range(num_own)
         ]
 
-    def run(
-        self, parts: Sequence[Part], own: Sequence[Part], input: Array, target: Array, look: Look | None
-    ) -> list[OneSlice]:
+    def run(self, parts: Sequence[Part], own: Sequence[Part], input: Array, target: Array) -> list[OneSlice]:
         """Forward and backward of the own slices. Their gradients are those of the copies."""
         self._statistics.begin(parts, own)
         if not own:
@@ -44,9 +42,9 @@ class SynchronizedSlices:
         def run_own(position: int) -> None:
             model, loss = self.copies[position]
             model.seed, model.num_steps = self._model.seed, self._model.num_steps
-            results[position] = run_slice(
-                model, loss, own[position], input, target, None if position else look, is_weighted=True
-            )
+            take_settings(model, self._model)
+            vars(loss).update(vars(self._loss))
+            results[position] = run_slice(model, loss, own[position], input, target, None, is_weighted=True)
 
         self._statistics.lockstep.run([partial(run_own, position) for position in range(len(own))])
         self._statistics.end()

@@ -17,7 +17,7 @@ from nn_manual.compile.copies import Copies
 from nn_manual.compile.gathering import Rows
 from nn_manual.compile.plan import Plan
 from nn_manual.data import Examples, num_batches
-from nn_manual.data.batches import shuffled
+from nn_manual.data.batches import check_batches, shuffled
 from nn_manual.optim import Optimizer
 from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.evaluation import check_targets
@@ -69,7 +69,8 @@ class CompiledSteps:
         return self.plans.choice
 
     def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
-        """The steps of one epoch, from the batch with the index `first` on."""
+        """The steps of one epoch, from the batch with the index `first` on. Raises what `batches` does."""
+        check_batches(batch_size, first)
         trainer, num_examples = self.trainer, len(examples.input)
         is_one = 0 < num_examples <= batch_size
         batch_size = min(batch_size, num_examples)
@@ -106,18 +107,16 @@ class CompiledSteps:
             unchecked = None
 
     def _most(self) -> int:
-        """How many steps the next call may have; 0 where the next step is checked. The first has one: how long it takes
-        isn't known.
+        """How many steps the next call may have: one at least, however long it takes; 0 where the next step is checked.
+        The first has one: how long it takes isn't known.
         """
         trainer = self.trainer
-        most = round(SECONDS_OF_CALL / self._seconds) if self._seconds else 1
+        most = max(1, round(SECONDS_OF_CALL / self._seconds)) if self._seconds else 1
         if trainer.check_every:
             most = min(most, trainer.check_every - 1 - trainer.num_steps % trainer.check_every)
-            if not most:
-                return 0
         if trainer.stop_every:
             most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
-        return max(most, 1)
+        return most
 
     def _most_kept(self, input_shape: Shape, num_left: int) -> int:
         """How many steps, all of which are checked, the next call may have; 0 where the next step is made alone. So is
@@ -171,7 +170,7 @@ class CompiledSteps:
         observe = self._boundaries.observe if trainer.check_every else None
         own = trainer.model, trainer.loss, trainer.optimizer
         if not trainer.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own))
+            self.plans.renew(settings_of(*own, trainer.clip_grad_norm))
         compiled = functools.partial(compile_step, *own, *batch, trainer.clip_grad_norm, observe=observe)
         return self.plans.of((batch.input.shape, batch.target.shape), compiled)
 

@@ -68,7 +68,7 @@ class CompiledSlices:
         trainer = self.trainer
         own = trainer.model, trainer.loss, trainer.optimizer
         if not trainer.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own))
+            self.plans.renew(settings_of(*own, trainer.clip_grad_norm))
         wanted: dict[Any, Callable[..., Plan]] = {}
         for part in parts:
             batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
@@ -128,10 +128,10 @@ class CompiledSlices:
             return self._formulas.kept(part, input, target)
         return self.slice(part, input, target)
 
-    def update(self) -> None:
-        """As of every Runner."""
+    def update(self, max_norm: float | None) -> None:
+        """As of every Runner; the plan has been made with this norm."""
         if not self._is_compiled:
-            self._formulas.update()
+            self._formulas.update(max_norm)
             return
         optimizer = self.trainer.optimizer
         coefficients = {

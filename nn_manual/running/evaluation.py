@@ -35,39 +35,59 @@ def evaluation_of(
     group: Group = ALONE,
 ) -> Evaluation:
     """Evaluate the model, slice by slice, which the processes of the group share. `after_first` is called after the
-    first prediction. For targets of class indices, `confusion`, int64 (classes, classes), gains the count of targets by
-    class and predicted class. The loss is NaN or infinite where it isn't finite.
+    first prediction of each process. For targets of class indices, `confusion`, int64 (classes, classes), gains the
+    count of targets by class and predicted class: those of all processes, on each. The loss is NaN or infinite where it
+    isn't finite.
 
-    Raises ValueError where the model doesn't make as many predictions of each example, or where no target counts.
+    Raises ValueError where the model doesn't make as many predictions of each example, where no target counts, and for
+    a confusion of another shape.
     """
     loss.check_data(examples.target)
-    classification = examples.target.dtype.kind == "i"
     model.check_values(examples.input)
     size = slice_size(model, examples.input.shape[1:])
     starts = range(0, len(examples.input), size)
+    own = starts[group.rank :: group.size]
     figures = np.zeros((len(starts), 4))  # of each slice the loss, its denominator, how many are right, and counted
-    for i, start in list(enumerate(starts))[group.rank :: group.size]:
+    counts = None if confusion is None else np.zeros(confusion.shape, np.int64)
+    # All look at the targets. A process without a slice does with the first one, of which it counts nothing.
+    for position, start in enumerate(own or starts[:1]):
         input, target = (array[start : start + size] for array in examples)
         prediction = model(input)
-        if i == group.rank and after_first is not None:
+        if not position and after_first is not None:
             after_first()
         if not prediction.ndim or not len(prediction) or len(prediction) % len(input):
             raise ValueError(f"in evaluation, the model makes {prediction.shape} of {len(input)} examples")
-        if start == 0:
+        if not position:
             check_targets(loss, *examples, input, prediction)
-        denominator = loss.denominator(target)
-        if loss.has_value(denominator):  # a mean over nothing is not a number
-            figures[i, :2] = float(loss.forward(prediction, target)[0]), denominator
-        if classification:
-            counted = loss.counted(target).ravel()
-            actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
-            figures[i, 2:] = (predicted == actual).sum(), len(actual)
-            if confusion is not None:
-                np.add.at(confusion, (actual, predicted), 1)
+            _check_confusion(counts, target, prediction)
+        if own:
+            figures[start // size] = _figures_of(loss, prediction, target, counts)
     group.start_sum(figures).wait()
+    if confusion is not None and counts is not None:
+        group.start_sum(counts).wait()
+        confusion += counts
     losses = [(value, denominator) for value, denominator, *_ in figures.tolist() if loss.has_value(denominator)]
     num_right, num_counted = figures[:, 2:].sum(axis=0).tolist()
     return Evaluation(mean_loss(loss, losses), num_right / num_counted if num_counted else None)
+
+
+def _check_confusion(confusion: Array | None, target: Array, prediction: Array) -> None:
+    if confusion is not None and target.dtype.kind == "i" and confusion.shape != (prediction.shape[1],) * 2:
+        raise ValueError(f"confusion has shape {confusion.shape}, and there are {prediction.shape[1]} classes")
+
+
+def _figures_of(loss: Loss, prediction: Array, target: Array, confusion: Array | None) -> tuple[float, ...]:
+    """Of a slice the loss, its denominator, how many predictions are right, and counted. `confusion` gains these."""
+    denominator = loss.denominator(target)
+    # A mean over nothing is not a number.
+    value = float(loss.forward(prediction, target)[0]) if loss.has_value(denominator) else 0.0
+    if target.dtype.kind != "i":
+        return value, denominator, 0, 0
+    counted = loss.counted(target).ravel()
+    actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
+    if confusion is not None:
+        np.add.at(confusion, (actual, predicted), 1)
+    return value, denominator, (predicted == actual).sum(), len(actual)
 
 
 def mean_loss(loss: Loss, batches: Sequence[tuple[float, float]]) -> float:

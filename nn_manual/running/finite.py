@@ -24,8 +24,8 @@ class FiniteWatch:
     optimizer's vectors, all must ask.
     """
 
-    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, sliced: SlicedStep | None) -> None:
-        self._model, self._loss, self._optimizer, self._sliced = model, loss, optimizer, sliced
+    def __init__(self, model: Sequential, optimizer: Optimizer, sliced: SlicedStep | None) -> None:
+        self._model, self._optimizer, self._sliced = model, optimizer, sliced
         #: Whether an operation has made such a number since the last `check`.
         self.suspects = False
 
@@ -52,11 +52,11 @@ class FiniteWatch:
         if wrong is not None:
             raise NotFiniteError(f"{wrong} at step {num_steps}")
 
-    def check_loss(self, value: float, input: Array, target: Array, num_steps: int) -> None:
+    def check_loss(self, loss: Loss, value: float, input: Array, target: Array, num_steps: int) -> None:
         """Look at the loss before its step moves anything. If it isn't finite and should be, the error is of what the
         step before has made, where that isn't finite.
         """
-        if self._loss.has_value(self._loss.denominator(target)):
+        if loss.has_value(loss.denominator(target)):
             before = self._left_behind()
             found = f"{before} since step {num_steps - 1}, found" if before else None
             raise NotFiniteError(found or not_finite_output(self._model, input) or f"the loss is {value}")

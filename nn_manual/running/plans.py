@@ -80,12 +80,15 @@ class Plans:
 PLAIN = (bool, int, float, str, NoneType)
 
 
-def settings_of(model: Sequential, loss: Loss, optimizer: Optimizer) -> list[str | bytes]:
-    """Of the settings of layers, loss and optimizer: the same where none has changed, but for the lr, which a plan gets
-    anew for each step.
+def settings_of(
+    model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None
+) -> list[str | bytes]:
+    """Of the settings of layers, loss and optimizer, and of clipping: the same where none has changed, but for the lr,
+    which a plan gets anew for each step. A loss may be another one.
     """
     parts: list[Any] = [layer for _, layer in model.descendants()]
-    values = [
+    values: list[Any] = [max_norm, f"{type(loss).__module__}.{type(loss).__qualname__}"]
+    values += [
         getattr(part, item.name)
         for part in (*parts, loss, *optimizer.members)
         if is_dataclass(part)

@@ -37,7 +37,11 @@ Batch: TypeAlias = tuple[Array, Array]
 RunStep: TypeAlias = Callable[[Array, Array, "Batch | None"], float]
 
 #: The settings that the check is made with.
-CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "lr_scheduler")
+CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "loss", "lr_scheduler")
+#: The settings that each step asks for: where nothing was made with them, they may change.
+FOLLOWED = ("clip_grad_norm", "loss", "lr_scheduler", "lr_step")
+#: What is no setting.
+COUNTS = ("num_steps", "stop_every")
 
 
 def _report_unproven(numbers: list[int]) -> None:
@@ -86,8 +90,11 @@ class Trainer:
 
     Between the steps the lr of the optimizer and of its groups may change, and the parameters. Other settings of the
     optimizer may not where steps are checked: the next step raises ValueError. What a layer or the loss is made with
-    must stay, too: torch's version was made with it, and proves a step after others were made. Settings of the Trainer
-    that the check was made with raise AttributeError.
+    must stay, too: torch's version was made with it, and proves a step after others were made.
+
+    Of the Trainer's own, `lr_step` may change, and where steps aren't checked `clip_grad_norm`, `lr_scheduler`, and
+    unless they are cut into slices `loss`. The next step follows; a value out of range raises ValueError. To set
+    anything else raises AttributeError: it takes a new Trainer.
     """
 
     model: Sequential
@@ -102,6 +109,7 @@ class Trainer:
     blas: BlasName | None = None
     threads: int | None = None
     slicing: Slicing = ONE_SLICE
+    _is_made = False
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -118,7 +126,7 @@ class Trainer:
         self._proof: SlicedChecker | None = None
         if not self.slicing.is_plain:
             self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
-        self.finite = FiniteWatch(self.model, self.loss, self.optimizer, self.sliced)
+        self.finite = FiniteWatch(self.model, self.optimizer, self.sliced)
         if self.sliced is not None and self.compiled:
             self.sliced.runner = self._compiled_slices = CompiledSlices(self, self.sliced.runner)
         if self.check_every and self.sliced is not None:
@@ -134,6 +142,7 @@ class Trainer:
             )
             self.prover = Prover(self.checker, self._step_again, self.check_memory)
             weakref.finalize(self, _report_unproven, self.prover.numbers)
+        self._is_made = True
 
     def _check_settings(self) -> None:
         if self.optimizer.model is not self.model:
@@ -154,9 +163,27 @@ class Trainer:
             raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in CHECKED_WITH and "prover" in vars(self) and value != getattr(self, name):
-            raise AttributeError(f"{name} was given to the check when the Trainer was made: it takes a new Trainer")
+        if name in COUNTS or name.startswith("_") or not self._is_made or name not in vars(self):
+            super().__setattr__(name, value)
+            return
+        before = getattr(self, name)
+        is_same = value is before or (isinstance(value, int | float | str) and value == before)
+        if not is_same and (words := self._why_fixed(name)):
+            raise AttributeError(f"{name} {words} when the Trainer was made: it takes a new Trainer")
         super().__setattr__(name, value)
+        try:
+            self._check_settings()
+        except ValueError:
+            super().__setattr__(name, before)
+            raise
+
+    def _why_fixed(self, name: str) -> str:
+        """Why an attribute can't change; nothing where it can."""
+        if name in CHECKED_WITH and self.checker is not None:
+            return "was given to the check"
+        if name == "loss" and self.sliced is not None:
+            return "was given to the slices"
+        return "" if name in FOLLOWED else "stays what it was"
 
     def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
         """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
@@ -172,7 +199,7 @@ class Trainer:
         loss, loss_saved = self.loss.forward(prediction, target)
         value = as_number(self.loss, loss)
         if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
-            self.finite.check_loss(value, input, target, self.num_steps)
+            self.finite.check_loss(self.loss, value, input, target, self.num_steps)
         self.model.backward_parameters(saved, self.loss.backward(loss_saved))
         self.model.update_buffers(saved)
         if self.clip_grad_norm is not None:
@@ -182,6 +209,7 @@ class Trainer:
 
     def _sliced_step(self, sliced: SlicedStep, input: Array, target: Array, unchecked: Batch | None) -> float:
         """`step`, slice by slice."""
+        sliced.max_norm = self.clip_grad_norm
         if unchecked is not None and self.slicing.num_slices > 1:
             self.loss.check_slices(unchecked[1])
         look = None if unchecked is None else partial(check_targets, self.loss, *unchecked)
@@ -189,7 +217,7 @@ class Trainer:
         value = sliced.gradients(input, target, look, proof)
         if not math.isfinite(value) and proof is None:
             self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
-            self.finite.check_loss(value, input, target, self.num_steps)
+            self.finite.check_loss(self.loss, value, input, target, self.num_steps)
         if proof is None:
             sliced.update_buffers()
         sliced.update()

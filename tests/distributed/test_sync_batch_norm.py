@@ -52,6 +52,24 @@ def trained(num_slices: int, check_every: int, *, dtype: str = "float64", **sett
     return trainer, [trainer.train_step(INPUT.astype(dtype), TARGET) for _ in range(5)][-1]
 
 
+@pytest.mark.parametrize(
+    ("layer", "name", "value"),
+    [("1", "eps", 0.5), ("1", "momentum", 0.9), ("3", "p", 0.7), ("4.1", "eps", 0.5), ("loss", "label_smoothing", 0.3)],
+)
+def test_a_setting_that_changes_between_steps_counts(layer: str, name: str, value: float) -> None:
+    """As it does where the whole batch runs at once."""
+    found = []
+    for num_slices in (1, 3):
+        trainer, _ = trained(num_slices, 0)
+        parts: dict[str, Any] = {**dict(trainer.model.named_layers()), "loss": trainer.loss}
+        setattr(parts[layer], name, value)
+        trainer.train_step(INPUT, TARGET)
+        trainer.train_step(INPUT, TARGET)
+        found.append([trainer.model.param_arena, *vars(trainer.model.buffer).values()])
+    for whole, sliced in zip(*found, strict=True):
+        np.testing.assert_allclose(sliced, whole, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("num_slices", [2, 7, 50, 60])
 @pytest.mark.parametrize("check_every", [0, 1])
 def test_slices_train_as_the_whole_batch_does(num_slices: int, check_every: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ from nn_manual.data import Examples
 from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
+from nn_manual.running import compiled as running_compiled
+from nn_manual.running.boundaries import Boundaries
 from nn_manual.running.compiled import CompiledSteps
 
 
@@ -186,6 +190,25 @@ def test_most_steps_run_in_few_calls(num_run: list[int]) -> None:
     trained(new_trainer(compiled=True), examples(3200), 1)
     assert sum(num_run) == 100
     assert len(num_run) < 10  # a few steps, whose time decides how many come then
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.41, 60.0])
+def test_steps_between_checked_ones_are_not_recorded_however_long_they_take(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call takes so many seconds by the clock: it is one of a step where that is more than a call may take."""
+    recorded, fill = list[int](), Boundaries.fill
+
+    def counted(self: Boundaries, *given: Any) -> None:
+        recorded.append(trainer.num_steps)
+        fill(self, *given)
+
+    monkeypatch.setattr(Boundaries, "fill", counted)
+    clock = SimpleNamespace(perf_counter=itertools.count(0, seconds).__next__)
+    monkeypatch.setattr(running_compiled, "time", clock)
+    trainer = new_trainer(compiled=True, check_every=5)
+    steps = trained(trainer, examples(480), 1)
+    assert [step[0] for step in steps if step[-1]] == recorded == [5, 10, 15]
 
 
 def test_calls_end_at_multiples() -> None:

@@ -55,6 +55,16 @@ def test_an_epoch_takes_every_example_once_the_last_batch_smaller() -> None:
     assert steps[-1].loss < steps[0].loss
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_batches_that_are_none_are_refused(compiled: bool) -> None:
+    trainer = classifier(check_every=0, compiled=compiled)
+    for batch_size, first, words in ((0, 0, "batch_size must be at least 1, not 0"),
+                                     (-1, 0, "batch_size must be at least 1, not -1"),
+                                     (8, -1, "first must be at least 0, not -1")):
+        with pytest.raises(ValueError, match=f"^{words}$"):
+            next(trainer.epoch(examples(), batch_size, seed=0, epoch=0, first=first))
+
+
 def test_the_schedule_counts_from_the_optimizers_own_lr() -> None:
     trainer = classifier(lr_scheduler=StepLR(2, 0.1))
     lrs = []

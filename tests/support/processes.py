@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -26,13 +27,15 @@ HANGING = 600
 
 
 class Case(TypedDict, total=False):
-    """`size` processes run `function`, of process_functions.py, with the directory and these arguments. Once the first
-    has printed `after`, the process `victim` gets the signal `signum`. What they print lies in `logs`.
+    """`size` processes run `function`, of the module `module` or else of process_functions.py, with the directory and
+    these arguments. Once the first has printed `after`, the process `victim` gets the signal `signum`. What they print
+    lies in `logs`.
     """
 
     directory: str
     logs: str
     size: int
+    module: str
     function: str
     arguments: list[str]
     victim: int
@@ -112,8 +115,6 @@ def _keep_store(port: Connection) -> None:
 
 
 def _run(rank: int, case: Case, logs: Path, environment: dict[str, str]) -> None:
-    import process_functions
-
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     with (logs / str(rank)).open("w") as log:
         os.dup2(log.fileno(), 1)
@@ -121,7 +122,8 @@ def _run(rank: int, case: Case, logs: Path, environment: dict[str, str]) -> None
     sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
     status: Any = 1
     try:
-        function = getattr(process_functions, case.get("function", "train"))
+        module = importlib.import_module(case.get("module", "process_functions"))
+        function = getattr(module, case.get("function", "train"))
         status = function(Path(case["directory"]), rank, *case.get("arguments", []))
     except SystemExit as end:
         status = end.code

@@ -205,6 +205,11 @@ class SlicedChecker(GradientChecker):
             if problem is not None:
                 raise own or GradientMismatch(GradientReport((), problem=f"process {rank}: {problem}"))
 
+    def compare_evaluation(self) -> None:
+        """As of every checker, on the last own slice. All processes must call it."""
+        self._last = None  # it is found in no slice of a step
+        self._all_or_none(super().compare_evaluation)
+
     def compare(self) -> StepCheck:
         """Compare clipping and the update, and what the processes have after it. Raises what every checker does."""
         assert self.update is not None  # it has an optimizer
