@@ -99,8 +99,8 @@ class _Judge:
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
         """As of every Reruns."""
-        prediction, target = (move(_converted(array, dtype)).numpy() for array in (self.batch.prediction, self.batch.target))
-        values = _by_torch(self._functions[dtype], prediction, target)
+        given = (move(_converted(array, dtype)).numpy() for array in (self.batch.prediction, self.batch.target))
+        values = _by_torch(self._functions[dtype], *given)
         return values | {GRAD_PREDICTION: move_grad(torch.from_numpy(values[GRAD_PREDICTION])).numpy()}
 
     def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:

@@ -242,7 +242,11 @@ class SlicedChecker(GradientChecker):
             clipping = [Quantity("clipped gradient", "clip_grad_norm", tolerance)]
             yield clipping, compare_clipping(clipping, self.model.grad_arena, [self._unclipped_grad], max_norm)
         if quantities:  # this process had a slice, which says what there is
-            yield quantities, self.update.compare(quantities)
+            try:
+                found = self._compared_step(self.update, quantities)
+            except CannotCompare as problem:
+                raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+            yield quantities, found
 
 
 def _headline(error: Exception) -> str:

@@ -62,7 +62,7 @@ class WrongWeight(CrossEntropyLoss):
 @pytest.mark.parametrize("lead", [1, 11])
 def test_a_wrong_weight_is_found_where_rounding_is_large(lead: float) -> None:
     """Within a thousandth, at a certain prediction torch's own loss and gradient in float32 are no better than that."""
-    with pytest.raises(GradientMismatch, match="wrong first in batch: batch.") as caught:
+    with pytest.raises(GradientMismatch, match=r"wrong first in batch: batch\.") as caught:
         step_of(certain(2, lead, "float32", WrongWeight()))
     assert caught.value.report.rounding == frozenset()
     assert caught.value.first_row is None
