@@ -218,7 +218,7 @@ class Trainer:
         self.num_steps += 1
         self.model.num_steps = self.num_steps
         try:
-            with self._recording(prover.recording(input) if prover else checker and checker.recording()):
+            with self._recording(prover.recording(input) if prover else checker.recording() if checker else None):
                 value = (run or self.step)(input, target, unchecked)
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
