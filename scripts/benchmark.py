@@ -62,8 +62,11 @@ def main() -> int:
 
 
 def _range(text: str) -> range:
-    first, _, stop = text.partition(":")
-    return range(int(first), int(stop))
+    try:
+        first, stop = map(int, text.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be FIRST:STOP, as 0:50 is, not {text}") from None
+    return range(first, stop)
 
 
 def _step(_: Options) -> int:
