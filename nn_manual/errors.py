@@ -38,8 +38,8 @@ class LayerError(ConfigError, TypeError):
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
     """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where.
 
-    `batch` is the input and the target of the training step that it was found in, or of one of its slices, which begins
-    at `first_row` of the batch.
+    `batch` is the input and the target of the training step that it was found in, or of one of its slices: then
+    `first_row` is the row of the batch at which the slice begins, else None.
     """
 
     exit_status = 3
@@ -48,7 +48,7 @@ class GradientMismatch(NNManualError):  # noqa: N818 - the public name that user
         super().__init__(*str(report).split("\n"))
         self.report = report
         self.batch: tuple[Any, Any] | None = None
-        self.first_row = 0
+        self.first_row: int | None = None
 
 
 class NotFiniteError(NNManualError):

@@ -46,6 +46,8 @@ def main() -> int:
     check = add("check", _check, "what the gradient check catches, and whether it raises false alarms")
     parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
+    check.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="of random, these nets alone: 0:50, say")
+    check.add_argument("--slices", action="store_true", help="of random, the nets in slices alone")
     add("functions", _functions, "which wrong functions check_function catches, and its peers")
     reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
@@ -57,6 +59,14 @@ def main() -> int:
     trace.add_argument("part", choices=["fuzz", "compiled"], help=parts)
     options = parser.parse_args()
     return int(options.run(options))
+
+
+def _range(text: str) -> range:
+    try:
+        first, stop = map(int, text.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be FIRST:STOP, as 0:50 is, not {text}") from None
+    return range(first, stop)
 
 
 def _step(_: Options) -> int:
@@ -111,7 +121,7 @@ def _mask(_: Options) -> int:
 def _check(options: Options) -> int:
     from benchmarks import check as benchmark_check
 
-    return benchmark_check.main(options.parts)
+    return benchmark_check.main(options.parts, nets=options.nets, only_slices=options.slices)
 
 
 def _functions(_: Options) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare, Differences, joined, within
+from nn_manual.check.comparison import CannotCompare, Differences, Quantity, joined, within
 from nn_manual.check.evidence import Evidence
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
@@ -136,12 +136,16 @@ class GradientChecker:
         if self.max_norm is not None:
             parts.append(compare_clipping(plan.clipping, self.model.grad_arena, self._unclipped(), self.max_norm))
         if self.update is not None:
-            try:
-                parts.append(self.update.compare(plan.update))
-            except GradientMismatch:
-                self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
-                raise
+            parts.append(self._compared_step(self.update, plan.update))
         return joined(*parts)
+
+    def _compared_step(self, update: UpdateChecker, quantities: list[Quantity]) -> Differences:
+        """Those of the optimizer's step alone. Raises CannotCompare, too."""
+        try:
+            return update.compare(quantities)
+        except GradientMismatch:
+            self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
+            raise
 
     def accept(
         self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]

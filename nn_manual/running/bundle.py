@@ -45,7 +45,7 @@ class Bundle:
     """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong;
     `layer` and `tensor` are where it was wrong first, empty for a step that could not be compared. `tolerances` are
     fractions of the norm, by dtype; `sources` has the SHA-256 of each module that the formulas stood in, by its name.
-    What is kept may be a slice of a batch, which begins at `first_row`.
+    What is kept may be a slice of a batch, which begins at `first_row`; that is None where it is the batch.
     """
 
     step: int
@@ -57,7 +57,7 @@ class Bundle:
     versions: dict[str, str]
     sources: dict[str, str]
     sha256: str
-    first_row: int = 0
+    first_row: int | None = None
 
 
 def check_bundle_exists(directory: Path) -> None:
@@ -152,7 +152,9 @@ def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, 
     for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
         tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
     buffers = {f"{PARAMETER} {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
-    return tensors | buffers | grad_outputs(checker)
+    input = checker.recorded.first.input
+    is_recorded = input is not None and len(input) == len(mismatch.batch[0])  # else it was the last slice of the batch
+    return tensors | buffers | (grad_outputs(checker) if is_recorded else {})
 
 
 def grad_outputs(checker: GradientChecker) -> dict[str, Array]:

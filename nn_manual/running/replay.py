@@ -21,7 +21,6 @@ from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Examples
 from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
 from nn_manual.distributed.slices import cut
-from nn_manual.distributed.sync_batch_norm import has_batch_norm
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running.bundle import (
@@ -112,9 +111,9 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     config = _config(directory / CONFIG_FILE, overrides)
     if config.dtype not in bundle.tolerances:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
-    trainer = _trainer(config, directory, bundle.step, tensors)
+    trainer = _trainer(config, directory, bundle, tensors)
     trainer.num_steps = bundle.step - 1
-    trainer.model.first_row = bundle.first_row
+    trainer.model.first_row = bundle.first_row or 0
     _set_lrs(trainer, bundle, directory)
     report = None
     batch = Examples(tensors[INPUT], tensors[TARGET])
@@ -154,11 +153,11 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
         raise
 
 
-def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str, Array]) -> Trainer:
+def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapping[str, Array]) -> Trainer:
     """The run's trainer, standing where the step begins. Raises DataError where the tensors aren't the config's."""
     model = config.new_model()
     optimizer = config.optimizer(model)
-    optimizer.num_steps = step - 1
+    optimizer.num_steps = bundle.step - 1
     try:
         for name, vector in optimizer.vectors.items():
             # load_state_dict checks names, shapes and dtypes. An optimizer keeps nothing about buffers.
@@ -173,11 +172,10 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
         config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
-    slices = config.slices or 1
-    sizes = {rows.stop - rows.start for rows in cut(config.batch_size, slices)}
+    # A slice that was wrong is a batch of its own; what slices make together takes all of them.
+    is_slice, num_slices = bundle.first_row is not None, config.slices or 1
+    sizes = {rows.stop - rows.start for rows in cut(config.batch_size, num_slices if is_slice else 1)}
     compiled = config.compiled and len(tensors[INPUT]) in sizes  # a smaller last batch never is
-    # Slices that waited for each other were wrong together, else it is one of them, as a batch of its own.
-    is_together = slices > 1 and config.sync_batch_norm and has_batch_norm(model)
     return Trainer(
         model,
         config.loss,
@@ -186,7 +184,7 @@ def _trainer(config: RunConfig, directory: Path, step: int, tensors: Mapping[str
         compiled=compiled,
         blas=config.blas if compiled else None,
         threads=config.threads if compiled else None,
-        slicing=Slicing(slices, sync_batch_norm=True) if is_together else ONE_SLICE,
+        slicing=ONE_SLICE if is_slice else Slicing(num_slices, sync_batch_norm=config.sync_batch_norm),
     )
 
 

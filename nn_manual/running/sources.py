@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from nn_manual.config import RunConfig
+from nn_manual.distributed.gradient_sum import InOrder
+from nn_manual.distributed.slices import parts_of
 from nn_manual.distributed.sync_batch_norm import SyncBatchNorm
 from nn_manual.model import Sequential
 from nn_manual.optim import clip_grad_norm
@@ -16,8 +18,9 @@ from nn_manual.optim import clip_grad_norm
 
 def sources_of(config: RunConfig) -> dict[str, str]:
     """The SHA-256 of each module's file, by the module's name: where the classes of the layers, of the loss and of the
-    optimizer are defined, where those that they derive from are, what stands in the place of batch normalization, and
-    whatever was imported from `layer_folder`. Python's own modules are left out, and those that have no file.
+    optimizer are defined, where those that they derive from are, what puts slices together, what stands in the place of
+    batch normalization, and whatever was imported from `layer_folder`. Python's own modules are left out, and those
+    that have no file.
     """
     names = {name for name in _module_names(config) if name.partition(".")[0] not in sys.stdlib_module_names}
     files = {name: Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in sorted(names)}
@@ -31,6 +34,8 @@ def _module_names(config: RunConfig) -> Iterator[str]:
     for owner in classes:
         yield from (base.__module__ for base in owner.__mro__)
     yield clip_grad_norm.__module__
+    if (config.slices or 1) > 1:
+        yield from (parts_of.__module__, InOrder.__module__)
     if config.layer_folder is not None:
         yield from _modules_in(config.layer_folder.resolve())
 

@@ -6,7 +6,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -246,8 +246,7 @@ class Trainer:
         self.num_steps += 1
         self.model.num_steps = self.num_steps
         try:
-            self._is_recording = checker is not None
-            with prover.recording(input) if prover else checker.recording() if checker else nullcontext():
+            with self._recording(prover.recording(input) if prover else checker.recording() if checker else None):
                 value = (run or self.step)(input, target, unchecked)
             denominator = self.loss.denominator(target)
             has_value = self.loss.has_value(denominator)
@@ -302,9 +301,19 @@ class Trainer:
         self.num_steps = self.model.num_steps
         return NotFiniteError(f"{error} at step {self.num_steps}")
 
+    @contextmanager
+    def _recording(self, recording: AbstractContextManager[object] | None) -> Iterator[None]:
+        """The context in which a step is recorded; without one, it isn't."""
+        with recording or nullcontext():
+            self._is_recording = recording is not None
+            try:
+                yield
+            finally:
+                self._is_recording = False
+
     def _step_again(self, input: Array, target: Array) -> None:
-        self._is_recording = True
-        self.step(input, target)
+        with self._recording(nullcontext()):  # whoever asks for it records it
+            self.step(input, target)
 
     def epoch(
         self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int = 0

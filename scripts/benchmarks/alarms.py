@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import unittest.mock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from benchmarks.processes import ROOT, on_all_cores
 from benchmarks.proven import proven
-from benchmarks.random_nets import random_run_together
+from benchmarks.random_nets import random_run_in_slices, random_run_together
 from benchmarks.wrapped import wrapped
 from nn_manual import Adam, BatchNorm1d, CrossEntropyLoss, Dropout, Linear, ReLU, Residual, Sequential, Trainer
 from nn_manual.arrays import DTYPES, size_of
@@ -34,6 +35,8 @@ BATCH_SIZES = (1, 7)
 
 #: How many random nets are trained, and for how many steps each.
 NUM_NETS, STEPS_OF_A_NET = 1_000, 400
+#: The same of those whose batches are cut into slices; a net that has learned ends before.
+NUM_NETS_IN_SLICES, STEPS_IN_SLICES = 200, 5_000
 
 #: The part of all steps that may be beyond the tolerance by rounding, each of which costs several reruns.
 FEW_APPEALS = 0.01
@@ -127,26 +130,42 @@ def _with_elements(steps: Iterator[Step], num_parameters: int, num_wanted: int) 
             return
 
 
-def random_alarms() -> bool:
-    """Training runs of random nets in which nothing is wrong, on all cores."""
+def random_alarms(nets: range | None = None, *, only_slices: bool = False) -> bool:
+    """Training runs of random nets in which nothing is wrong, of whole batches and in slices, on all cores; of the
+    `nets` with these numbers, or else of all.
+    """
+    passed = only_slices or _alarms_of("random nets", _steps_together, nets or range(NUM_NETS))
+    return _alarms_of("random nets in slices", _steps_in_slices, nets or range(NUM_NETS_IN_SLICES)) and passed
+
+
+def _steps_together(seed: int) -> Iterator[Step]:
+    return random_run_together(seed, STEPS_OF_A_NET)
+
+
+def _steps_in_slices(seed: int) -> Iterator[Step]:
+    return itertools.islice(random_run_in_slices(seed), STEPS_IN_SLICES)
+
+
+def _alarms_of(kind: str, steps_of: Callable[[int], Iterator[Step]], nets: range) -> bool:
     tally = Tally()
-    for of_a_net, words in on_all_cores(_random_alarms, range(NUM_NETS)):
+    for of_a_net, words in on_all_cores(functools.partial(_alarm, steps_of), nets):
         tally += of_a_net
         if words:
             print(words, flush=True)
     print(
-        f"random nets: {NUM_NETS:,} of them, {tally.num_steps:,} steps, {tally.num_mismatches:,} mismatches, "
-        f"{tally.num_rounding:,} rounding, {tally.num_diverged:,} diverged\n"
+        f"{kind}: {len(nets):,} of them, {tally.num_steps:,} steps, {tally.num_mismatches:,} mismatches, "
+        f"{tally.num_rounding:,} rounding, {tally.num_diverged:,} diverged\n",
+        flush=True,
     )
     return tally.num_mismatches == 0
 
 
-def _random_alarms(seed: int) -> tuple[Tally, str]:
-    """One of the nets, and the words of its false alarm."""
+def _alarm(steps_of: Callable[[int], Iterator[Step]], seed: int) -> tuple[Tally, str]:
+    """The steps of one of the nets, and the words of its false alarm."""
     tally = Tally()
     with np.errstate(all="ignore"):  # some of them diverge
         try:
-            for step in random_run_together(seed, STEPS_OF_A_NET):
+            for step in steps_of(seed):
                 assert step.check is not None  # the trainer checks every step
                 tally.num_steps += 1
                 tally.num_rounding += len(step.check.rounding)

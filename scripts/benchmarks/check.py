@@ -33,14 +33,17 @@ SMALLEST = {"float32": 1e-4, "float64": 1e-10}
 NUM_PARTS = 4
 
 
-def main(parts: Sequence[str] = ()) -> int:
-    """Run the parts asked for, by default all: 0, or 1 where a figure is missed."""
+def main(parts: Sequence[str] = (), *, nets: range | None = None, only_slices: bool = False) -> int:
+    """Run the parts asked for, by default all: 0, or 1 where a figure is missed. Of the random nets, `nets` are those
+    to be run, and `only_slices` says that they run in slices alone.
+    """
     unknown = set(parts) - set(PARTS)
     if unknown:
         print(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
         return 2
     torch.set_num_threads(1)  # with a dozen elements, a second thread takes longer to start than the work
-    passed = [PARTS[part]() for part in parts or PARTS]
+    own = {"random": {"nets": nets, "only_slices": only_slices}}
+    passed = [PARTS[part](**own.get(part, {})) for part in parts or PARTS]
     return 0 if all(passed) else 1
 
 
@@ -183,7 +186,7 @@ def _together(number: int) -> tuple[str, int]:
     return "\n".join([row, *texts]), len(differ)
 
 
-PARTS: dict[str, Callable[[], bool]] = {
+PARTS: dict[str, Callable[..., bool]] = {
     "mutants": mutants,
     "smallest": smallest_errors,
     "alarms": false_alarms,

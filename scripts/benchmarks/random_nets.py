@@ -13,7 +13,8 @@ from benchmarks.proven import proven
 from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
 from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.layers.batch_normalization import BatchNorm
+from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
+from nn_manual.distributed.sync_batch_norm import has_batch_norm
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
 from nn_manual.running.compiled import Step
@@ -21,6 +22,10 @@ from nn_manual.running.compiled import Step
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.
 NUM_BATCHES = (1, 4, 16)
+#: Into how many slices batches are cut.
+NUM_SLICES = (2, 3, 4, 5)
+#: A net in slices has learned where its losses are this part of what they were.
+LEARNED = 1e-3
 #: How many times each of them comes in an epoch whose steps are proven together.
 NUM_TIMES = 20
 #: Each example of each loss, by its number: what it is depends on the number of outputs.
@@ -46,6 +51,25 @@ def random_run(seed: int) -> Iterator[Step]:
         trainer.observe(step.loss)
 
 
+def random_run_in_slices(seed: int) -> Iterator[Step]:
+    """The checked steps of such a net, whose batches are cut into slices, until their losses are LEARNED of what they
+    were at first.
+    """
+    trainer, batches = _drawn(seed, in_slices=True)
+    at_first = None
+    for epoch in count():
+        trainer.start_epoch(epoch)
+        total = 0.0
+        for batch in batches:
+            step = trainer.train_step(*batch)
+            yield step
+            total += step.loss
+        trainer.observe(step.loss)
+        at_first = total if at_first is None else at_first
+        if total < LEARNED * at_first:
+            return
+
+
 def random_run_together(seed: int, num_steps: int) -> Iterator[Step]:
     """So many checked steps of the same net on the same batches, each once it is proven. Batches of one size come one
     after the other, several times each, so that many steps are proven together.
@@ -69,7 +93,7 @@ def _size(batch: tuple[Array, Array]) -> int:
     return len(batch[0])
 
 
-def _drawn(seed: int) -> tuple[Trainer, list[tuple[Array, Array]]]:
+def _drawn(seed: int, *, in_slices: bool = False) -> tuple[Trainer, list[tuple[Array, Array]]]:
     """The trainer of a net, and its batches."""
     generator = np.random.default_rng(seed)
     loss_class, number = LOSSES[generator.integers(len(LOSSES))]
@@ -80,10 +104,26 @@ def _drawn(seed: int) -> tuple[Trainer, list[tuple[Array, Array]]]:
     model = Sequential(*layers, seed=seed, dtype=str(generator.choice(list(DTYPES))), tied=tied)
     loss = loss_class.examples(_sizes(model)[1])[number]
     optimizer = _optimizer(generator, model)
-    trainer = Trainer(
-        model, loss, optimizer, clip_grad_norm=[None, 1.0][generator.integers(2)], **_schedule(generator.spawn(1)[0])
-    )
-    return trainer, _batches(generator, model, loss)
+    slicing = _slicing(np.random.default_rng([seed, 3])) if in_slices else ONE_SLICE
+    max_norm = [None, 1.0][generator.integers(2)]
+    schedule = _schedule(generator.spawn(1)[0])
+    trainer = Trainer(model, loss, optimizer, clip_grad_norm=max_norm, slicing=slicing, **schedule)
+    return trainer, _batches(generator, model, loss, _smallest_batch(model, slicing))
+
+
+def _slicing(generator: np.random.Generator) -> Slicing:
+    """Slices whose batch normalization has their own statistics, or those of the batch."""
+    return Slicing(int(generator.choice(NUM_SLICES)), sync_batch_norm=bool(generator.integers(2)))
+
+
+def _smallest_batch(model: Sequential, slicing: Slicing) -> int:
+    """How many examples a batch must have. What is normalized over one has no variance. Over two it is -1 and 1, but
+    for eps: so no layer before it has a gradient, and what torch computes of one is rounding that our reruns of torch
+    hardly move.
+    """
+    if not has_batch_norm(model):
+        return 1
+    return 3 if slicing.sync_batch_norm else 3 * slicing.num_slices
 
 
 def _sizes(model: Sequential) -> tuple[int, int]:
@@ -121,16 +161,15 @@ def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
     return optimizer
 
 
-def _batches(generator: np.random.Generator, model: Sequential, loss: Loss) -> list[tuple[Array, Array]]:
+def _batches(
+    generator: np.random.Generator, model: Sequential, loss: Loss, smallest: int
+) -> list[tuple[Array, Array]]:
     """Inputs of any scale, or indices, and targets that a linear map of them gives, with noise or without."""
     in_features, out_features = _sizes(model)
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)
     teacher = generator.standard_normal((in_features, out_features))
-    normalizes = any(isinstance(layer, BatchNorm) for _, layer in model.descendants())
-    # A batch of one has no variance. One of two is normalized to -1 and 1, but for eps: so no layer before it has a
-    # gradient, and what torch computes of one is rounding that our reruns of torch hardly move.
-    sizes = BATCH_SIZES[2 if normalizes else 0 :]
+    sizes = [size for size in BATCH_SIZES if size >= smallest]
     first, batches = model.layers[0], []
     for _ in range(generator.choice(NUM_BATCHES)):
         size = generator.choice(sizes)

@@ -12,6 +12,7 @@ from runs import write_config
 from nn_manual import Sequential
 from nn_manual.config import RunConfig
 from nn_manual.data.base import Split
+from nn_manual.distributed.gradient_sum import InOrder
 from nn_manual.running.loading import load
 
 
@@ -44,6 +45,18 @@ def test_a_false_alarm_is_counted(
     monkeypatch.setattr(alarms, "load", wrong)
     assert not alarms.false_alarms()
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("18 mismatches")
+
+
+def test_a_false_alarm_in_slices_is_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(alarms, "on_all_cores", map)
+    monkeypatch.setattr(alarms, "STEPS_IN_SLICES", 3)
+    assert alarms.random_alarms(range(2, 4), only_slices=True)
+    assert capsys.readouterr().out.startswith("random nets in slices: 2 of them, 6 steps, 0 mismatches, ")
+    monkeypatch.setattr(InOrder, "add", lambda *_: None)  # the gradient of the last slice stays
+    assert not alarms.random_alarms(range(2, 4), only_slices=True)
+    assert " 2 mismatches, " in capsys.readouterr().out
 
 
 def test_few_steps_are_beyond_the_tolerance_by_rounding(

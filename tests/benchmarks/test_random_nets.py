@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -23,7 +24,9 @@ from nn_manual import (
     Tanh,
     TraceLoss,
 )
+from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.registry import components
+from nn_manual.running.compiled import Step
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -40,6 +43,22 @@ def test_no_false_alarm_where_steps_are_proven_together(seed: int) -> None:
             assert step.check.proven
             num_proven += 1
     assert num_proven > 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_false_alarm_in_slices(seed: int) -> None:
+    assert num_checked_steps(seed, 20, random_nets.random_run_in_slices) > 3
+
+
+def test_a_net_in_slices_ends_where_it_has_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_nets, "LEARNED", 2)
+    _, batches = random_nets._drawn(0, in_slices=True)
+    assert num_checked_steps(0, 20, random_nets.random_run_in_slices) == len(batches)
+
+
+def test_slices_of_every_number_are_drawn_with_statistics_of_both_kinds() -> None:
+    drawn = {random_nets._slicing(np.random.default_rng([seed, 3])) for seed in range(200)}
+    assert drawn == {Slicing(num, sync_batch_norm=sync) for num in (2, 3, 4, 5) for sync in (False, True)}
 
 
 def drawn_from(
@@ -85,11 +104,13 @@ def test_a_layer_of_every_class_is_drawn() -> None:
     assert drawn | {Embedding, Sequential} == set(components(Layer).values()) | {Sequential}
 
 
-def num_checked_steps(seed: int, num_steps: int) -> int:
+def num_checked_steps(
+    seed: int, num_steps: int, random_run: Callable[[int], Iterator[Step]] = random_nets.random_run
+) -> int:
     """How many steps were checked before the net diverged."""
     num_checked = 0
     with contextlib.suppress(NotFiniteError), np.errstate(all="ignore"):  # some of them diverge
-        for step in itertools.islice(random_nets.random_run(seed), num_steps):
+        for step in itertools.islice(random_run(seed), num_steps):
             assert step.check is not None
             num_checked += 1
     return num_checked

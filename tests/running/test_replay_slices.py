@@ -13,8 +13,10 @@ from runs import CONFIG
 from nn_manual.arrays import Array
 from nn_manual.compile.plan import Plan
 from nn_manual.config import load_config
+from nn_manual.distributed.gradient_sum import InOrder
 from nn_manual.distributed.sync_batch_norm import SyncBatchNorm
 from nn_manual.layers import Tanh
+from nn_manual.losses import CrossEntropyLoss
 from nn_manual.running.replay import replay
 from nn_manual.running.sources import sources_of
 
@@ -49,6 +51,9 @@ def test_the_formula_of_such_slices_is_among_the_sources(tmp_path: Path) -> None
     assert "nn_manual.distributed.sync_batch_norm" in sources_of(config)
     apart = load_config(tmp_path / "sync.yaml", ["sync_batch_norm=false"])
     assert "nn_manual.distributed.sync_batch_norm" not in sources_of(apart)
+    assert {"nn_manual.distributed.slices", "nn_manual.distributed.gradient_sum"} <= sources_of(apart).keys()
+    whole = load_config(tmp_path / "sync.yaml", ["sync_batch_norm=false", "slices=1"])
+    assert {"nn_manual.distributed.slices", "nn_manual.distributed.gradient_sum"}.isdisjoint(sources_of(whole))
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -76,3 +81,38 @@ def test_a_slice_draws_what_it_drew(compiled: bool, tmp_path: Path, monkeypatch:
     assert replayed.report is not None
     assert replayed.report.failures[0].name == found.report.failures[0].name == "2.grad_input"
     assert max(replayed.deviations.values()) < 1e-6
+
+
+def wrong_denominator(self: CrossEntropyLoss, target: Array) -> float:  # noqa: ARG001 - the signature of every loss
+    return 1.0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_slices_make_together(compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of 4, 4, 3 and 3 that weigh the same: each is right, their sum isn't. They run again, all of them."""
+    with monkeypatch.context() as context:
+        context.setattr(CrossEntropyLoss, "denominator", wrong_denominator)
+        found = mismatch(tmp_path / "run", DROPOUT, f"compiled={str(compiled).lower()}")
+    assert found.report.failures[0].name == "batch.loss"
+    bundle = tmp_path / "run" / "mismatch-step-1"
+    right = replay(bundle)
+    assert right.report is None
+    assert right.bundle.first_row is None
+    assert right.deviations == {}
+    monkeypatch.setattr(CrossEntropyLoss, "denominator", wrong_denominator)
+    replayed = replay(bundle)
+    assert replayed.report is not None
+    assert replayed.report.comparisons == found.report.comparisons
+
+
+def test_a_sum_is_put_right_where_its_source_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setattr(InOrder, "add", lambda *_: None)  # the last slice's gradient stays
+        found = mismatch(tmp_path / "run", DROPOUT)
+    assert found.report.failures[0].name == "summed 0.weight"
+    bundle = tmp_path / "run" / "mismatch-step-1"
+    assert replay(bundle).not_reproduced is not None
+    described = (bundle / "bundle.yaml").read_text()
+    own = sources_of(load_config(bundle / "config.yaml"))["nn_manual.distributed.gradient_sum"]
+    (bundle / "bundle.yaml").write_text(described.replace(own, "0" * len(own)))
+    assert replay(bundle).passed

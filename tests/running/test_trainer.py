@@ -12,6 +12,7 @@ from comparing import assert_equal
 from stateful import Averaged
 
 from nn_manual.data import Examples
+from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.errors import NotFiniteError
 from nn_manual.layers import Linear
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
@@ -193,3 +194,22 @@ def test_epochs_may_be_run_again(every: int) -> None:
     for _ in range(2):
         train(trainer)
     assert trainer.num_steps > 4
+
+
+@pytest.mark.parametrize("num_slices", [1, 2])
+@pytest.mark.parametrize("every", [0, 1])
+def test_a_step_of_its_own_is_not_recorded(every: int, num_slices: int) -> None:
+    """After a checked one: it moves what a new trainer's does, and nothing where its loss isn't finite."""
+    model, new = (Sequential(Linear(2, 1), seed=1, dtype="float64") for _ in range(2))
+    trainer, another = (
+        Trainer(of, MSELoss(), SGD(of, lr=0.1), check_every=every, slicing=Slicing(num_slices)) for of in (model, new)
+    )
+    input, target = np.eye(2), np.ones((2, 1))
+    trainer.train_step(input, target)
+    new.param_arena[...] = model.param_arena
+    assert trainer.step(2 * input, target) == another.step(2 * input, target)
+    assert_equal(model.param_arena, new.param_arena)
+    before = model.param_arena.copy()
+    with np.errstate(all="ignore"), pytest.raises(NotFiniteError, match=r"0\.output of 0"):
+        trainer.step(np.full((2, 2), np.inf), target)
+    assert_equal(model.param_arena, before)

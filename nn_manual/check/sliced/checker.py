@@ -18,10 +18,11 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.check import tolerances
 from nn_manual.check.checker import GradientChecker
-from nn_manual.check.comparison import CannotCompare, Comparison, Differences, Quantity
+from nn_manual.check.comparison import CannotCompare, Differences, Quantity
+from nn_manual.check.sliced.batch_loss import LossOfBatch, compare_loss
 from nn_manual.check.sliced.found import Found, SlicedPlan, worst
 from nn_manual.check.sliced.replicas import compare_processes, digests_of
-from nn_manual.check.sliced.sums import LossOfBatch, compare_loss, compare_sums, sums_of
+from nn_manual.check.sliced.sums import compare_sums, sums_of
 from nn_manual.check.sliced.whole_batch import gather_batch, gathered, name_process, raised_in
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
@@ -66,10 +67,11 @@ class SlicedChecker(GradientChecker):
         #: Of each own slice the gradients of the parameters, the prediction, and its gradient.
         self._grads, self._predictions, self._grad_predictions = list[Array](), list[Array](), list[Array]()
         self._found: Found | None = None
-        self._of_batch: list[Comparison] = []
+        #: What was found of the loss of the batch, and of the sums.
+        self._of_batch: list[GradientReport] = []
+        self._buffers = {name: buffer.copy() for name, buffer in self.recorded.buffers.items()}
         self._unclipped_grad: Array | None = None
         self._failed: tuple[int, str] | None = None
-        self._last: Part | None = None
 
     @contextmanager
     def slice(self, part: Part) -> Iterator[None]:
@@ -81,8 +83,7 @@ class SlicedChecker(GradientChecker):
                 yield
             self._compare_slice(part)
         except (GradientMismatch, NotFiniteError) as error:
-            self._last = part
-            self._keep_batch(error)
+            self._keep_slice(error, part)
             if self.group.size == 1 or self._again:
                 raise
             self._failed = self._failed or (part.number, _headline(error))
@@ -114,7 +115,6 @@ class SlicedChecker(GradientChecker):
 
     def _compare_slice(self, part: Part) -> None:
         self._own.append(part)
-        self._last = part
         self._keep(part, self.recorded)
         if self.loss.has_value(part.denominator):
             self._compare_recorded()
@@ -132,11 +132,11 @@ class SlicedChecker(GradientChecker):
         found = Found.of(plan.tensors, differences, plan.tolerances, too_coarse)
         self._found = found if self._found is None else worst([self._found, found])
 
-    def _keep_batch(self, error: Exception) -> None:
-        """Have a mismatch say in which slice it was: of those that were computed here, the last."""
-        if isinstance(error, GradientMismatch) and self._last is not None and self.recorded.first.input is not None:
-            error.batch = self.recorded.first.input, self._target[self._last.rows]
-            error.first_row = self._last.rows.start
+    def _keep_slice(self, error: Exception, part: Part) -> None:
+        """Have a mismatch in a slice say which it was."""
+        if isinstance(error, GradientMismatch) and self.recorded.first.input is not None:
+            error.batch = self.recorded.first.input, self._target[part.rows]
+            error.first_row = part.rows.start
 
     def settle(self, make_again: Callable[[Part], object]) -> None:
         """Raise, on every process, what one has found in its slices: each makes the slice again and finds it, too."""
@@ -157,7 +157,7 @@ class SlicedChecker(GradientChecker):
         that ran side by side. Raises GradientMismatch, or NotFiniteError.
         """
         prediction, grad = (gathered(own, self.group) for own in (self._predictions, self._grad_predictions))
-        loss = LossOfBatch(value, prediction, grad, self._target)
+        loss = LossOfBatch(value, prediction, grad, self._target, self._parts)
         sums = sums_of(self._grads, [self._weight_in_sum(part) for part in self._parts], self.model, self.group)
         if not self.loss.has_value(sum(part.denominator for part in self._parts)):
             return
@@ -166,7 +166,7 @@ class SlicedChecker(GradientChecker):
             if not (np.isfinite(value) and np.isfinite(sums.truth).all()):
                 self._all_or_none(self._compare_whole)  # it says which layer made the first one that isn't
         is_in_order, count = self.group.size == 1 or self.sliced.slicing.bitwise, len(self._parts)
-        self._all_or_none(lambda: self._judge(compare_loss(loss, self.twin)))
+        self._all_or_none(lambda: self._judge(compare_loss(loss, self.loss, self.twin)))
         self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
         if self.sliced.synchronized:
             self._all_or_none(self._compare_whole)
@@ -188,18 +188,18 @@ class SlicedChecker(GradientChecker):
                 name_process(mismatch, self._parts, len(self.sliced.slicing.own))
             raise
 
-    def _judge(self, compared: list[Comparison]) -> None:
-        if not all(comparison.passed for comparison in compared):
-            raise GradientMismatch(GradientReport(tuple(compared)))
-        self._of_batch += compared
+    def _judge(self, report: GradientReport) -> None:
+        if not report.agrees:
+            raise GradientMismatch(report)
+        self._of_batch.append(report)
 
     def _all_or_none(self, compare_own: Callable[[], object]) -> None:
-        """Run it, and raise on all processes what it raises on one."""
+        """Run it, and raise on all processes what it raises on one: of the batch, no slice is wrong alone."""
         own: GradientMismatch | NotFiniteError | None = None
         try:
             compare_own()
         except (GradientMismatch, NotFiniteError) as error:
-            self._keep_batch(error)
+            self.recorded.buffers_before = self._buffers  # those of the last slice alone were noted
             own = error
         for rank, problem in enumerate(self.group.gather(own and _headline(own))):
             if problem is not None:
@@ -219,7 +219,12 @@ class SlicedChecker(GradientChecker):
             self._all_or_none(lambda: updates.extend(self._compared_update(plan.update if plan else [])))
         self._all_or_none(lambda: compare_processes(self.group.gather(digests_of(self.model))))
         found = worst([Found(*each) for each in self.group.gather(self._found) if each is not None])
-        figures = [(each.name, each.absolute, each.scale, each.tolerance) for each in self._of_batch]
+        figures = [
+            (each.name, each.absolute, each.scale, each.tolerance)
+            for report in self._of_batch
+            for each in report.comparisons
+        ]
+        found = found._replace(rounding=[*found.rounding, *(name for each in self._of_batch for name in each.rounding)])
         for quantities, (absolute, scale, rounding) in updates:
             found = found._replace(rounding=[*found.rounding, *rounding])
             figures += [
@@ -242,7 +247,11 @@ class SlicedChecker(GradientChecker):
             clipping = [Quantity("clipped gradient", "clip_grad_norm", tolerance)]
             yield clipping, compare_clipping(clipping, self.model.grad_arena, [self._unclipped_grad], max_norm)
         if quantities:  # this process had a slice, which says what there is
-            yield quantities, self.update.compare(quantities)
+            try:
+                found = self._compared_step(self.update, quantities)
+            except CannotCompare as problem:
+                raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+            yield quantities, found
 
 
 def _headline(error: Exception) -> str:

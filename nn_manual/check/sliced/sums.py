@@ -1,4 +1,4 @@
-"""What slices add up to: the loss of the batch, its gradient, and the gradients of the parameters."""
+"""What slices add up to: the gradients of the parameters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, blocks, carve
+from nn_manual.arrays import Array, blocks, carve, first_not_finite
 from nn_manual.check import tolerances
-from nn_manual.check.comparison import Comparison, Pair, Quantity, as_tensor, compare
-from nn_manual.check.twin.model import Twin
+from nn_manual.check.comparison import Comparison, Quantity, compare
+from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.distributed.group import Group
-from nn_manual.errors import GradientMismatch
+from nn_manual.errors import NotFiniteError
 from nn_manual.model import Sequential
 
 
@@ -42,46 +42,31 @@ def sums_of(grads: Sequence[Array], weights: Sequence[float], model: Sequential,
     return sums
 
 
-def compare_sums(sums: Sums, model: Sequential, num_slices: int, *, is_in_order: bool) -> list[Comparison]:
-    """The gradients that the model holds, beside these sums. Where `is_in_order`, raises GradientMismatch unless they
-    are the sum in order, bit for bit.
+def compare_sums(sums: Sums, model: Sequential, num_slices: int, *, is_in_order: bool) -> GradientReport:
+    """The gradients that the model holds, beside these sums; where `is_in_order`, they must be the sum in order, bit
+    for bit. Raises NotFiniteError where the terms of one are more than its dtype can hold.
     """
-    shapes = model.parameter_shapes()
+    shapes, dtype = model.parameter_shapes(), model.dtype
     views = [vars(carve(vector, shapes)) for vector in (model.grad_arena, *sums)]
-    tolerance = tolerances.sum_of_products(model.dtype, num_slices)
-    compared = []
+    tolerance = tolerances.sum_of_products(dtype, num_slices)
+    # Below the smallest normal number, each product is off by half of the smallest of all, whatever its own size is.
+    smallest = num_slices * float(np.finfo(dtype).smallest_subnormal)
+    compared, rounding, words = list[Comparison](), set[str](), ""
     for name, ours, reference, magnitudes, ordered in zip(shapes, *(view.values() for view in views), strict=True):
         quantity = Quantity(f"summed {name}", "sum over the slices", tolerance, "their sum is")
         in_dtype = torch.from_numpy(reference).to(torch.from_numpy(ours).dtype)
-        compared.append(compare(quantity, ours, in_dtype, float(magnitudes.max())))
-        if is_in_order and compared[-1].passed and not np.array_equal(ours, ordered):
+        comparison = compare(quantity, ours, in_dtype, float(magnitudes.max()))
+        compared.append(comparison)
+        if not comparison.passed:
+            found = first_not_finite(ours)
+            if found and comparison.scale > np.finfo(dtype).max:
+                raise NotFiniteError(f"{quantity.name} holds {found}")
+            if comparison.absolute <= smallest:
+                rounding.add(quantity.name)
+            else:
+                words = words or describe_difference(ours, in_dtype.numpy())
+        elif is_in_order and not np.array_equal(ours, ordered):
             where = np.unravel_index(np.flatnonzero(ours != ordered)[0], ours.shape)
-            problem = f"sum over the slices: summed {name}{list(map(int, where))} is not their sum in order"
-            raise GradientMismatch(GradientReport((), problem=f"{problem}, bit for bit"))
-    return compared
-
-
-class LossOfBatch(NamedTuple):
-    """The loss of a batch, and its gradient, from those of the slices."""
-
-    value: float
-    prediction: Array
-    grad_prediction: Array
-    target: Array
-
-
-def compare_loss(batch: LossOfBatch, twin: Twin) -> list[Comparison]:
-    """The loss of the batch, from the predictions of all slices, and its gradient: torch divides by what it finds in
-    the whole target.
-    """
-    theirs = as_tensor(batch.prediction).requires_grad_()
-    loss = twin.loss_function(theirs, as_tensor(batch.target))
-    loss.backward()  # type: ignore[no-untyped-call]  # torch's own lack of annotations
-    assert theirs.grad is not None  # it needed one
-    dtype = batch.prediction.dtype
-    widest = tolerances.sum_of_products(dtype, batch.prediction.size)
-    pairs = [
-        Pair(Quantity("batch.loss", "batch", widest), np.asarray(batch.value, dtype), loss.detach()),
-        Pair(Quantity("batch.grad_prediction", "batch", widest), batch.grad_prediction, theirs.grad),
-    ]
-    return [compare(*pair) for pair in pairs]
+            problem = f"sum over the slices: {quantity.name}{list(map(int, where))} is not their sum in order"
+            return GradientReport((), problem=f"{problem}, bit for bit")
+    return GradientReport(tuple(compared), rounding=frozenset(rounding), diagnosis=words)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.sliced.sums import LossOfBatch
+from nn_manual.check.sliced.batch_loss import LossOfBatch
 from nn_manual.check.step.calls import CallFailed, LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.verdict.report import GradientReport

@@ -28,6 +28,7 @@ import copy
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -63,6 +64,19 @@ LARGEST_IN_FLOAT32 = 1e19
 NOTHING_IN_COMMON = 0.01
 
 
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Reruns(Protocol):
+    """Has torch compute the values to be judged again, by name."""
+
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
+        """In this dtype, from values that go through `move`, by gradients that go through `move_grad`."""
+
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
+        """What the loss computes of `factor` of the prediction."""
+
+
 class Arbiter:
     """Judges the tensors of one step.
 
@@ -78,30 +92,13 @@ class Arbiter:
         self._of_loss = {quantity.name for quantity in quantities if quantity.layer == "loss"}
         self._of_loss |= {part.pair.quantity.name for part in parts if part.tensor in self._of_loss}
         self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
-        values = (step.param, *self._rounding.truth.values())
-        if not all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size):
-            self._rounding.jump = math.inf
+        allow_for_large(self._rounding, step.param)
 
     def rounding(self, failed: list[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
         """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
-        them. Rounding is measured until it explains all, or all but those that it is far from explaining: measuring
-        more can only allow more.
+        them.
         """
-        explained: frozenset[str] = frozenset()
-        names = [pair.quantity.name for pair in failed]
-        for number in range(1, num_perturbations + 1):
-            for rounded, elsewhere in self._rerun(number):
-                self._rounding.measure({name: rounded[name] for name in names}, elsewhere)
-                explained = frozenset(
-                    pair.quantity.name for pair in failed if self._rounding.explains(pair.quantity.name, pair.ours)
-                )
-                if len(explained) == len(failed):
-                    return explained
-            others = [pair for pair in failed if pair.quantity.name not in explained]
-            are_far = all(self._rounding.is_far(pair.quantity.name, pair.ours) for pair in others)
-            if number >= NUM_PERTURBATIONS and are_far:
-                break
-        return explained
+        return explained(self._rounding, failed, self, num_perturbations)
 
     def zero_in_theory(self, pairs: list[Pair]) -> dict[str, float]:
         """The names of the gradients among `pairs` of which nothing is left but the rounding of their terms, in float64
@@ -123,20 +120,15 @@ class Arbiter:
             if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name, np.dtype(np.float32))
         }
 
-    def _rerun(self, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array] | None]]:
-        """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
-        loss where the prediction is smaller, with the true ones there.
-        """
-        double, single = self._twins
-        for back in (False, True):  # one of the two moves a value across the kink at which it lies
-            random = _random(number, back=back)
-            yield self._moved(single, random, random), None
-        yield self._moved(double, functools.partial(move_but_ties, seed=number), random), None
-        if number <= NUM_PERTURBATIONS:
-            smaller = _with_smaller_prediction(self._recorded, SMALLER**number)
-            truth = self._reference(double, self._param, smaller)
-            of_loss = {name: values for name, values in truth.items() if name in self._of_loss}
-            yield self._reference(single, self._param.astype(np.float32), smaller), of_loss
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
+        """As of every Reruns."""
+        return self._moved(self._twins[dtype == SINGLE], move, move_grad)
+
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
+        """As of every Reruns."""
+        smaller = _with_smaller_prediction(self._recorded, factor)
+        values = self._reference(self._twins[dtype == SINGLE], self._param.astype(dtype), smaller)
+        return {name: array for name, array in values.items() if name in self._of_loss}
 
     def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Mapping[str, Array]:
         param = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
@@ -157,6 +149,46 @@ class Arbiter:
         both, _ = beside_torch(twin, recorded, self._plan, move, move_grad, our_grads=our_grads)
         values = {pair.quantity.name: pair.reference.numpy() for pair in both}
         return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
+
+
+def allow_for_large(rounding: Rounding, *given: Array) -> None:
+    """Where what is `given`, or a true value, is larger than float32 shows, let what float64 shows count alone."""
+    values = (*given, *rounding.truth.values())
+    if not all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size):
+        rounding.jump = math.inf
+
+
+def explained(
+    rounding: Rounding, failed: list[Pair], reruns: Reruns, num_perturbations: int = MOST_PERTURBATIONS
+) -> frozenset[str]:
+    """The names of those of `failed` that are as near to the true values as their dtype brings them. Rounding is
+    measured until it explains all, or all but those that it is far from explaining: measuring more can only allow more.
+    """
+    found: frozenset[str] = frozenset()
+    names = [pair.quantity.name for pair in failed]
+    for number in range(1, num_perturbations + 1):
+        for rounded, elsewhere in _rerun(reruns, number):
+            rounding.measure({name: rounded[name] for name in names if name in rounded}, elsewhere)
+            found = frozenset(pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours))
+            if len(found) == len(failed):
+                return found
+        others = [pair for pair in failed if pair.quantity.name not in found]
+        if number >= NUM_PERTURBATIONS and all(rounding.is_far(pair.quantity.name, pair.ours) for pair in others):
+            break
+    return found
+
+
+def _rerun(reruns: Reruns, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array] | None]]:
+    """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
+    loss where the prediction is smaller, with the true ones there.
+    """
+    for back in (False, True):  # one of the two moves a value across the kink at which it lies
+        random = _random(number, back=back)
+        yield reruns.moved(SINGLE, random, random), None
+    yield reruns.moved(DOUBLE, functools.partial(move_but_ties, seed=number), random), None
+    if number <= NUM_PERTURBATIONS:
+        single, double = (reruns.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
+        yield single, double
 
 
 def _differs(pair: Pair) -> bool:
