@@ -24,7 +24,7 @@ from nn_manual.data.reading import (
 )
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names
-from nn_manual.errors import DataError, raise_if_out_of_memory
+from nn_manual.errors import DataError
 from nn_manual.messages import one_line, quoted
 
 #: What zipfile raises for an archive that is cut off, flipped or encrypted.
@@ -103,9 +103,8 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
         except (zipfile.BadZipFile, zlib.error):  # damage around it, which the caller names
             raise
         # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
-        # what is warned of, has no end.
+        # what is warned of, has no end: Python's parser raises MemoryError of what is nested too deeply.
         except Exception as error:
-            raise_if_out_of_memory(error)
             words = one_line(str(error), LISTED_NAMES) or type(error).__name__
             raise DataError(f"{place}: its header can't be read: {words}") from error
     if dtype.kind not in "biuf":

@@ -17,6 +17,7 @@ from trained_runs import write_trained
 
 from nn_manual.check.catalogue import catalogue
 from nn_manual.cli import main
+from nn_manual.data.tables import Part
 from nn_manual.layers import Linear, Tanh
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.optim import SGD
@@ -179,7 +180,7 @@ class TestTrained:
     def test_in_a_reader(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         """A file is not damaged because it doesn't fit."""
         np.savez("new.npz", input=np.zeros((2, 2)))
-        monkeypatch.setattr(np.lib.format, "read_magic", numpys)
+        monkeypatch.setattr(Part, "checked", numpys)
         arguments = ["predict", "run", "--input", "new.npz", "--output", "out.csv"]
         assert said(capsys, arguments) == [NUMPYS, "while new.npz: array 'input' was read"]
 

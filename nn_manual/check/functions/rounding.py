@@ -67,8 +67,8 @@ def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     """
     try:
         truth, measured = sensitivities(case)
-    except Exception as error:  # a reference may raise anything where it can't compute in another dtype
-        raise_if_out_of_memory(error)
+    except Exception as raised:  # a reference may raise anything where it can't compute in another dtype
+        raise_if_out_of_memory(raised)
         return frozenset()
     inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
     largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])
