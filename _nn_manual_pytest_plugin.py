@@ -64,13 +64,17 @@ def gradient_check() -> Callable[..., None]:
     fails, and the message is the report.
     """
     from nn_manual.check.catalogue.catalogue import entry, label, layer_cases
-    from nn_manual.errors import LayerError
+    from nn_manual.errors import LayerError, out_of_memory
 
     def gradient_check(layer: Layer, input_shape: Shape, dtype: str = "float64", upstream: str = "random") -> None:
         try:
             found = entry(label(layer), dtype, layer_cases(layer, input_shape, dtype, seed=0, upstreams=[upstream]))
         except LayerError as error:
             pytest.fail(str(error), pytrace=False)
+        except (MemoryError, RuntimeError) as error:
+            if (shortage := out_of_memory(error)) is None:
+                raise
+            raise pytest.fail.Exception(shortage, pytrace=False) from None
         # An upstream gradient of zero can't show a wrong factor: it is there for the NaN that it may cause.
         if found.failure is not None and not (upstream == "zero" and found.failure.agrees):
             pytest.fail(f"{found.component}, {dtype}, {found.last_case}:\n{found.failure}", pytrace=False)
@@ -85,12 +89,13 @@ def function_check() -> Callable[..., None]:
     """
     from nn_manual import check_function
     from nn_manual.check.functions.raised import told
+    from nn_manual.errors import out_of_memory
 
     def function_check(*arguments: Any, **options: Any) -> None:
         try:
             report = check_function(*arguments, **options)
         except Exception as error:  # a reference may raise anything
-            raise pytest.fail.Exception(told(error), pytrace=False) from None
+            raise pytest.fail.Exception(out_of_memory(error) or told(error), pytrace=False) from None
         if not report.passed:
             pytest.fail(str(report), pytrace=False)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import traceback
 from pathlib import Path
@@ -90,6 +92,37 @@ class ProcessLostError(NNManualError):
     """A process of a run of several has died, or doesn't answer in time."""
 
     exit_status = 7
+
+
+#: In what a RuntimeError says of memory that isn't there: torch's, of the processor's and of a GPU's, and C++'s.
+OUT_OF_MEMORY = ("allocate memory", "out of memory", "not enough memory", "bad_alloc")
+
+
+def out_of_memory(error: BaseException) -> str | None:
+    """What to say of an error that memory which isn't there has raised, with the size that was asked for where the
+    error has it; None of any other error. NumPy and Python raise MemoryError, torch RuntimeError, the system OSError.
+    """
+    if isinstance(error, RuntimeError):
+        said = str(next(iter(error.args), ""))
+        if not any(words in said.lower() for words in OUT_OF_MEMORY):
+            return None
+        found = re.search(r"tried to allocate ([\d.]+) (\w+)", said, re.IGNORECASE)
+        size, unit = found.groups() if found else ("", "")
+        if found:
+            said = f"torch tried to allocate {f'{int(size):,}' if size.isdecimal() else size} {unit}"
+    elif isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        said = str(error)
+    else:
+        return None
+    return f"not enough memory: {one_line(said.partition(chr(10))[0]) or 'how much was asked for is not known'}"
+
+
+def raise_if_out_of_memory(error: BaseException) -> None:
+    """Raise `error` again if it says that memory isn't there. Who takes any error of somebody's code for a fault of
+    that code asks this first: it is nobody's fault.
+    """
+    if out_of_memory(error) is not None:
+        raise error
 
 
 def last_line(error: BaseException, folder: Path) -> str | None:

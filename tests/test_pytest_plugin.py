@@ -216,3 +216,15 @@ def test_arguments_that_do_not_fit_are_one_line(pytester: pytest.Pytester, call:
     result.stdout.fnmatch_lines([f"*{words}*"])
     assert "check_function.py" not in result.stdout.str()
     assert "another exception" not in result.stdout.str()
+
+
+def test_memory_that_is_not_there_is_no_difference(pytester: pytest.Pytester) -> None:
+    large = RIGHT.replace("return input * self.param.weight, input", "return np.empty((1 << 40, 1 << 10)), None")
+    large = f"import numpy as np\n{large}"
+    result = run(pytester, large, MARKED, "-k", "float64-random")
+    result.assert_outcomes(failed=1, deselected=11)
+    result.stdout.fnmatch_lines(["not enough memory: Unable to allocate 8.00 PiB *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    function = FUNCTION.replace("x * x.sigmoid()", "torch.empty(1 << 45)")
+    result = run(pytester, RIGHT, function)
+    result.stdout.fnmatch_lines(["not enough memory: torch tried to allocate 140,737,488,355,328 bytes"])

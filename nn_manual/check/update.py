@@ -25,7 +25,7 @@ from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.verdict.again import in_float64
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
-from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.errors import GradientMismatch, NotFiniteError, raise_if_out_of_memory
 from nn_manual.optim import Optimizer, Scheduler
 
 
@@ -189,7 +189,8 @@ class UpdateChecker:
             return
         try:
             ours = self._ours_in_float64(made)
-        except Exception:  # a user's own optimizer may raise anything
+        except Exception as error:  # a user's own optimizer may raise anything
+            raise_if_out_of_memory(error)
             return
         torchs = self._torchs_in(np.dtype(np.float64), made)
         precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]

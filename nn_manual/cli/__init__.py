@@ -9,7 +9,7 @@ from types import FrameType
 
 from nn_manual.cli.options import parse
 from nn_manual.cli.terminal import going_on_without_a_reader, open_standard_streams
-from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError, end_at_once
+from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError, end_at_once, out_of_memory
 from nn_manual.messages import one_line
 
 #: What a shell reports for a program that the end of a pipe ended: 128 plus the signal's number.
@@ -17,10 +17,10 @@ BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit status: 0 done, 2 usage or config, 3 gradient mismatch or a tensor that was
-    zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce the recorded step, 7 one of
-    several processes that was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the reader of a pipe has
-    gone.
+    """Run one command. Returns the exit status: 0 done, 2 usage, config or too little memory, 3 gradient
+    mismatch or a tensor that was zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce
+    the recorded step, 7 one of several processes that was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if
+    the reader of a pipe has gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
@@ -35,9 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(error, str(error), error.exit_status)
     except Interrupted as end:
         return _end(end, str(end), end.exit_status)
-    except MemoryError as error:
-        return _end(error, f"not enough memory: {error}", ConfigError.exit_status)
-    except OSError as error:  # the errors of files have become DataErrors: this is one of standard output
+    except (MemoryError, OSError, RuntimeError) as error:
+        if (shortage := out_of_memory(error)) is not None:
+            return _end(error, shortage, ConfigError.exit_status)
+        if not isinstance(error, OSError):
+            raise
+        # The errors of files have become DataErrors: this is one of standard output.
         sys.stdout = None  # keeps Python from writing again, and failing again, at exit
         if isinstance(error, BrokenPipeError):
             return BROKEN_PIPE

@@ -155,7 +155,7 @@ def summary(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
-        print(summary_of(config))
+        print(summary_of(config, measure=options.measure))
     return 0
 
 

@@ -148,6 +148,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     predict.set_defaults(command=commands.predict)
     summary = names.add_parser("summary", help="a config's layers, shapes, parameters, multiplications, check")
+    summary.add_argument(
+        "--measure", action="store_true", help="make a step of a large model, too, to say what one takes"
+    )
     _add_config(summary)
     summary.set_defaults(command=commands.summary)
     unroll = names.add_parser("unroll", help="a config's training step as a script of NumPy, to read and to run")

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nn_manual.cli.terminal import clear_line, open_standard_streams
-from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError
+from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, out_of_memory
 
 if TYPE_CHECKING:
     from nn_manual.check.functions.report import Row
@@ -170,7 +170,9 @@ def run(own_end: int, dump: int, parent: int) -> None:
             arguments: Arguments
             arguments, known = connection.recv()
             report = check_named_function(*arguments, told=told, known_rows=known)
-        except (NNManualError, MemoryError) as error:
+        except (NNManualError, MemoryError, RuntimeError) as error:
+            if not isinstance(error, NNManualError) and out_of_memory(error) is None:
+                raise
             _say(connection, "error", error)
         else:
             _say(connection, "verdict", (str(report), report.passed))

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from nn_manual.compile.blas import free_cores
+from nn_manual.errors import raise_if_out_of_memory
 
 #: The environment variable with the folder of kernels; by default it is in the user's cache directory.
 DIRECTORY = "NN_MANUAL_CACHE"
@@ -177,6 +178,7 @@ class Kernels:
         try:
             return _compiled(path).entry
         except Exception as error:
+            raise_if_out_of_memory(error)
             if is_new:
                 raise
             reason = str(error) if isinstance(error, _Damaged) else f"{type(error).__name__}: {error}"

@@ -15,6 +15,7 @@ from nn_manual.config.tree import Errors, Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
 from nn_manual.distributed.slices import cut
+from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -142,6 +143,7 @@ class _Fit:
             except ValueError as error:
                 self.add(path, str(error))
             except (Exception, SystemExit) as error:  # a user's own layer may raise anything
+                raise_if_out_of_memory(error)
                 self.add(path, f"output_shape raised {type(error).__name__}: {error}")
                 return None
         in_features = getattr(layer, "in_features", None)

@@ -19,7 +19,7 @@ from pydantic.errors import PydanticUserError
 from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
 from nn_manual.config.names import advice, named
-from nn_manual.errors import ConfigError, NNManualError, last_line
+from nn_manual.errors import ConfigError, NNManualError, last_line, out_of_memory, raise_if_out_of_memory
 from nn_manual.layers import Layer
 from nn_manual.messages import quoted
 
@@ -92,6 +92,7 @@ class Importer:
             with _import_from(self.folder):
                 return importlib.import_module(name)
         except (Exception, SystemExit) as error:  # a module's code may raise anything
+            raise_if_out_of_memory(error)
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
                 modules = sorted(path.stem for path in self.folder.glob("*.py") if path.is_file())
                 hint = advice(name, modules) if modules else ""
@@ -115,18 +116,22 @@ def reported(model: Iterable[Layer], folder: Path | None, *, checked: bool) -> I
     begins file:line.
 
     Where the error isn't raised in their code, but by code that used what they returned, it names them. `checked` says
-    whether each step is compared with torch's, which names the layer most often.
+    whether each step is compared with torch's, which names the layer most often. Of memory that isn't there, a note
+    names the line of their code that asked for it.
     """
     try:
         yield
     except NNManualError:
         raise
     except (Exception, SystemExit) as error:  # a user's own layer may raise anything
+        if out_of_memory(error) is not None and folder is not None and (place := last_line(error, folder)) is not None:
+            error.add_note(f"asked for at {place}")
+        raise_if_out_of_memory(error)
         classes = [type(layer) for layer in model]
         theirs = [owner.__name__ for owner in classes if not owner.__module__.startswith("nn_manual.")]
         placed = ConfigError(_describe(error, folder))
         if folder is None or last_line(error, folder) is None:
-            if not theirs or isinstance(error, OSError | MemoryError):
+            if not theirs or isinstance(error, OSError):
                 raise
             advice = "" if checked else ": gradient_check.every=1 names the layer"
             placed.add_note(f"{' or '.join(theirs)} may have returned it{advice}")
@@ -159,6 +164,7 @@ def _check_fields(path: str, layer_class: type[Layer]) -> None:
     try:
         hints = get_type_hints(layer_class, include_extras=True)
     except Exception as error:  # annotations are code
+        raise_if_out_of_memory(error)
         raise CannotImport(f"{path}: its fields' types: {type(error).__name__}: {error}") from None
     assert is_dataclass(layer_class)
     for field in fields(layer_class):

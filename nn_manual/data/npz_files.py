@@ -103,7 +103,7 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
         except (zipfile.BadZipFile, zlib.error):  # damage around it, which the caller names
             raise
         # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
-        # what is warned of, has no end.
+        # what is warned of, has no end: Python's parser raises MemoryError of what is nested too deeply.
         except Exception as error:
             words = one_line(str(error), LISTED_NAMES) or type(error).__name__
             raise DataError(f"{place}: its header can't be read: {words}") from error

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from nn_manual.errors import DataError
+from nn_manual.errors import DataError, raise_if_out_of_memory
 from nn_manual.messages import nearest, one_line, quoted
 
 #: A message lists names up to this many characters: a table can have hundreds of columns.
@@ -22,15 +22,18 @@ MOST_A_BYTE = 1032
 
 @contextmanager
 def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
-    """Raise DataError, naming `place`, for what the operating system refuses, for a lack of memory, and for the types
-    in `corrupt`.
+    """Raise DataError, naming `place`, for what the operating system refuses and for the types in `corrupt`. A lack of
+    memory gets a note that names it.
     """
     try:
         yield
     except OSError as error:
+        raise_if_out_of_memory(error)
         raise DataError(f"{place}: {error.strerror or error}") from error
     except MemoryError as error:
-        raise DataError(f"{place}: doesn't fit into memory") from error
+        if not hasattr(error, "__notes__"):  # of the array in an archive, which says more
+            error.add_note(f"while {place} was read")
+        raise
     except corrupt as error:
         raise DataError(f"{place}: {one_line(str(error), LISTED_NAMES) or 'ends too early'}") from error
 

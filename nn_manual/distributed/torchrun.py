@@ -18,7 +18,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.distributed.group import ALONE, DONE, Group, Work
 from nn_manual.distributed.roll_call import RollCall, first_line
-from nn_manual.errors import ConfigError, Interrupted, ProcessLostError
+from nn_manual.errors import ConfigError, Interrupted, ProcessLostError, raise_if_out_of_memory
 from nn_manual.messages import quoted
 
 #: What torchrun sets in the environment of each process.
@@ -98,6 +98,7 @@ class TorchGroup(Group):
             self._store = self._new_store_of_start()
             self.roll_call = RollCall(self._new_store_of_start, self.rank, self.size, self.limit)
         except RuntimeError as error:
+            raise_if_out_of_memory(error)
             raise ProcessLostError(f"process {self.rank} can't reach the others: {first_line(error)}") from None
 
     def _new_store_of_start(self) -> Any:
@@ -148,6 +149,7 @@ class TorchGroup(Group):
             self._store.set(f"{key}/{self.rank}", json.dumps(value))
             return [json.loads(self._got(f"{key}/{rank}", rank)) for rank in range(self.size)]
         except RuntimeError as error:
+            raise_if_out_of_memory(error)
             raise ProcessLostError(f"process {self.rank} has lost the others: {first_line(error)}") from None
 
     def _got(self, key: str, rank: int) -> bytes:
@@ -212,6 +214,7 @@ class TorchGroup(Group):
         try:
             return run()
         except RuntimeError as error:
+            raise_if_out_of_memory(error)
             raise self.lost(error) from None
 
     def lost(self, error: RuntimeError) -> ProcessLostError:
@@ -241,6 +244,7 @@ class _Started:
         try:
             self._work.wait()
         except RuntimeError as error:
+            raise_if_out_of_memory(error)
             raise self._group.lost(error) from None
 
 

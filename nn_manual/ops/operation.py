@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Shape, namespace
+from nn_manual.errors import raise_if_out_of_memory
 
 #: A numpy array or a torch tensor: the formulas use the names that both libraries share, so either may come in.
 Tensor: TypeAlias = Any
@@ -51,6 +52,7 @@ class Operation:
             with np.errstate(all="ignore"):  # numpy warns where torch gives inf; what isn't a number raises
                 return self.rule(*arrays, **options)
         except (ValueError, IndexError, RuntimeError) as error:
+            raise_if_out_of_memory(error)
             shapes = " and ".join(str(tuple(array.shape)) for array in arrays)
             raise ValueError(f"{self.__name__} of {shapes}: {error}") from error
 

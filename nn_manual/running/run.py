@@ -12,7 +12,7 @@ from typing import Any
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split, num_batches
 from nn_manual.distributed.group import ALONE, Group
-from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError
+from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
@@ -215,6 +215,8 @@ def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, 
     if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # from the start it would end there again
         end.add_note(_how_to_resume(directory))
     reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
+    if out_of_memory(end) is not None:
+        reason = "not enough memory"
     words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
     if not is_first or training.ended:  # in the end there is a summary, or the last checkpoint makes one
         return

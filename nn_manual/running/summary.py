@@ -1,41 +1,44 @@
-"""A config's model as a table: layers, shapes, parameters, multiplications, and what each layer is checked against."""
+"""A config's model as a table: layers, shapes, parameters, multiplications, and what each layer is checked against; the
+memory that it takes; and what a step takes, where one is made to find out. All else is known from shapes: no model is
+made, and nothing of its size.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nn_manual.arrays import DTYPES, Array, Shape, size_of
-from nn_manual.compile.program import program
+from nn_manual.arrays import DTYPES, Shape, size_of
 from nn_manual.config import RunConfig, check_sizes
 from nn_manual.contract import checked_input_shapes, checked_length
-from nn_manual.data import batches
-from nn_manual.errors import NNManualError
+from nn_manual.data.reading import machine_memory
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
-from nn_manual.running.loading import load, quiet
-from nn_manual.running.trainer import Trainer
-from nn_manual.running.training_run import TrainingRun
+from nn_manual.running.loading import quiet
+from nn_manual.running.measuring import measured, steps_checked
 from nn_manual.ties import Ties
-from nn_manual.trace.cost import num_multiplications, peak_memory
-from nn_manual.trace.operation import CannotTrace
-from nn_manual.trace.step import trace_step
 
 #: Columns of a terminal, and those that a layer's name has at least.
 WIDTH, NAME_WIDTH = 80, 12
 #: Shapes are followed for two examples: of one alone, batch normalization takes no training step.
 NUM_EXAMPLES = 2
+#: The most parameters with which a step is made unasked: with more it takes gigabytes and minutes.
+MOST_MEASURED = 1_000_000
+#: What a training keeps of numbers, in words.
+NUMBERS = ("parameters", "gradients", "the optimizer's vectors")
 HEADER = ("layer", "output", "parameters", "products", "checked against")
 
 
-class FirstStep(NamedTuple):
-    """A trainer that has made no step, and the batch of its first one."""
+class Sizes(NamedTuple):
+    """How many numbers a training keeps: of parameters, a shared one once; of gradients, where each use of a shared one
+    has its own beside their sum; and of the optimizer's vectors.
+    """
 
-    trainer: Trainer
-    input: Array
-    target: Array
+    parameters: int
+    gradients: int
+    vectors: int
+    is_tied: bool
 
 
 class Row(NamedTuple):
@@ -53,8 +56,9 @@ class Row(NamedTuple):
 
 
 @quiet
-def summary(config: RunConfig) -> str:
-    """The table, 80 columns wide, what a step of a run takes, and how the steps are checked.
+def summary(config: RunConfig, *, measure: bool = False) -> str:
+    """The table, 80 columns wide, the memory of what is trained, what a step of a run takes, and how the steps are
+    checked. For what only a step can show, one is made where the model is small, or else with `measure`.
 
     Raises DataError where nothing but the data says what shape an example has, and they can't be read, and ConfigError
     where these don't fit the model.
@@ -69,83 +73,23 @@ def summary(config: RunConfig) -> str:
     for index, layer in enumerate(config.model):
         rows += _rows(layer, str(index), shape, depth=0)
         shape = layer.output_shape(shape)
-    num_parameters, is_tied = _num_parameters(config)
+    sizes = _sizes(config)
     num_products = sum(row.num_products or 0 for row in rows)
     cells = [
         HEADER,
         *((row.name, _shown(row.output_shape), _count(row.num_parameters), _count(row.num_products), row.counterpart)
           for row in rows),
-        ("total", "", f"{num_parameters:,}", f"{num_products:,}", ""),
+        ("total", "", f"{sizes.parameters:,}", f"{num_products:,}", ""),
     ]  # fmt: skip
     lines = [f"{type(config.data).__name__}: examples of {_shown(example_shape)}", ""]
     lines += [*_aligned(cells), "", "of one example: output, and products, about the multiplications of forward"]
-    if is_tied:
+    if sizes.is_tied:
         lines.append("a parameter that several layers share counts once in the total")
     notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
-    step = _first_step(config)
-    texts = [*_costs(config, step), f"gradient check: {_how_checked(config, step)}"]
+    texts = [_memory(config, sizes)]
+    texts += measured(config) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
     said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
     return "\n".join([*lines, *notes, *said])
-
-
-def _first_step(config: RunConfig) -> FirstStep | NNManualError:
-    """What the run's first step is made with, or why there is none."""
-    try:
-        split, model = load(config)
-        plain = dataclasses.replace(config, compiled=False, blas=None, threads=None)  # nothing is compiled yet
-        trainer = TrainingRun(plain, split, model).trainer
-        return FirstStep(trainer, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))
-    except NNManualError as error:
-        return error
-
-
-def _costs(config: RunConfig, step: FirstStep | NNManualError) -> Iterator[str]:
-    """What a step on such a batch keeps alive and multiplies, stated from its trace, and what isn't compiled of it."""
-    if isinstance(step, NNManualError):
-        yield f"training step: what it takes isn't known: {_first_line(step)}"
-        return
-    model, loss, optimizer = step.trainer.model, step.trainer.loss, step.trainer.optimizer
-    try:
-        trace = trace_step(model, loss, optimizer, step.input, step.target, step.trainer.clip_grad_norm)
-    except CannotTrace as refusal:
-        yield f"training step: what it takes isn't known: {refusal}"
-        return
-    yield (
-        f"training step: a batch of {len(step.input):,} takes {num_multiplications(trace):,} multiplications in "
-        f"products, and {peak_memory(trace) / 1e6:.2g} MB beside model, optimizer and batch"
-    )
-    if config.compiled:
-        reasons = "; ".join(f"{each.place}: {each.reason}" for each in program(trace).external)
-        yield f"compiled: all but what NumPy runs: {reasons}" if reasons else "compiled: the whole step"
-
-
-def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:
-    """Which steps of a run are checked, and how many of them together: found by one step on the first batch."""
-    every = config.gradient_check.every
-    if not every:
-        return "none"
-    steps = "every step" if every == 1 else f"1 step of {every:,}"
-    if (config.slices or 1) > 1:
-        proven = "proven as one batch" if config.sync_batch_norm else "each proven by itself"
-        return f"{steps}, its {config.slices} slices {proven}, and their sum"
-    try:
-        if isinstance(step, NNManualError):
-            raise step
-        from nn_manual.check.together.capacity import capacity  # torch
-
-        assert step.trainer.checker is not None  # steps are checked
-        with step.trainer.checker.recording():
-            step.trainer.step(step.input, step.target)
-        found = capacity(step.trainer.checker, config.gradient_check.num_bytes)
-    except NNManualError as error:
-        return f"{steps}; how many are proven together isn't known: {_first_line(error)}"
-    if found.reason:
-        return f"{steps}, each proven by itself: {found.reason}"
-    return f"{steps}, up to {found.num_steps} proven together in {found.num_bytes / 1e6:.2g} MB"
-
-
-def _first_line(error: NNManualError) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:
@@ -186,11 +130,45 @@ def _counterpart(layer: Layer, label: str) -> tuple[str, str]:
     return counterpart.name.removeprefix("torch."), ""
 
 
-def _num_parameters(config: RunConfig) -> tuple[int, bool]:
-    """The number of scalars in all parameters, a shared one once; and whether there is one."""
+def _sizes(config: RunConfig) -> Sizes:
+    """Those of a training."""
     shapes = Sequential.without_memory(*config.model).parameter_shapes()
-    shared = Ties(shapes, [(first, other) for first, other in config.tied]).first_of
-    return sum(size_of(shape) for name, shape in shapes.items() if name not in shared), bool(shared)
+    ties = Ties(shapes, [(first, other) for first, other in config.tied])
+    own = sum(size_of(shape) for name, shape in shapes.items() if name not in ties.first_of)
+    of_uses = sum(len(names) * size_of(shapes[first]) for first, names in ties.names.items())
+    vectors = config.optimizer(Sequential(), groups=[]).vector_names()  # groups have no vectors of their own
+    return Sizes(own, own + of_uses, len(vectors) * own, bool(ties.names))
+
+
+def _memory(config: RunConfig, sizes: Sizes) -> str:
+    """What they take, and whether the machine has it."""
+    numbers = (sizes.parameters, sizes.gradients, sizes.vectors)
+    needed, itemsize = sum(numbers), DTYPES[config.dtype].itemsize
+    said = [f"{_bytes(number * itemsize)} of {what}" for number, what in zip(numbers, NUMBERS, strict=True) if number]
+    text = f"memory: {', '.join(said) or 'none'}"
+    if needed * itemsize > machine_memory():
+        text += f"; this machine has {_bytes(machine_memory())}"
+    return text
+
+
+def _not_measured(config: RunConfig) -> Iterator[str]:
+    """That no step was made, and what would have made one."""
+    unknown = ["what a step multiplies and keeps in memory"]
+    if config.compiled:
+        unknown.append("what of it is compiled")
+    if config.gradient_check.every:
+        unknown.append("how many steps are proven together")
+    yield (
+        f"not measured above {MOST_MEASURED:,} parameters: {'; '.join(unknown)}. --measure makes a step to find out, "
+        "which takes the time and the memory of one"
+    )
+    yield f"gradient check: {steps_checked(config)}"
+
+
+def _bytes(number: int) -> str:
+    """In MB, or in GB from a thousand of them on: two digits, and all of those before the point."""
+    size, unit = (number / 1e6, "MB") if number < 1e9 else (number / 1e9, "GB")
+    return f"{size:,.0f} {unit}" if size >= 100 else f"{size:.2g} {unit}"
 
 
 def _of_one(shape: Shape) -> Shape:

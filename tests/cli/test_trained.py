@@ -61,6 +61,19 @@ class TestEvaluate:
         assert capsys.readouterr().err == "nn-manual: --output figure.png: a regression has no confusion matrix\n"
 
 
+def test_a_summary_measures_what_it_is_asked_to(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("nn_manual.running.summary.MOST_MEASURED", 0)
+    arguments = ["summary", str(small / "small.yaml"), "gradient_check.every=0"]
+    said = []
+    for more in ([], ["--measure"]):
+        assert main([*arguments, *more]) == 0
+        said.append(capsys.readouterr().out)
+    assert "not measured above 0 parameters" in said[0]
+    assert "training step: a batch of 16 takes 1,440 multiplications" in said[1]
+
+
 class TestPredict:
     def test_writes_a_file(self, trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main([*PREDICT, "new.csv", "--output", "out.csv"]) == 0

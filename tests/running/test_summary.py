@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
+import torch
 from runs import CONFIG, write_config
 
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError
+from nn_manual.running import summary as the_summary
 from nn_manual.running.summary import summary
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +37,8 @@ def test_a_small_model(tmp_path: Path) -> None:
         "total                         42        32",
         "",
         "of one example: output, and products, about the multiplications of forward",
+        "memory: 0.00017 MB of parameters, 0.00017 MB of gradients, 0.00017 MB of the",
+        "  optimizer's vectors",
         "training step: a batch of 16 takes 1,440 multiplications in products, and 0.0015",
         "  MB beside model, optimizer and batch",
         "gradient check: every step, up to 256 proven together in 0.92 MB",
@@ -119,6 +124,110 @@ def test_nothing_is_written_or_trained(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
 
 
+GPT2 = """\
+data: {Text: {context: 64}}
+batch_size: 12
+epochs: 1
+model:
+  - Embedding: {num_embeddings: 50257, embedding_dim: 768}
+  - LearnedPositions: {num_positions: 1024, embedding_dim: 768}
+  - Repeat:
+      times: 12
+      layers:
+        - Residual:
+            - LayerNorm: {normalized_shape: 768}
+            - CausalSelfAttention: {embed_dim: 768, num_heads: 12}
+        - Residual:
+            - LayerNorm: {normalized_shape: 768}
+            - Linear: {in_features: 768, out_features: 3072}
+            - GELU: {approximate: tanh}
+            - Linear: {in_features: 3072, out_features: 768}
+  - LayerNorm: {normalized_shape: 768}
+  - Flatten: {start_dim: 0, end_dim: 1}
+  - Linear: {in_features: 768, out_features: 50257, bias: false}
+tied: [[0.weight, 28.weight]]
+initializer: GPT2
+loss: CrossEntropyLoss
+optimizer: {AdamW: {lr: 2e-3, groups: [{parameters: "*.bias", weight_decay: 0}]}}
+"""
+
+
+def test_a_large_model_is_known_from_shapes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GPT-2 with 124 million parameters: nothing of its size is made, by NumPy or by torch."""
+    table(tmp_path)  # what is imported takes memory, too
+
+    def made(*arguments: object, **keywords: object) -> None:
+        raise AssertionError(f"a tensor was filled: {arguments}, {keywords}")
+
+    for name in ("uniform_", "normal_"):
+        monkeypatch.setattr(torch.Tensor, name, lambda tensor, *_, **__: tensor if tensor.is_meta else made(tensor))
+    tracemalloc.start()
+    lines = table(tmp_path, GPT2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+    start = lines.index("of one example: output, and products, about the multiplications of forward")
+    assert lines[start - 2].split() == ["total", "124,439,808", "7,986,364,416"]
+    assert lines[start:] == [
+        "of one example: output, and products, about the multiplications of forward",
+        "a parameter that several layers share counts once in the total",
+        # 4 bytes each; both uses of the shared one have a gradient of their own, 50,257 x 768; Adam has two vectors.
+        "memory: 498 MB of parameters, 807 MB of gradients, 996 MB of the optimizer's",
+        "  vectors",
+        "not measured above 1,000,000 parameters: what a step multiplies and keeps in",
+        "  memory; how many steps are proven together. --measure makes a step to find",
+        "  out, which takes the time and the memory of one",
+        "gradient check: every step",
+    ]
+
+
+def test_what_else_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(the_summary, "MOST_MEASURED", 41)
+    monkeypatch.setattr(the_summary, "machine_memory", lambda: 503)
+    assert table(tmp_path, CONFIG, "compiled=true", "gradient_check.every=0")[-6:] == [
+        "memory: 0.00017 MB of parameters, 0.00017 MB of gradients, 0.00017 MB of the",
+        "  optimizer's vectors; this machine has 0.0005 MB",
+        "not measured above 41 parameters: what a step multiplies and keeps in memory;",
+        "  what of it is compiled. --measure makes a step to find out, which takes the",
+        "  time and the memory of one",
+        "gradient check: none",
+    ]
+    monkeypatch.setattr(the_summary, "MOST_MEASURED", 42)
+    assert "compiled: the whole step" in table(tmp_path, CONFIG, "compiled=true")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda path: path.stem)
+def test_shapes_say_what_a_model_and_its_optimizer_take(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load_config(path)
+    model = config.new_model()
+    optimizer = config.optimizer(model)
+    made = [
+        model.param_arena.nbytes,
+        model.grad_arena.nbytes + sum(grad.nbytes for grad in model.ties.use_grads.values()),
+        sum(vector.nbytes for vector in optimizer.vectors.values()),
+    ]
+    sizes = the_summary._sizes(config)
+    assert [size * model.dtype.itemsize for size in sizes[:3]] == made
+    monkeypatch.setattr(the_summary, "MOST_MEASURED", 0)
+    lines = summary(config).splitlines()
+    end = lines.index("of one example: output, and products, about the multiplications of forward")
+    assert TABLES[path.stem] == lines[end - 2].split()[1:]
+
+
+#: Parameters, and multiplications of forward for one example.
+TABLES = {
+    "convnet": ["20,538", "1,069,376"],
+    "diabetes": ["193", "176"],
+    "digits": ["4,810", "4,736"],
+    "digits_convnet": ["6,138", "87,296"],
+    "fashion_mnist": ["101,770", "101,632"],
+    "gpt": ["817,920", "55,853,056"],
+    "lstm": ["124,032", "7,405,568"],
+    "spirals": ["352", "320"],
+    "trace_relu": ["16", "16"],
+}
+
+
 def stated_check(lines: list[str]) -> str:
     """What is said of the gradient check, as one line."""
     (start,) = (i for i, line in enumerate(lines) if line.startswith("gradient check: "))
@@ -161,7 +270,7 @@ def test_images() -> None:
 
 def test_a_sequential_in_another(tmp_path: Path) -> None:
     lines = table(tmp_path, CONFIG, "model.1=Sequential: [Tanh, Residual: [Linear: {in_features: 8, out_features: 8}]]")
-    assert [line.split("  ")[-1].strip() for line in lines[3:-6]] == [
+    assert [line.split("  ")[-1].strip() for line in lines[3:-8]] == [
         "nn.Linear", "its layers", "nn.Tanh", "its own reference", "nn.Linear", "nn.Linear"
     ]  # fmt: skip
     assert [line[:12].rstrip() for line in lines[4:8]] == [
@@ -216,7 +325,7 @@ def test_layers_of_ones_own(tmp_path: Path) -> None:
         "  second Linear       ?          40            nn.Linear",  # it doesn't say what its second layer gets
     ]
     assert max(map(len, lines)) <= 80
-    notes = [line for line in lines[8:] if not line.startswith("  ")][-4:-2]
+    notes = [line for line in lines[8:] if not line.startswith("  ")][-5:-3]
     assert notes[0].startswith("1 Squash is checked against its own forward in float64, the gradients with")
     assert notes[1].startswith("2 Both can't be checked: it is made of layers and has no reference:")
     assert "isn't known" in stated_check(lines)
@@ -238,7 +347,8 @@ def test_data_that_must_be_read(tmp_path: Path) -> None:
 
 def test_a_model_larger_than_the_memory(tmp_path: Path) -> None:
     wide = 10**9
-    lines = table(tmp_path, CONFIG, f"model.0.Linear.out_features={wide}", f"model.2.Linear.in_features={wide}")
+    settings = [f"model.0.Linear.out_features={wide}", f"model.2.Linear.in_features={wide}"]
+    lines = summary(load_config(write_config(tmp_path), settings), measure=True).splitlines()
     assert lines[3].split()[2:] == ["1000000000", "3,000,000,000", "2,000,000,000", "nn.Linear"]
     unknown = r"every step; how many are proven together isn't known: .* with their gradients, the model takes 37 GiB"
     assert re.match(unknown, stated_check(lines))

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
+from nn_manual.errors import raise_if_out_of_memory
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -133,7 +135,8 @@ def _names_of_inputs(function: Any, count: int) -> list[str]:
     called = called.forward if is_class or isinstance(called, torch.nn.Module) else function
     try:
         parameters = inspect.signature(called[0] if isinstance(called, tuple) else called).parameters.values()
-    except Exception:  # anyone's attributes may raise anything
+    except Exception as error:  # anyone's attributes may raise anything
+        raise_if_out_of_memory(error)
         return []
     names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
     return names[is_class:][:count]
@@ -183,7 +186,8 @@ def attribute_of(thing: Any, name: str, default: Any) -> Any:
     """getattr, where the thing's own __getattr__ may raise anything."""
     try:
         return getattr(thing, name, default)
-    except Exception:  # anyone's attributes may raise anything
+    except Exception as error:  # anyone's attributes may raise anything
+        raise_if_out_of_memory(error)
         return default
 
 

@@ -19,7 +19,7 @@ from nn_manual.check.functions.check_function import put_through, trial_of
 from nn_manual.check.functions.raised import is_from_outside, is_of_the_reference, place_of, words_of
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import STREAMS, kept
-from nn_manual.errors import ConfigError
+from nn_manual.errors import ConfigError, raise_if_out_of_memory
 from nn_manual.messages import nearest, one_line, quoted
 
 #: The shape of a tensor with one number.
@@ -47,6 +47,7 @@ def check_named_function(
         trial = trial_of(own, definition, _inputs(names), [_dtype(text) for text in dtypes] or None, of_sizes)
         return put_through(trial, skip, told, known_rows)
     except Exception as error:  # a reference may raise anything
+        raise_if_out_of_memory(error)
         if is_of_the_reference(error):
             raise ConfigError(f"the reference {reference} raised {words_of(error)}{place_of(error)}") from error
         if isinstance(error, ValueError | TypeError):
@@ -116,6 +117,7 @@ def _imported(path: str) -> Any:
         with kept(STREAMS):
             thing: Any = importlib.import_module(module_name)
     except BaseException as error:  # a module's code may raise anything
+        raise_if_out_of_memory(error)
         if is_from_outside(error):
             raise
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
@@ -139,4 +141,5 @@ def _has(thing: Any, name: str, path: str) -> bool:
     try:
         return hasattr(thing, name)
     except Exception as error:
+        raise_if_out_of_memory(error)
         raise ConfigError(f"{quoted(path)} can't be read: {name} raised {words_of(error)}{place_of(error)}") from error

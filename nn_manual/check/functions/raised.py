@@ -14,7 +14,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.settings import kept
-from nn_manual.errors import Interrupted
+from nn_manual.errors import Interrupted, raise_if_out_of_memory
 from nn_manual.messages import one_line
 
 #: The note on what a reference raises.
@@ -59,6 +59,7 @@ def naming(label: str, doing: str) -> Iterator[None]:
     except CannotCompare:
         raise
     except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
         raise CannotCompare(f"{label}: {doing} raised {words_of(error)}{place_of(error)}") from error
 
 

@@ -18,6 +18,7 @@ from nn_manual.check.functions.pairs import pairs
 from nn_manual.check.functions.sensitivity import as_double, own_sensitivities, sensitivities
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, distance, move_but_ties, move_by_eps
+from nn_manual.errors import raise_if_out_of_memory
 
 
 def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
@@ -47,7 +48,8 @@ def _by_formulas_or_distance(case: Case, failed: Sequence[Pair]) -> frozenset[st
         return _by_distance(case, failed, 1) if not excused and case.drawn else excused
     except CannotCompare:  # it doesn't compute in float64
         return _by_distance(case, failed, LOW_PRECISION_FACTOR)
-    except Exception:  # a reference may raise anything where it can't compute in another dtype
+    except Exception as error:  # a reference may raise anything where it can't compute in another dtype
+        raise_if_out_of_memory(error)
         return frozenset()
 
 
@@ -65,7 +67,8 @@ def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     """
     try:
         truth, measured = sensitivities(case)
-    except Exception:  # a reference may raise anything where it can't compute in another dtype
+    except Exception as raised:  # a reference may raise anything where it can't compute in another dtype
+        raise_if_out_of_memory(raised)
         return frozenset()
     inputs = [as_tensor(leaf).detach() for leaf in case.leaves() if floats(leaf)]
     largest = max([1.0, *(float(tensor.abs().max()) for tensor in inputs if tensor.numel())])

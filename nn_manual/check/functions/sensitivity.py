@@ -15,6 +15,7 @@ from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.case import Case, eps_of
 from nn_manual.check.functions.pairs import values_of_reference
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS
+from nn_manual.errors import raise_if_out_of_memory
 
 #: By which fraction everything is moved, once and again: far above float64's eps, so that its own rounding is nothing
 #: beside it, and small enough for the effects to be in proportion to it.
@@ -41,7 +42,8 @@ def own_sensitivities(case: Case) -> dict[str, float]:
         return {}
     try:
         return _measured(replace(case, reference=case.function), takes_differences=False)[1]
-    except Exception:  # anyone's function may raise anything
+    except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
         return {}
 
 

@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.tree import Item
+from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.losses import Loss
 
 
@@ -132,6 +133,7 @@ class LayerCalls:
         except (CallFailed, MemoryError):  # of a child, which is named; or nobody's fault
             raise
         except (Exception, SystemExit) as error:  # a user's own code may raise anything: the layer is named
+            raise_if_out_of_memory(error)
             self.failure = f"{name} raised {type(error).__name__}: {error}{place_of_error(self.layer, error)}"
             raise CallFailed(error) from error
         finally:
@@ -175,6 +177,7 @@ class LossCalls:
         try:
             self._check_target(prediction, target)
         except Exception as error:  # a user's own code may raise anything: the loss is named
+            raise_if_out_of_memory(error)
             self.refused = True
             raise CallFailed(error) from error
 
@@ -184,6 +187,7 @@ class LossCalls:
         try:
             self.value, self.saved = self._forward(prediction, target)
         except Exception as error:  # a user's own code may raise anything: the loss is named
+            raise_if_out_of_memory(error)
             self.refused = True
             raise CallFailed(error) from error
         return self.value, self.saved
@@ -198,6 +202,7 @@ class LossCalls:
         try:
             self.grad_prediction = self._backward(saved)
         except Exception as error:  # a user's own code may raise anything: the loss is named
+            raise_if_out_of_memory(error)
             self.failure = f"backward raised {type(error).__name__}: {error}"
             raise CallFailed(error) from error
         return self.grad_prediction

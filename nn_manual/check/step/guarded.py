@@ -9,6 +9,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
+from nn_manual.errors import raise_if_out_of_memory
 
 
 def run_reference(
@@ -21,6 +22,7 @@ def run_reference(
     except CannotCompare:  # of a child
         raise
     except Exception as error:  # a user's own reference may raise anything
+        raise_if_out_of_memory(error)
         words = f"{error_line(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
         raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
     if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
@@ -42,6 +44,7 @@ def run_loss_reference(twin: Twin, prediction: torch.Tensor, target: torch.Tenso
     try:
         loss = twin.loss_function(prediction, target)
     except Exception as error:  # a user's own reference may raise anything
+        raise_if_out_of_memory(error)
         raise CannotCompare(f"loss: its reference raised {error_line(error)}") from error
     if not isinstance(loss, torch.Tensor) or loss.ndim:
         raise CannotCompare(f"loss: its reference returned {described(loss)}, it must return a scalar tensor")

@@ -25,6 +25,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
 from nn_manual.check.twin.model import Twin
+from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.layers.base import Layer
 
 Move = Callable[[torch.Tensor], torch.Tensor]
@@ -105,6 +106,7 @@ class Anchored:
             wanted = [self.nodes[name] for name in names]
             grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
         except Exception as error:  # a user's own reference may be one that torch can't differentiate
+            raise_if_out_of_memory(error)
             raise CannotCompare(f"torch can't differentiate a reference: {error_line(error)}") from error
         self.values |= zip(names, grads, strict=True)
         self.values |= {

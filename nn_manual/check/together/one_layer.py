@@ -17,6 +17,7 @@ import torch
 
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.ring import NOISE
+from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.messages import one_line
 
 Tensors = dict[str, torch.Tensor]
@@ -83,6 +84,7 @@ class LayerRun:
         except CannotStack:  # of a layer in this one
             raise
         except Exception as error:  # a user's own reference may raise anything here
+            raise_if_out_of_memory(error)
             raise CannotStack(f"{item.label} under torch.vmap raised {described(error)}") from error
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:

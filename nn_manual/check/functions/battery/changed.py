@@ -15,6 +15,7 @@ from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong
 from nn_manual.check.functions.callables import Forward, floats, run_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.raised import naming
+from nn_manual.errors import raise_if_out_of_memory
 
 #: The node of the copies of its inputs that a function gets.
 OF_COPIES = "_CopiedBackward"
@@ -50,7 +51,8 @@ def _changed(trial: Trial, *, of_outputs: bool) -> None:
             with torch.no_grad():
                 tensor.copy_(_other(case, name, tensor))
             after = _back(case, ran)
-        except Exception:  # torch's error, or one of the function's own
+        except Exception as error:  # torch's error, or one of the function's own
+            raise_if_out_of_memory(error)
             continue
         for wanted, grad, other in zip(case.floating, before, after, strict=True):
             if not _agree(grad, other):

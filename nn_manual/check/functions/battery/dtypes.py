@@ -13,6 +13,7 @@ from nn_manual.check.functions.battery.trial import Dtype, Run, Skip, Trial, Wro
 from nn_manual.check.functions.battery.upstream import grad_output
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
+from nn_manual.errors import raise_if_out_of_memory
 
 #: The families that run in each of the other dtypes, too: a kernel has code of its own for each.
 IN_EACH = {"grad_output": grad_output, "inputs": layouts, "kinds": kinds, "sizes": few_sizes}
@@ -47,7 +48,8 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
     for family_name, family in IN_EACH.items():
         try:
             rows = list(family(in_dtype))
-        except Exception:  # a reference may raise anything in another dtype; the row above says what
+        except Exception as error:  # a reference may raise anything in another dtype; the row above says what
+            raise_if_out_of_memory(error)
             continue
         yield from ((f"{called} {family_name} {variant}", partial(where_right, run)) for variant, run in rows)
 

@@ -27,6 +27,7 @@ from nn_manual.check.functions.low_precision import TooCoarse
 from nn_manual.check.functions.raised import is_of_the_reference, met_in, place_of, words_of
 from nn_manual.check.functions.report import AS_ABOVE, AS_ASKED, FULL_SIZE, Row
 from nn_manual.check.functions.settings import kept_generators
+from nn_manual.errors import out_of_memory, raise_if_out_of_memory
 from nn_manual.messages import nearest, one_line
 
 #: Seconds after which a bar shows how far the rows are.
@@ -83,12 +84,15 @@ def nobody_listens(_: str | Row) -> None:
 
 @contextmanager
 def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
-    """A context for what begins, in which somebody who interrupts a function that hangs is told where it was."""
+    """A context for what begins, in which somebody who interrupts a function that hangs is told where it was, and where
+    it asked for more memory than there is.
+    """
     told(what)
     try:
         yield
-    except KeyboardInterrupt as interrupted:
-        interrupted.add_note(f"in {what} of {trial.label}")
+    except (KeyboardInterrupt, MemoryError, RuntimeError) as ended:
+        if isinstance(ended, KeyboardInterrupt) or out_of_memory(ended) is not None:
+            ended.add_note(f"in {what} of {trial.label}")
         raise
 
 
@@ -140,6 +144,7 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collecti
             warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
             return Row(family, variant, "right", run() or "")
     except Exception as error:  # a reference, too, may raise anything
+        raise_if_out_of_memory(error)
         if set(met).intersection(met_in(error)):
             return Row(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):

@@ -16,6 +16,7 @@ from nn_manual.check.functions.battery.trial import Run, Skip, Trial, Wrong, agr
 from nn_manual.check.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.outputs import named_outputs
+from nn_manual.errors import raise_if_out_of_memory
 
 #: What torch says of a function that works in place on a parameter.
 IN_PLACE_ON_A_LEAF = "a leaf Variable that requires grad"
@@ -52,7 +53,8 @@ def _right_on_one_of(cases: Iterator[Case]) -> Case:
             agree(case)
         except Wrong as wrong:
             problem = problem or wrong
-        except Exception:  # anyone's function may raise anything on values that it doesn't take
+        except Exception as error:  # anyone's function may raise anything on values that it doesn't take
+            raise_if_out_of_memory(error)
             continue
         else:
             return case

@@ -20,6 +20,7 @@ from nn_manual.check.functions.outputs import BUFFER
 from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.functions.settings import noticed_in
 from nn_manual.check.verdict.kept import same_values
+from nn_manual.errors import raise_if_out_of_memory
 
 
 def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
@@ -46,7 +47,8 @@ def is_right(case: Case) -> bool:
     """Whether the function takes other values, alone, and agrees on them."""
     try:
         return judge(case).agrees
-    except Exception:  # anyone's function may raise anything
+    except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
         return False
 
 
@@ -84,11 +86,14 @@ def on_other_values(case: Case) -> Case:
 
 def _quietly(case: Case, *, back: bool) -> None:
     """Run on values that may be none that the function takes. Nothing of this run is compared."""
-    with contextlib.suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        ran = _forward(case)
-        if back:
-            _back(case, ran)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            ran = _forward(case)
+            if back:
+                _back(case, ran)
+    except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
 
 
 def _forward(case: Case) -> Forward:

@@ -14,6 +14,7 @@ from nn_manual.check.functions.callables import Checked, applied, by_autograd, f
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.verdict.kept import same_values
+from nn_manual.errors import raise_if_out_of_memory
 
 #: Of many inputs of one shape, so many pairs are tried.
 MOST_PAIRS = 10
@@ -57,7 +58,8 @@ def _same(case: Case, first: int, second: int) -> bool:
         _run(_together(case, case.reference, first, second))  # what it refuses, nobody calls
     try:
         apart = _run(case)
-    except Exception:  # anyone's function may raise anything on values that it doesn't take
+    except Exception as error:  # anyone's function may raise anything on values that it doesn't take
+        raise_if_out_of_memory(error)
         return False
     if apart is None:
         return False

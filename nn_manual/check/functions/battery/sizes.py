@@ -10,6 +10,7 @@ from nn_manual.check.functions.battery.cost import peak_of_reference
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree
 from nn_manual.check.functions.callables import floats, is_array
 from nn_manual.check.functions.case import Case
+from nn_manual.errors import raise_if_out_of_memory
 
 #: Sizes that kernels get wrong: none, which a dimension that comes first in an input, a batch, can be; one, odd and
 #: prime ones, those on both sides of a block, and blocks themselves.
@@ -73,7 +74,8 @@ def _leads(trial: Trial, name: str) -> bool:
     sizes = trial.small_sizes
     try:
         cases = [trial.at({**sizes, name: sizes[name] + more}) for more in (0, 1)]
-    except Exception:  # the user's own function of the sizes may raise anything
+    except Exception as error:  # the user's own function of the sizes may raise anything
+        raise_if_out_of_memory(error)
         return False
     one, other = (_lengths(case) for case in cases)
     return one != other
@@ -108,4 +110,5 @@ def _case(trial: Trial, changed: Mapping[str, int]) -> Case:
     try:
         return trial.at({**trial.small_sizes, **changed})
     except Exception as error:  # anyone's function may raise anything
+        raise_if_out_of_memory(error)
         raise Skip(f"no such inputs: {type(error).__name__}: {error}") from error

@@ -23,6 +23,7 @@ from nn_manual.check.functions.callables import Checked, Function, dtype_name, f
 from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.verdict.report import GradientReport
+from nn_manual.errors import raise_if_out_of_memory
 
 #: A list of tensors, a mapping by keyword, or a function of a generator and sizes that makes either.
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | Callable[..., Any]
@@ -82,7 +83,8 @@ class Trial:
         small = small_sizes(self.sizes)
         try:
             judge(self.at(small))
-        except Exception:  # anyone's function may raise anything; at the full sizes it is said what
+        except Exception as error:  # anyone's function may raise anything; at the full sizes it is said what
+            raise_if_out_of_memory(error)
             return self.full_sizes
         return small
 
@@ -100,7 +102,8 @@ class Trial:
         if small is not None:
             try:
                 judge(small)
-            except Exception:  # anyone's function may raise anything; on the inputs themselves it is said what
+            except Exception as error:  # anyone's function may raise anything; on the inputs themselves it is said what
+                raise_if_out_of_memory(error)
                 return case
         return small or case
 
@@ -116,7 +119,8 @@ class Trial:
             case = self._at_large_size()
             case = replace(case, watched=False, upstreams=case.upstreams[:1])
             return case if judge(case).agrees else None
-        except Exception:  # anyone's function may raise anything; the row of the full size says what
+        except Exception as error:  # anyone's function may raise anything; the row of the full size says what
+            raise_if_out_of_memory(error)
             return None
 
     @cached_property
@@ -132,7 +136,8 @@ class Trial:
                 case = replace(case, watched=False, upstreams=case.upstreams[:1], drawn=True)
                 if judge(case).agrees and is_steady(case):
                     return case
-            except Exception:  # anyone's function may raise anything; the rows of sizes say what
+            except Exception as error:  # anyone's function may raise anything; the rows of sizes say what
+                raise_if_out_of_memory(error)
                 continue
         return None
 
