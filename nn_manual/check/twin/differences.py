@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ class Finding(NamedTuple):
 class ByDifferences:
     """A function of float64 arrays as one of tensors, whose gradients are differences of its values.
 
-    Its operands are `parameters` and the input, its values are cast to `dtype`.
+    Its operands are `parameters` and the input, and by their names the random numbers that it takes. Its values are cast
+    to `dtype`.
     """
 
     def __init__(self, function: Callable[..., Array], parameters: Iterable[torch.Tensor], dtype: torch.dtype) -> None:
@@ -55,7 +57,7 @@ class ByDifferences:
         tolerance: float,
         findings: dict[str, Finding],
         move: Function | None = None,
-    ) -> Function:
+    ) -> Callable[..., torch.Tensor]:
         """The function of tensors that compares its gradients with `ours`, those of the parameters and then of the
         input, by name, on its way back, up to `tolerance` of their largest magnitude, and fills `findings`.
 
@@ -77,9 +79,10 @@ class ByDifferences:
             allowed = tolerance * np.abs(finding.reference).max(initial=0)
             return array if i == input and np.abs(array - finding.reference).max() <= allowed else finding.reference
 
-        def apply(input: torch.Tensor) -> torch.Tensor:
+        def apply(input: torch.Tensor, /, **noise: torch.Tensor) -> torch.Tensor:
+            function = functools.partial(self._function, **{name: _array(drawn) for name, drawn in noise.items()})
             output: torch.Tensor = _Function.apply(  # type: ignore[no-untyped-call]  # torch has no annotations
-                self._function, judge, self._dtype, *self._parameters, input
+                function, judge, self._dtype, *self._parameters, input
             )
             return output
 
@@ -151,7 +154,8 @@ class _Function(torch.autograd.Function):
     ) -> torch.Tensor:
         context.function, context.judge, context.dtype = function, judge, dtype
         context.operands = [_array(operand) for operand in operands]
-        output = np.array(function(*context.operands))
+        with np.errstate(all="ignore"):  # ours has warned already; values drawn at random may lie anywhere
+            output = np.array(function(*context.operands))
         return torch.from_numpy(output).to(context.dtype)
 
     @staticmethod

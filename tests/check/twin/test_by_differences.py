@@ -150,3 +150,10 @@ def test_the_error_of_differences_stays_in_their_layer() -> None:
     report = check_gradients(net(layer, "float64", 0, 2), UpstreamLoss(), input, target)
     assert report.passed, str(report)
     assert {c.tolerance for c in report.comparisons if c.layer != "3 (OverFeatures)"} == {1e-12}
+
+
+def test_a_forward_may_warn_where_values_are_drawn_at_random() -> None:
+    """That is how a report finds out what is always zero: a logarithm then meets numbers below 0."""
+    model = Sequential(Elementwise(np.log, np.reciprocal), dtype="float64")
+    report = check_gradients(model, UpstreamLoss(), np.ones((2, 3)), np.zeros((2, 3)))
+    assert report.agrees, str(report)
