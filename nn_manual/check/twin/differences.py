@@ -44,8 +44,8 @@ class Finding(NamedTuple):
 class ByDifferences:
     """A function of float64 arrays as one of tensors, whose gradients are differences of its values.
 
-    Its operands are `parameters` and the input, and by their names the random numbers that it takes. Its values are cast
-    to `dtype`.
+    Its operands are `parameters` and the input, and by their names the random numbers that it takes. Its values are
+    cast to `dtype`.
     """
 
     def __init__(self, function: Callable[..., Array], parameters: Iterable[torch.Tensor], dtype: torch.dtype) -> None:

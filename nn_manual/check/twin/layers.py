@@ -232,8 +232,8 @@ def _own_reference(
 
 
 def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
-    """The layer's forward as a function of its parameters, its input, and its noise by names, all float64. Raises Misfit
-    for a layer that can't be copied.
+    """The layer's forward as a function of its parameters, its input, and its noise by names, all float64. Raises
+    Misfit for a layer that can't be copied.
     """
     try:
         double = copy.deepcopy(layer)
