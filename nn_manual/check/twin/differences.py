@@ -124,9 +124,10 @@ def judge_by(found: OperandDifferences, ours: Array, tolerance: float) -> Findin
     if largest <= min(found.error.max(), NEGLIGIBLE * found.terms):
         return Finding(np.zeros(ours.shape), 0, 0.0)
     reference = _nearest(ours, found.value, found.jump / 2)
-    allowed = tolerance * np.abs(reference).max(initial=0)
-    num_kinks = int((np.abs(reference - found.value) > allowed).sum())
     widened = _nearest(ours, found.value, found.jump / 2 + found.error)
+    # Where the function jumps, the mean slope is huge, and the scale isn't: ours is to be compared without it.
+    allowed = tolerance * np.abs(widened).max(initial=0)
+    num_kinks = int((np.abs(reference - found.value) > allowed).sum())
     unsure = (np.abs(ours - reference) > allowed) & (widened == ours)
     if not unsure.any():
         return Finding(reference, num_kinks, 0.0)

@@ -19,6 +19,7 @@ from nn_manual.check.twin.differences import OperandDifferences, judge_by
 DTYPES = ("float32", "float64")
 #: Kinds of input at which a value of some layers is zero everywhere are left out.
 KINDS = ("random", "negative", "scattered")
+KINDS_OF_UPSTREAM = ("random", "tiny", "scattered")
 
 
 def net(layer: Layer, dtype: str, seed: int, features: int) -> Sequential:
@@ -105,6 +106,28 @@ def test_what_differences_cannot_judge_is_neither_right_nor_wrong() -> None:
     assert report.vacuous[0].endswith("; give the layer a reference in torch")
     wrong_elsewhere = report_at(input, lambda x: x + (x > 0), lambda x: np.where(x < -1, 2, 1))
     assert [failure.index for failure in wrong_elsewhere.failures] == [(0, 2)]
+
+
+@pytest.mark.parametrize("upstream", KINDS_OF_UPSTREAM)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_a_lookup_jumps_the_slopes_beside_the_jump_are_judged_at_their_own_scale(
+    dtype: str, upstream: str
+) -> None:
+    """Half of the positions lie at a jump, of 1 at -1 and of 4 at 1: there no step gives a slope."""
+
+    def looked_up(x: Array) -> Array:
+        return np.array([0.0, 1.0, 5.0])[(x > -1).astype(int) + (x > 1)] + x
+
+    for seed in range(3):
+        generator = np.random.default_rng(seed)
+        input = draw("tied", (6, 4), dtype, generator)
+        grad_output = draw(upstream, input.shape, dtype, generator)
+        for slope in (1.0, 1.01):
+            model = Sequential(Elementwise(looked_up, lambda x, slope=slope: np.full_like(x, slope)), dtype=dtype)
+            report = check_gradients(model, UpstreamLoss(), input, grad_output)
+            smooth = np.abs(np.where(input == 0, grad_output, 0)).max() > 1e-3 * np.abs(grad_output).max()
+            assert report.agrees == (slope == 1.0 or not smooth), str(report)
+            assert any("differences can't judge" in sentence for sentence in report.vacuous) or not report.agrees
 
 
 def test_a_training_step_says_what_it_could_not_judge() -> None:
