@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import DTYPES, Shape
-from nn_manual.check.catalogue.inputs import layer_inputs
+from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.checker import GradientChecker
@@ -116,8 +116,9 @@ def _case(description: str, report: GradientReport) -> Case:
 def layer_cases(
     layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
 ) -> Iterator[Case]:
-    """A copy of the layer alone, on each of its inputs with each of these kinds of upstream gradient. Scattered ones
-    are left out of the larger batches: one of many elements would stand for all.
+    """A copy of the layer alone, on each of its inputs with each of these kinds of upstream gradient, and on random
+    inputs of each other shape that it takes with the first of them. Scattered ones are left out of the larger batches:
+    one of many elements would stand for all.
 
     The layer's conduct has upstream gradients of its own, so it is checked once an input. What is vacuous is looked for
     until every tensor was proven by some case.
@@ -126,9 +127,11 @@ def layer_cases(
     layer = copy.deepcopy(layer)
     model = Sequential(layer, seed=seed, dtype=dtype)
     unproven: set[str] | None = None
-    for description, input in list(layer_inputs(layer, input_shape, dtype, generator)):  # jumps are searched first
+    inputs = [(*each, upstreams) for each in layer_inputs(layer, input_shape, dtype, generator)]  # jumps first
+    inputs += [(*each, list(upstreams)[:1]) for each in inputs_of_other_shapes(layer, input_shape, dtype, seed)]
+    for description, input, kinds in inputs:
         with_conduct = True
-        for upstream in upstreams:
+        for upstream in kinds:
             if upstream == "scattered" and len(input) > input_shape[0]:
                 continue
             model.num_steps += 1  # random layers draw anew: a mask kept from the last case would pass

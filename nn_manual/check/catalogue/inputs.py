@@ -1,4 +1,4 @@
-"""The inputs that a layer is checked on: every kind, other batch sizes, and where the layer itself branches."""
+"""The inputs that a layer is checked on: every kind, other sizes, and where the layer itself branches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.jumps import values_at_jumps
+from nn_manual.check.catalogue.sizes import other_shapes
 from nn_manual.check.kinds import KINDS, draw, spread
 from nn_manual.dry_run import first_misfit
 from nn_manual.layers import Layer
@@ -34,6 +35,14 @@ def layer_inputs(
     if values.size:
         shape = enlarged(layer, input_shape, len(values))
         yield "input at jumps", np.resize(generator.permutation(values), shape)
+
+
+def inputs_of_other_shapes(layer: Layer, input_shape: Shape, dtype: str, seed: int) -> Iterator[tuple[str, Array]]:
+    """Random inputs of a bound layer in each of `other_shapes`, each with its description."""
+    generator = np.random.default_rng([seed, 1])  # its own: what else is drawn stays as it is
+    for shape in other_shapes(layer, input_shape, dtype):
+        written = "x".join(map(str, shape))
+        yield f"random input, shape {written}", draw("random", shape, dtype, generator, layer.domain)
 
 
 def takes_batch(layer: Layer, input_shape: Shape, batch_size: int) -> bool:

@@ -140,12 +140,11 @@ class Anchored:
     def leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         """A layer that is made of no others."""
         calls, function = self.calls[item.name], self.twin.functions[item.name]
-        noise = self._noise(calls.layer)
         if isinstance(function, ByDifferences):
             gradients = dict(zip(gradient_names(item), [*calls.grads.values(), calls.grad_input], strict=True))
             tolerance = self.plan.differences_tolerance(item)
             function = function.beside(gradients, tolerance, self.findings, self.move_grad)
-        elif noise:
+        if noise := self._noise(calls.layer):
             function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
         if self.move is _stay or item.name in self.plan.without_saturation:

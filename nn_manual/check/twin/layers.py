@@ -234,8 +234,8 @@ def _own_reference(
 
 
 def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
-    """The layer's forward as a function of its parameters and its input, all float64. Raises Misfit for a layer that
-    can't be copied.
+    """The layer's forward as a function of its parameters, its input, and its noise by names, all float64. Raises
+    Misfit for a layer that can't be copied.
     """
     try:
         double = copy.deepcopy(layer)
@@ -245,10 +245,9 @@ def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
     param = np.empty(layer.num_parameters)
     double.bind(param, np.empty_like(param))
 
-    def forward(*operands: Array) -> Array:
+    def forward(*operands: Array, **noise: Array) -> Array:
         *parameters, input = operands
-        if hasattr(layer, "noise"):
-            noise = {name: array.astype(np.float64) for name, array in vars(layer.noise).items()}
+        if noise:
             double.noise = SimpleNamespace(**noise)
         for view, parameter in zip(vars(double.param).values(), parameters, strict=True):
             view[...] = parameter

@@ -39,6 +39,7 @@ from nn_manual.check.verdict.diagnosis import diagnose
 from nn_manual.check.verdict.parts import doubtful_parts
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.rounding import MOST_PERTURBATIONS, NUM_PERTURBATIONS
+from nn_manual.check.verdict.terms import within_terms
 from nn_manual.check.verdict.vacuous import at_kinks
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
@@ -189,11 +190,12 @@ class Judge:
         try:
             in_double, wrong = self._judge_in_float64(step, twins) if self.model.dtype != np.float64 else ([], [])
             rounding = Arbiter(twins, step, parts).rounding(pairs)
+            rounding |= within_terms(twins[0], step, _without(pairs, rounding), parts)
         except CannotCompare:
             return report
         if wrong:
             return _in_float64_instead(report, in_double, wrong, step.recorded)
-        failed = [pair for pair in pairs if pair.quantity.name not in rounding]
+        failed = _without(pairs, rounding)
         if not failed:
             return report
         report = replace(report, comparisons=(*report.comparisons, *(compare(*pair) for pair in failed)))
@@ -222,6 +224,8 @@ class Judge:
             # Where a formula is wrong, what else is rounding only decides which words a report has.
             num_perturbations = NUM_PERTURBATIONS if wrong else MOST_PERTURBATIONS
             rounding = arbiter.rounding(numbers, num_perturbations) if numbers else frozenset()
+            if not wrong:
+                rounding |= within_terms(twins[0], step, _without(numbers, rounding))
         except CannotCompare:
             return Verdict()
         not_finite = None
@@ -247,7 +251,8 @@ class Judge:
         if not doubtful:
             return again.pairs, []
         rounding = Arbiter(twins, again).rounding(doubtful)
-        return again.pairs, [pair for pair in doubtful if pair.quantity.name not in rounding]
+        rounding |= within_terms(twins[0], again, _without(doubtful, rounding))
+        return again.pairs, _without(doubtful, rounding)
 
 
 def _in_float64_instead(
@@ -257,6 +262,10 @@ def _in_float64_instead(
     right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
     report = replace(report, comparisons=tuple(compare(*pair) for pair in in_double), rounding=frozenset(right))
     return replace(report, diagnosis=_diagnosis(report.failures[0], in_double, recorded))
+
+
+def _without(pairs: list[Pair], names: frozenset[str]) -> list[Pair]:
+    return [pair for pair in pairs if pair.quantity.name not in names]
 
 
 def _is_finite(pair: Pair) -> bool:

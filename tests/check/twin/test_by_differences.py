@@ -19,6 +19,7 @@ from nn_manual.check.twin.differences import OperandDifferences, judge_by
 DTYPES = ("float32", "float64")
 #: Kinds of input at which a value of some layers is zero everywhere are left out.
 KINDS = ("random", "negative", "scattered")
+KINDS_OF_UPSTREAM = ("random", "tiny", "scattered")
 
 
 def net(layer: Layer, dtype: str, seed: int, features: int) -> Sequential:
@@ -107,6 +108,28 @@ def test_what_differences_cannot_judge_is_neither_right_nor_wrong() -> None:
     assert [failure.index for failure in wrong_elsewhere.failures] == [(0, 2)]
 
 
+@pytest.mark.parametrize("upstream", KINDS_OF_UPSTREAM)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_a_lookup_jumps_the_slopes_beside_the_jump_are_judged_at_their_own_scale(
+    dtype: str, upstream: str
+) -> None:
+    """Half of the positions lie at a jump, of 1 at -1 and of 4 at 1: there no step gives a slope."""
+
+    def looked_up(x: Array) -> Array:
+        return np.array([0.0, 1.0, 5.0])[(x > -1).astype(int) + (x > 1)] + x
+
+    for seed in range(3):
+        generator = np.random.default_rng(seed)
+        input = draw("tied", (6, 4), dtype, generator)
+        grad_output = draw(upstream, input.shape, dtype, generator)
+        for slope in (1.0, 1.01):
+            model = Sequential(Elementwise(looked_up, lambda x, slope=slope: np.full_like(x, slope)), dtype=dtype)
+            report = check_gradients(model, UpstreamLoss(), input, grad_output)
+            smooth = np.abs(np.where(input == 0, grad_output, 0)).max() > 1e-3 * np.abs(grad_output).max()
+            assert report.agrees == (slope == 1.0 or not smooth), str(report)
+            assert any("differences can't judge" in sentence for sentence in report.vacuous) or not report.agrees
+
+
 def test_a_training_step_says_what_it_could_not_judge() -> None:
     model = Sequential(Linear(3, 3), Elementwise(lambda x: x + (x > 0), np.ones_like), Tanh(), dtype="float64")
     model.load_state_dict({"0.weight": np.eye(3), "0.bias": np.zeros(3)})
@@ -150,3 +173,10 @@ def test_the_error_of_differences_stays_in_their_layer() -> None:
     report = check_gradients(net(layer, "float64", 0, 2), UpstreamLoss(), input, target)
     assert report.passed, str(report)
     assert {c.tolerance for c in report.comparisons if c.layer != "3 (OverFeatures)"} == {1e-12}
+
+
+def test_a_forward_may_warn_where_values_are_drawn_at_random() -> None:
+    """That is how a report finds out what is always zero: a logarithm then meets numbers below 0."""
+    model = Sequential(Elementwise(np.log, np.reciprocal), dtype="float64")
+    report = check_gradients(model, UpstreamLoss(), np.ones((2, 3)), np.zeros((2, 3)))
+    assert report.agrees, str(report)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from stateful import Drop, model_of
 
-from nn_manual import SGD, BatchNorm1d, Linear, MSELoss, ReLU, Sequential
+from nn_manual import SGD, BatchNorm1d, Layer, Linear, MSELoss, ReLU, Sequential
 from nn_manual.arrays import Array
 from nn_manual.check.checker import GradientChecker
+from nn_manual.check.comparison import beyond_tolerance
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.verdict import again
 from nn_manual.check.verdict.again import Again
@@ -65,3 +67,21 @@ def test_the_model_is_copied_where_more_than_numbers_has_changed(
     monkeypatch.setattr(layer, "forward", lambda input: forward(input))
     made_again(judge, step_of(checker, 3), checker)
     assert len(copied) == 2
+
+
+@pytest.mark.parametrize("base", [Drop, Layer])
+def test_torch_has_the_noise_of_the_step_that_is_made_again(base: type[Layer]) -> None:
+    """1 / 0.7 isn't a number of float32: the mask of the step is another one in float64. Without `reference`, the layer
+    is compared with differences of its own forward.
+    """
+    own = {name: method for name, method in vars(Drop).items() if name != "reference"}
+    model = model_of(type("Masked", (base,), own)(p=0.3))
+    checker = GradientChecker(model, MSELoss())
+    generator = np.random.default_rng(0)
+    input, target = (generator.standard_normal((8, size)).astype("float32") for size in (3, 4))
+    with checker.recording():
+        checker.run(input, target)
+    step = checker._proof()
+    again = checker.judge._again(step, checker.judge._made_twins()[0])
+    assert set(np.unique(again.recorded.layers[1].layer.noise.mask)) == {0, 1 / 0.7}
+    assert beyond_tolerance(again.pairs) == []

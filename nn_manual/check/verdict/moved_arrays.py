@@ -1,0 +1,58 @@
+"""NumPy's arithmetic with results that are moved: what `moved.py` does to torch's operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array
+
+#: These round nothing. What `maximum` returns is equal to one of its inputs, and a backward may find that one so.
+EXACT = {np.maximum, np.minimum, np.fmax, np.fmin, np.absolute, np.negative, np.positive, np.sign, np.copysign}
+
+
+def moved_array(array: Array, size: float, generator: np.random.Generator) -> Array:
+    """A copy of the array whose numbers are moved, as are those of all that NumPy's ufuncs make of it: each by half to
+    one and a half of this fraction, up or down at random.
+    """
+    kind = type("Moved", (_Moved,), {"size": size, "generator": generator})
+    result: Array = kind.moved(array).view(kind)
+    return result
+
+
+class _Moved(np.ndarray):  # type: ignore[type-arg]  # of any shape and dtype
+    size: float
+    generator: np.random.Generator
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        outs = keywords.get("out", ())
+        plain = {name: _plain(value) for name, value in keywords.items()}
+        if outs:
+            plain["out"] = tuple(map(_plain, outs))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **plain)
+        if result is None or ufunc in EXACT:
+            return outs[0] if outs else self._viewed(result)
+        if outs:
+            for array in plain["out"]:
+                array[...] = self.moved(array)
+            return outs[0] if len(outs) == 1 else outs
+        if isinstance(result, tuple):
+            return tuple(self._viewed(self.moved(each)) for each in result)
+        return self._viewed(self.moved(result))
+
+    @classmethod
+    def moved(cls, values: Any) -> Any:
+        """The array or number, moved."""
+        if np.asarray(values).dtype.kind != "f":
+            return values
+        signed = cls.generator.uniform(-1, 1, np.shape(values))
+        return values + values * (cls.size * (signed + np.copysign(0.5, signed)))
+
+    @classmethod
+    def _viewed(cls, result: Any) -> Any:
+        return result.view(cls) if isinstance(result, np.ndarray) else result
+
+
+def _plain(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, _Moved) else value
