@@ -83,7 +83,7 @@ def sum_of_products(dtype: np.dtype[Any], reduction_length: int) -> float:
 
 
 def learning_rate(count: int) -> float:
-    """The tolerance of a learning rate after `count` epochs or steps, as a fraction of the initial one.
+    """The tolerance of a learning rate after `count` epochs or steps, as a fraction of the largest one so far.
 
     Up again after T_max epochs, torch's cosine starts at (1 - cos(pi / T_max)) / 2 of the initial lr, of which the
     difference keeps an error of one eps, and every later lr is a multiple of that: the error grows to 4 / pi**2 *

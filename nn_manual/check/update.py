@@ -89,8 +89,8 @@ class UpdateChecker:
     def __init__(self, optimizer: Optimizer, start: Array, scheduler: Scheduler | None = None) -> None:
         """`start` is the vector into which the parameters are copied before each step."""
         self.optimizer = optimizer
-        self.scheduler, self._initial_lrs = scheduler, [member.lr for member in optimizer.members]
-        self._scheduler_twin = schedule_twin(scheduler, self._initial_lrs) if scheduler else None
+        self.scheduler = scheduler
+        self._scheduler_twin = schedule_twin(scheduler, [m.lr for m in optimizer.members]) if scheduler else None
         #: What a step starts from, and how many were made before it.
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
@@ -113,8 +113,8 @@ class UpdateChecker:
         if self.scheduler is None or self._scheduler_twin is None:
             return
         torch_lrs = self._scheduler_twin.lrs(count)
-        for index, (member, initial_lr) in enumerate(zip(self.optimizer.members, self._initial_lrs, strict=True)):
-            if not math.isclose(member.lr, torch_lrs[index], rel_tol=0, abs_tol=learning_rate(count) * initial_lr):
+        for index, (member, scale) in enumerate(zip(self.optimizer.members, self._scheduler_twin.scales, strict=True)):
+            if not math.isclose(member.lr, torch_lrs[index], rel_tol=0, abs_tol=learning_rate(count) * scale):
                 name = f"lr of groups.{index - 1}" if index else "lr"
                 _raise_problem(f"scheduler: {name} is {member.lr!r}, torch's is {torch_lrs[index]!r}")
         state = self.scheduler.state()

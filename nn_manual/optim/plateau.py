@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from nn_manual.optim.schedulers import Scheduler
+from nn_manual.optim.schedulers import Scheduler, check_count
 
 
 @dataclass
@@ -45,7 +45,9 @@ class ReduceLROnPlateau(Scheduler):
             raise ValueError(f"mode must be min, not {self.mode}")
         if not 0 <= self.factor < 1:
             raise ValueError(f"factor must be at least 0 and below 1, not {self.factor}")
-        for name in ("patience", "threshold", "cooldown", "min_lr", "eps"):
+        for name in ("patience", "cooldown"):
+            check_count(name, getattr(self, name), least=0)
+        for name in ("threshold", "min_lr", "eps"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.threshold_mode not in ("rel", "abs"):

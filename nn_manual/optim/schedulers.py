@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Integral
 
 
 class Scheduler(ABC):
@@ -40,27 +41,40 @@ class Scheduler(ABC):
             raise ValueError(f"{type(self).__name__} keeps {sorted(self.state())}, not {sorted(state)}")
 
 
+def check_count(name: str, value: int, least: int) -> None:
+    """Raise ValueError for what isn't an integer of `least` at least: between two counts nothing can happen."""
+    if not isinstance(value, Integral):
+        raise ValueError(f"{name} must be an integer, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
 @dataclass(frozen=True)
 class ConstantLR(Scheduler):
-    """lr = initial_lr * factor for the first `total_iters` epochs or steps, initial_lr from then on."""
+    """lr = initial_lr * factor for the first `total_iters` epochs or steps, initial_lr from then on.
+
+    With total_iters = 0 it is initial_lr * factor for ever, as torch's is. Only then may factor be 0: at the end of
+    total_iters torch divides by it.
+    """
 
     factor: float = 1 / 3
     total_iters: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 < self.factor <= 1:  # torch divides by it
-            raise ValueError(f"factor must be above 0 and at most 1, not {self.factor}")
-        if self.total_iters < 0:
-            raise ValueError(f"total_iters must be at least 0, not {self.total_iters}")
+        check_count("total_iters", self.total_iters, least=0)
+        if not 0 <= self.factor <= 1:
+            raise ValueError(f"factor must be at least 0 and at most 1, not {self.factor}")
+        if self.factor == 0 < self.total_iters:
+            raise ValueError(f"factor must be above 0 where total_iters is, not {self.factor}: torch divides by it")
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """torch's defaults, and so long that a wrong count shows."""
-        return [cls(), cls(factor=1e-3, total_iters=1500)]
+        """torch's defaults, so long that a wrong count shows, and without an end."""
+        return [cls(), cls(factor=1e-3, total_iters=1500), cls(total_iters=0)]
 
     def lr(self, initial_lr: float, count: int) -> float:
         """The learning rate after `count` epochs or steps."""
-        return initial_lr * (self.factor if count < self.total_iters else 1)
+        return initial_lr * (self.factor if count < self.total_iters or self.total_iters == 0 else 1)
 
     @property
     def duration(self) -> int:
@@ -85,8 +99,7 @@ class LinearLR(Scheduler):
             raise ValueError(f"start_factor must be above 0 and at most 1, not {self.start_factor}")
         if not 0 <= self.end_factor <= 1:
             raise ValueError(f"end_factor must be at least 0 and at most 1, not {self.end_factor}")
-        if self.total_iters < 0:
-            raise ValueError(f"total_iters must be at least 0, not {self.total_iters}")
+        check_count("total_iters", self.total_iters, least=0)
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
@@ -112,10 +125,9 @@ class StepLR(Scheduler):
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.step_size < 1:
-            raise ValueError(f"step_size must be at least 1, not {self.step_size}")
-        if not self.gamma > 0:
-            raise ValueError(f"gamma must be above 0, not {self.gamma}")
+        check_count("step_size", self.step_size, least=1)
+        if not 0 <= self.gamma < math.inf:
+            raise ValueError(f"gamma must be at least 0 and finite, not {self.gamma}")
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
@@ -124,7 +136,10 @@ class StepLR(Scheduler):
 
     def lr(self, initial_lr: float, count: int) -> float:
         """The learning rate after `count` epochs or steps."""
-        return float(initial_lr * self.gamma ** (count // self.step_size))
+        try:
+            return float(initial_lr * self.gamma ** (count // self.step_size))
+        except OverflowError:  # torch multiplies step by step: to infinity, but for an lr of 0
+            return initial_lr and math.inf
 
     @property
     def duration(self) -> int:
@@ -140,8 +155,7 @@ class CosineAnnealingLR(Scheduler):
     eta_min: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.T_max < 1:
-            raise ValueError(f"T_max must be at least 1, not {self.T_max}")
+        check_count("T_max", self.T_max, least=1)
         if not self.eta_min >= 0:
             raise ValueError(f"eta_min must be at least 0, not {self.eta_min}")
 
@@ -178,8 +192,13 @@ class SequentialLR(Scheduler):
             raise ValueError(
                 f"milestones must be one fewer than the {len(self.schedulers)} schedulers, not {len(self.milestones)}"
             )
-        if not all(earlier < later for earlier, later in pairwise([0, *self.milestones])):
-            raise ValueError(f"milestones must be above 0 and increase, not {self.milestones}")
+        for index, milestone in enumerate(self.milestones):
+            check_count(f"milestones.{index}", milestone, least=0)
+        if not all(earlier <= later for earlier, later in pairwise(self.milestones)):
+            raise ValueError(f"milestones must not decrease, not {self.milestones}")
+        for milestone, scheduler in zip(self.milestones, self.schedulers[1:], strict=True):
+            if milestone and isinstance(scheduler, ConstantLR | LinearLR) and scheduler.total_iters == 0:
+                raise ValueError(f"schedulers must not come to a {type(scheduler).__name__} with total_iters 0")
 
     @classmethod
     def examples(cls) -> list[Scheduler]:

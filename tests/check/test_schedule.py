@@ -40,6 +40,20 @@ def test_the_schedule_is_torchs_or_it_is_a_mismatch(scheduler: Scheduler, member
         checker.update.compare_schedule(6)
 
 
+@pytest.mark.parametrize(
+    "scheduler", [StepLR(1, 1.5), CosineAnnealingLR(11, eta_min=0.5), CosineAnnealingLR(10**6, eta_min=0.5)], ids=repr
+)
+def test_an_lr_that_grows_rounds_by_its_own_size(scheduler: Scheduler) -> None:
+    """An lr may begin at 0, too."""
+    optimizer, initial_lrs = SGD(net(), lr=1e-3, groups=[{"parameters": "*.bias", "lr": 0.0}]), (1e-3, 0.0)
+    checker = GradientChecker(optimizer.model, MSELoss(), optimizer, scheduler=scheduler)
+    assert checker.update is not None
+    for count in range(50):
+        for each, initial_lr in zip(optimizer.members, initial_lrs, strict=True):
+            each.lr = scheduler.lr(initial_lr, count)
+        checker.update.compare_schedule(count)
+
+
 def test_a_plateau_that_remembers_something_else_is_a_mismatch() -> None:
     """Its lr is right so far."""
     scheduler, optimizer = ReduceLROnPlateau(), SGD(net(), lr=0.1)

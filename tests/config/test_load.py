@@ -228,7 +228,7 @@ model:
   - Linear: {in_features: 31, out_features: 10}
 loss: CrossEntropyLos
 optimizer: {SGD: {lr: -0.1, momentum: -0.9, nesterov: "true"}}
-lr_scheduler: {StepLR: {step_size: 0, gamma: 0}}
+lr_scheduler: {StepLR: {step_size: 0, gamma: -1}}
 """) == [
         "run.yaml:1:1: seed must be at least 0, not -1",
         "run.yaml:3:1: batch_size must be an integer, not the text '010'; "
@@ -244,7 +244,7 @@ lr_scheduler: {StepLR: {step_size: 0, gamma: 0}}
         "run.yaml:12:45: nesterov must be true or false, not the text 'true'; "
         "only these two words, in lower case and without quotes, are bools",
         "run.yaml:13:25: step_size must be at least 1, not 0",
-        "run.yaml:13:39: gamma must be above 0, not 0.0",
+        "run.yaml:13:39: gamma must be at least 0 and finite, not -1.0",
     ]
 
 

@@ -45,6 +45,45 @@ def test_torch_agrees(settings: dict[str, Any]) -> None:
     assert ours.num_reductions > 0
 
 
+EDGES: dict[str, list[Any]] = {
+    "mode": ["min", "max", "mean"],
+    "factor": [-0.5, 0, 0.0, 1e-9, 0.999, 1, 1.0, 2],
+    "patience": [-1, 0, 1, 10**9, 1.5],
+    "threshold": [-0.1, 0, 1, 2.0, 1e9],
+    "threshold_mode": ["rel", "abs", "none"],
+    "cooldown": [-1, 0, 1, 10**9, 1.5],
+    "min_lr": [-0.1, 0, 0.05, 0.1, 1.0, 1e9],
+    "eps": [-0.1, 0, 0.05, 1e9],
+}
+
+
+def is_refused_here(name: str, value: Any) -> bool:
+    """What torch takes and the package does not: docs/configs.md says so."""
+    if isinstance(value, str):
+        return value == "max"
+    return value < 0 or (name in ("patience", "cooldown") and not isinstance(value, int))
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in EDGES.items() for value in values])
+@pytest.mark.parametrize("others", [{"patience": 0, "factor": 0.5}, {"patience": 1, "cooldown": 2, "min_lr": 0.02}])
+def test_what_torch_takes_at_the_edges(name: str, value: Any, others: dict[str, Any]) -> None:
+    settings, initial_lrs = others | {name: value}, (0.1, 0.0, 1e3)
+    optimizer = torch.optim.SGD([{"params": [torch.zeros(1)], "lr": lr} for lr in initial_lrs])
+    try:
+        theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **settings)
+    except ValueError:
+        theirs = None
+    if theirs is None or is_refused_here(name, value):
+        with pytest.raises(ValueError, match=f"^{name} must be "):
+            ReduceLROnPlateau(**settings)
+        return
+    ours = ReduceLROnPlateau(**settings)
+    for epoch, loss in enumerate(losses()):
+        assert [ours.lr(lr, epoch) for lr in initial_lrs] == [group["lr"] for group in optimizer.param_groups]
+        ours.observe(loss)
+        theirs.step(loss)
+
+
 def test_defaults_are_torchs() -> None:
     theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD([torch.zeros(1)], lr=0.1))
     for name, value in asdict(ReduceLROnPlateau()).items():

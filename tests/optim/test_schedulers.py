@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -71,6 +74,91 @@ def test_torch_agrees(scheduler: Scheduler, initial_lr: float) -> None:
         assert scheduler.lr(initial_lr, epoch) == pytest.approx(expected[epoch], rel=1e-12, abs=absolute)
 
 
+Options = dict[str, Any]
+
+
+def each(scheduler_class: Any, **values: list[Any]) -> list[tuple[Any, Options]]:
+    """Every combination of the values."""
+    return [(scheduler_class, dict(zip(values, drawn, strict=True))) for drawn in itertools.product(*values.values())]
+
+
+def chains() -> Iterator[tuple[Any, Options]]:
+    """One after the other: two of all, at each edge of a milestone, and three."""
+    parts: list[Scheduler] = [
+        ConstantLR(total_iters=0), ConstantLR(total_iters=3), LinearLR(total_iters=0), LinearLR(total_iters=3),
+        StepLR(2, 0.0), CosineAnnealingLR(1), CosineAnnealingLR(5, 0.2),
+    ]  # fmt: skip
+    for two, milestone in itertools.product(itertools.product(parts, repeat=2), (-1, 0, 1, 40)):
+        yield SequentialLR, {"schedulers": list(two), "milestones": [milestone]}
+    for milestones in ([0, 0], [0, 4], [3, 3], [3, 2], [3], []):
+        yield SequentialLR, {"schedulers": [LinearLR(), StepLR(2), ConstantLR()], "milestones": milestones}
+
+
+COUNTS = [-3, -1, 0, 1, 2, 7, 29, 30, 10**9, 2.5, math.nan]
+FACTORS = [-0.1, 0, 0.0, 1e-9, 0.5, 1, 1.0, 1.0000001, 2]
+EDGES = [
+    *each(ConstantLR, factor=FACTORS, total_iters=COUNTS),
+    *each(LinearLR, start_factor=FACTORS, end_factor=FACTORS, total_iters=COUNTS),
+    *each(StepLR, step_size=COUNTS, gamma=[*FACTORS, 1e200]),
+    *each(CosineAnnealingLR, T_max=COUNTS, eta_min=[-0.1, 0, 0.1, 1, 1e9]),
+    *chains(),
+]
+
+
+def not_whole(*counts: float) -> bool:
+    return not all(isinstance(count, int) for count in counts)
+
+
+#: What torch takes and the package does not: docs/configs.md says so.
+REFUSED_HERE: dict[Any, Callable[..., bool]] = {
+    ConstantLR: lambda factor, total_iters: not_whole(total_iters) or total_iters < 0 or factor == 0 < total_iters,
+    LinearLR: lambda total_iters, **_: not_whole(total_iters) or total_iters < 0,
+    StepLR: lambda step_size, gamma: not_whole(step_size) or step_size < 0 or gamma < 0,
+    CosineAnnealingLR: lambda T_max, eta_min: not_whole(T_max) or T_max < 0 or eta_min < 0,
+    SequentialLR: lambda schedulers, milestones: (
+        min(milestones) < 0 or milestones != sorted(milestones)
+        or any(at and later == ConstantLR(total_iters=0) for at, later in zip(milestones, schedulers[1:], strict=True))
+    ),
+}  # fmt: skip
+
+
+def torch_lrs_of_groups(scheduler_class: Any, options: Options, initial_lrs: list[float]) -> list[list[float]] | None:
+    """The lrs of parameter groups over 45 epochs; None where torch refuses the schedule, or ends within them."""
+    optimizer = torch.optim.SGD([{"params": [torch.zeros(1)], "lr": lr} for lr in initial_lrs])
+    theirs = {name: value for name, value in options.items() if name != "schedulers"}
+    lrs = []
+    try:
+        if "schedulers" in options:
+            theirs["schedulers"] = [torchs(inner, optimizer) for inner in options["schedulers"]]
+        schedule = getattr(torch.optim.lr_scheduler, scheduler_class.__name__)(optimizer, **theirs)
+        for _ in range(45):
+            lrs.append([float(group["lr"]) for group in optimizer.param_groups])
+            optimizer.step()
+            schedule.step()
+    except (ValueError, ZeroDivisionError):
+        return None
+    return lrs
+
+
+@pytest.mark.parametrize("scheduler_class", REFUSED_HERE)
+def test_what_torch_takes_at_the_edges(scheduler_class: Any) -> None:
+    initial_lrs, num_taken = [0.1, 0.0, 1e3], 0
+    for options in [options for edge_class, options in EDGES if edge_class is scheduler_class]:
+        expected = torch_lrs_of_groups(scheduler_class, options, initial_lrs)
+        if expected is None or REFUSED_HERE[scheduler_class](**options):
+            with pytest.raises(ValueError, match=r" must "):
+                scheduler_class(**options)
+            continue
+        ours, num_taken = scheduler_class(**options), num_taken + 1
+        parts = options.get("schedulers", [ours])
+        eta_min = max(getattr(part, "eta_min", 0) for part in parts)  # torch's recursion rounds by it at lr 0, too
+        for group, initial_lr in enumerate(initial_lrs):
+            for epoch, lrs in enumerate(expected):
+                within = pytest.approx(lrs[group], rel=1e-12, abs=1e-12 * max(initial_lr, eta_min))
+                assert ours.lr(initial_lr, epoch) == within, (options, initial_lr, epoch)
+    assert num_taken >= 20
+
+
 def test_defaults_are_torchs() -> None:
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
     for ours, theirs in [
@@ -86,12 +174,14 @@ def test_defaults_are_torchs() -> None:
 @pytest.mark.parametrize(
     ("scheduler_class", "options", "message"),
     [
-        (ConstantLR, {"factor": 0.0}, "factor must be above 0 and at most 1, not 0.0"),
-        (ConstantLR, {"factor": 1.1}, "factor must be above 0 and at most 1, not 1.1"),
-        (ConstantLR, {"factor": float("nan")}, "factor must be above 0 and at most 1, not nan"),
+        (ConstantLR, {"factor": 0.0}, "factor must be above 0 where total_iters is, not 0.0: torch divides by it"),
+        (ConstantLR, {"factor": 1.1}, "factor must be at least 0 and at most 1, not 1.1"),
+        (ConstantLR, {"factor": float("nan")}, "factor must be at least 0 and at most 1, not nan"),
+        (ConstantLR, {"total_iters": 2.5}, "total_iters must be an integer, not 2.5"),
         (ConstantLR, {"total_iters": -1}, "total_iters must be at least 0, not -1"),
         (StepLR, {"step_size": 0}, "step_size must be at least 1, not 0"),
-        (StepLR, {"step_size": 1, "gamma": 0.0}, "gamma must be above 0, not 0.0"),
+        (StepLR, {"step_size": 1, "gamma": -0.5}, "gamma must be at least 0 and finite, not -0.5"),
+        (StepLR, {"step_size": 1, "gamma": math.inf}, "gamma must be at least 0 and finite, not inf"),
         (CosineAnnealingLR, {"T_max": 0}, "T_max must be at least 1, not 0"),
         (CosineAnnealingLR, {"T_max": 1, "eta_min": -1.0}, "eta_min must be at least 0, not -1.0"),
         (LinearLR, {"start_factor": 0.0}, "start_factor must be above 0 and at most 1, not 0.0"),
@@ -105,13 +195,18 @@ def test_defaults_are_torchs() -> None:
         ),
         (
             SequentialLR,
-            {"schedulers": [LinearLR(), LinearLR(), LinearLR()], "milestones": [3, 3]},
-            r"milestones must be above 0 and increase, not \[3, 3\]",
+            {"schedulers": [LinearLR(), LinearLR(), LinearLR()], "milestones": [3, 2]},
+            r"milestones must not decrease, not \[3, 2\]",
         ),
         (
             SequentialLR,
-            {"schedulers": [LinearLR(), LinearLR()], "milestones": [0]},
-            r"milestones must be above 0 and increase, not \[0\]",
+            {"schedulers": [LinearLR(), LinearLR()], "milestones": [-1]},
+            r"milestones\.0 must be at least 0, not -1",
+        ),
+        (
+            SequentialLR,
+            {"schedulers": [LinearLR(), LinearLR(total_iters=0)], "milestones": [3]},
+            "schedulers must not come to a LinearLR with total_iters 0",
         ),
         (
             SequentialLR,

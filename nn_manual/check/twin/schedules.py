@@ -24,6 +24,10 @@ class SchedulerTwin:
         self._optimizer = torch.optim.SGD([{"params": [torch.zeros(1)], "lr": lr} for lr in self._initial_lrs])
         self._scheduler = _torch_scheduler(self._ours, self._optimizer)
         self._count = 0
+        parts = getattr(self._scheduler, "_schedulers", [self._scheduler])
+        eta_min = max(getattr(part, "eta_min", 0.0) for part in parts)
+        #: Of each member, the largest number of torch's recursion so far: its rounding errors are of that size.
+        self.scales = [max(lr, eta_min) for lr in self._initial_lrs]
 
     def lrs(self, count: int) -> list[float]:
         """The learning rate of each member of the optimizer after `count` epochs or steps. torch steps there from the
@@ -35,6 +39,7 @@ class SchedulerTwin:
             self._optimizer.step()  # no gradients, no effect; torch warns about a schedule that runs ahead
             self._scheduler.step()
             self._count += 1
+            self.scales = [max(pair) for pair in zip(self.scales, self._current_lrs(), strict=True)]
         return self._current_lrs()
 
     def _current_lrs(self) -> list[float]:

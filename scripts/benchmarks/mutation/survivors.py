@@ -40,7 +40,6 @@ NO_DECAY = "without weight decay the line multiplies by 1 - lr * 0 = 1"
 CONSTANT = "it is the same number in each step"
 WHOLE = "of two whole numbers one is the larger, too, if 1e-8, or a thousandth of 1, is added to one of them"
 FEW = "of two whole numbers below 1,000 one is the larger, too, if a thousandth of itself is added to one of them"
-FLOAT = "it is a float already"
 COSINE = "cos(-x) = cos(x)"
 EACH_ROW = "a product with a matrix is that of each row, whichever dimensions the rows are in"
 SWAPPED = "a product of two numbers is that of the two swapped"
@@ -325,8 +324,8 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): WHOLE,
     (
         "ConstantLR.lr",
-        "return initial_lr * (self.factor if count < self.total_iters else 1)",
-        "return initial_lr * (self.factor if count + 1e-08 < self.total_iters else 1)",
+        "return initial_lr * (self.factor if count < self.total_iters or self.total_iters == 0 else 1)",
+        "return initial_lr * (self.factor if count + 1e-08 < self.total_iters or self.total_iters == 0 else 1)",
     ): WHOLE,
     (
         "LinearLR.lr",
@@ -338,16 +337,6 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
         "progress = min(count, self.total_iters) / max(1, self.total_iters)",
         "progress = min(count, self.total_iters) / max(self.total_iters, 1)",
     ): COMMUTES,
-    (
-        "StepLR.lr",
-        "return float(initial_lr * self.gamma ** (count // self.step_size))",
-        "return initial_lr * self.gamma ** (count // self.step_size)",
-    ): FLOAT,
-    (
-        "StepLR.lr",
-        "return float(initial_lr * self.gamma ** (count // self.step_size))",
-        "return float(initial_lr * self.gamma ** ((count + 1e-08) // self.step_size))",
-    ): WHOLE,
     (
         "CosineAnnealingLR.lr",
         "return self.eta_min + (initial_lr - self.eta_min) * (1 + math.cos(math.pi * count / self.T_max)) / 2",
