@@ -210,13 +210,15 @@ class GradientChecker:
             return report
         return replace(report, vacuous=tuple(vacuous(self.model, step)))
 
-    def agrees(self) -> bool:
-        """Whether the recorded step agrees, but for clipping and the optimizer. Nothing is kept of it."""
+    def look_closely(self) -> GradientReport:
+        """Compare the recorded step as `report` does, small parts of tensors at their own scales, too, but for each
+        layer's conduct, what is vacuous, evaluation, clipping and the optimizer. Nothing is kept of it.
+        """
         try:
             with threads_for(self.plan().num_products):
-                return self.judge.report(self._proof()).agrees
-        except CannotCompare:
-            return False
+                return self.judge.report(self._proof())
+        except CannotCompare as problem:
+            return GradientReport((), problem=str(problem))
 
     def compare_evaluation(self) -> None:
         """Compare the layers' `infer` with torch's modules in eval(), on the inputs of the last recorded step; once,
