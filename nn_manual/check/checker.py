@@ -214,13 +214,15 @@ class GradientChecker:
             return report
         return replace(report, vacuous=tuple(vacuous(self.model, step)))
 
-    def agrees(self) -> bool:
-        """Whether the recorded step agrees, but for clipping and the optimizer. Nothing is kept of it."""
+    def look_closely(self) -> GradientReport:
+        """Compare the recorded step as `report` does, small parts of tensors at their own scales, too, but for each
+        layer's conduct, what is vacuous, evaluation, clipping and the optimizer. Nothing is kept of it.
+        """
         try:
             with threads_for(self.plan().num_products):
-                return self.judge.report(self._proof()).agrees
-        except CannotCompare:
-            return False
+                return self.judge.report(self._proof())
+        except CannotCompare as problem:
+            return GradientReport((), problem=str(problem))
 
     def compare_evaluation(self) -> None:
         """Compare the layers' `infer` with torch's modules in eval(), on the inputs of the last recorded step; once,
@@ -240,20 +242,30 @@ class GradientChecker:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
 
     def unproven(self) -> tuple[str, ...]:
-        """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded:
-        a wrong formula would have agreed, too.
+        """A sentence for each thing that no compared step, the last one of which is recorded, has proven: a wrong
+        formula would have agreed, too. First what `vacuous` says, then what a right net may have as well: gradients
+        that are zero in theory, and an optimizer that doesn't run in float64.
         """
-        return self.evidence.unproven(self.model, self.recorded, self.plan)
+        zero = self.evidence.zero_in_theory(self.model, self.recorded, self.plan)
+        return (*self.vacuous(), *zero, *(self.update.unproven() if self.update is not None else ()))
+
+    def vacuous(self) -> tuple[str, ...]:
+        """A sentence for each tensor that was zero everywhere in all compared steps, though it need not be."""
+        return self.evidence.vacuous(self.model, self.recorded, self.plan)
 
     def state(self) -> dict[str, Any]:
         """What the compared steps have left behind, as JSON has it: later steps are judged by it, and `unproven`."""
+        self.evidence.zero_in_theory(self.model, self.recorded, self.plan)  # while a step is there to find it
         known = [{"shape": list(shape), **zeros.state()} for shape, zeros in self.judge.zeros.items()]
-        return {**self.evidence.state(), "zeros": known, "unproven": list(self.unproven())}
+        state = {**self.evidence.state(), "zeros": known, "unproven": list(self.vacuous())}
+        return state | ({"update": self.update.state()} if self.update is not None else {})
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` returned."""
         self.evidence.load_state(state)
         self.judge.zeros = {tuple(known["shape"]): Zeros.of_state(known) for known in state["zeros"]}
+        if self.update is not None and "update" in state:  # older runs don't say
+            self.update.load_state(state["update"])
 
     def run(self, input: Array, target: Array) -> None:
         """Forward, loss and backward, as a training step does them."""

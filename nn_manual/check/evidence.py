@@ -9,7 +9,7 @@ from nn_manual.check.comparison import Differences
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.differences import Finding
-from nn_manual.check.verdict.vacuous import not_judged, zero_everywhere
+from nn_manual.check.verdict.vacuous import not_judged, zero_everywhere, zero_in_theory
 from nn_manual.model import Sequential
 
 
@@ -22,8 +22,10 @@ class Evidence:
         #: What differences found in the last compared step, and the names of what they judged in any step.
         self._findings: Mapping[str, Finding] = {}
         self._judged: set[str] = set()
-        #: Whether a step was compared here, and what `unproven` said where the state was taken.
-        self._has_compared, self._unproven_before = False, tuple[str, ...]()
+        #: Whether a step was compared here, and what `vacuous` said where the state was taken.
+        self._has_compared, self._vacuous_before = False, tuple[str, ...]()
+        #: What `zero_in_theory` has found, which lies in the formulas: no step changes it.
+        self._zero_in_theory: tuple[str, ...] | None = None
 
     def add(self, found: Differences) -> None:
         """A step was compared, and has passed."""
@@ -38,23 +40,35 @@ class Evidence:
         self._judged |= findings.keys() - too_coarse
         return too_coarse
 
-    def unproven(self, model: Sequential, recorded: Recording, plan_of_last: Callable[[], Plan]) -> tuple[str, ...]:
+    def vacuous(self, model: Sequential, recorded: Recording, plan_of_last: Callable[[], Plan]) -> tuple[str, ...]:
         """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded
         and has this plan: a wrong formula would have agreed, too.
         """
         if not self._has_compared:  # a run that went on, and has no step left to be compared
-            return self._unproven_before
+            return self._vacuous_before
         plan = plan_of_last()
         compared = [*plan.forward, *plan.backward]
         zero = [quantity for i, quantity in enumerate(compared) if i not in self._not_zero]
         never = {name: finding for name, finding in self._findings.items() if name not in self._judged}
         return (*not_judged(plan, never), *zero_everywhere(model, recorded, plan, zero))
 
+    def zero_in_theory(
+        self, model: Sequential, recorded: Recording, plan_of_last: Callable[[], Plan]
+    ) -> tuple[str, ...]:
+        """A sentence for each gradient that is rounding alone in every step: see `vacuous.zero_in_theory`."""
+        if self._zero_in_theory is None and self._has_compared:
+            self._zero_in_theory = zero_in_theory(model, recorded, plan_of_last())
+        return self._zero_in_theory or ()
+
     def state(self) -> dict[str, Any]:
         """What is known, as JSON has it."""
-        return {"not_zero": sorted(self._not_zero), "judged": sorted(self._judged)}
+        known = self._zero_in_theory
+        zero_in_theory = None if known is None else list(known)
+        return {"not_zero": sorted(self._not_zero), "judged": sorted(self._judged), "zero_in_theory": zero_in_theory}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` returned, and from what was unproven then."""
         self._not_zero, self._judged = set(state["not_zero"]), set(state["judged"])
-        self._unproven_before = tuple(state["unproven"])
+        self._vacuous_before = tuple(state["unproven"])
+        known = state.get("zero_in_theory")  # older runs don't say
+        self._zero_in_theory = None if known is None else tuple(known)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from nn_manual.check.verdict.again import in_float64
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
 from nn_manual.errors import GradientMismatch, NotFiniteError, raise_if_out_of_memory
+from nn_manual.messages import one_line
 from nn_manual.optim import Optimizer, Scheduler
 
 
@@ -95,6 +96,8 @@ class UpdateChecker:
         self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
         self.num_steps = 0
         self._num_compared = 0
+        #: Whether the formulas were compared in float64, and what the optimizer has raised there instead.
+        self._compared_in_float64, self._raised_in_float64 = False, ""
         self._setting_names = [name for name in optimizer.setting_names() if name != "lr"]
         self._settings_at_first = self._settings()
         self._twin = OptimizerTwin(optimizer, start.dtype)
@@ -183,23 +186,37 @@ class UpdateChecker:
 
     def compare_in_float64(self, quantities: list[Quantity], made: Made) -> None:
         """Compare the formulas, in float64. In float32 a small lr hides them: what is added to a parameter is rounded
-        to its last bits. Raises GradientMismatch. An optimizer that doesn't run in float64 is not compared.
+        to its last bits. Raises GradientMismatch. An optimizer that doesn't run in float64 is not compared:
+        `unproven` says so.
         """
         if self.start.param.dtype == np.float64:
             return
-        try:
-            ours = self._ours_in_float64(made)
-        except Exception as error:  # a user's own optimizer may raise anything
-            raise_if_out_of_memory(error)
+        ours = self._ours_in_float64(made)
+        if ours is None:
             return
         torchs = self._torchs_in(np.dtype(np.float64), made)
         precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]
+        self._compared_in_float64 = True
         if within(*worst_differences(ours, torchs), _tolerances(precise)).all():
             return
         rounding = self._measured(quantities, torchs, made)
         if not all(rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)):
             both = zip(precise, ours, torchs, strict=True)
             raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+
+    def unproven(self) -> tuple[str, ...]:
+        """A sentence where the optimizer's formulas were never compared in float64, since it raised something there."""
+        if self._compared_in_float64 or not self._raised_in_float64:
+            return ()
+        return (f"optimizer: in float64 its step raises {self._raised_in_float64}",)
+
+    def state(self) -> dict[str, Any]:
+        """What later sentences need, as JSON has it."""
+        return {"compared_in_float64": self._compared_in_float64, "raised_in_float64": self._raised_in_float64}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._compared_in_float64, self._raised_in_float64 = state["compared_in_float64"], state["raised_in_float64"]
 
     def _measured(self, quantities: list[Quantity], truth: list[torch.Tensor], made: Made) -> Rounding:
         """How far rounding takes torch's values from those in float64."""
@@ -233,15 +250,27 @@ class UpdateChecker:
         failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
         _check_finite(failed)
         rounding = self._measured(quantities, self._torchs_in(np.dtype(np.float64), made), made)
-        ours = zip(quantities, self._ours_in_float64(made), strict=True)
-        formulas_agree = all(rounding.explains(quantity.name, values) for quantity, values in ours)
+        ours = self._ours_in_float64(made)
+        formulas_agree = ours is not None and all(
+            rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)
+        )
         explained = {pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours)}
         if not formulas_agree or len(explained) < len(failed):
-            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+            found = tuple(compare(*pair) for pair in both)
+            diagnosis = f"in float64 the step raises {self._raised_in_float64}" if ours is None else ""
+            raise GradientMismatch(GradientReport(found, diagnosis=diagnosis))
         return frozenset(explained)
 
-    def _ours_in_float64(self, made: Made) -> list[Array]:
-        """Each tensor after our step, made again in float64."""
+    def _ours_in_float64(self, made: Made) -> list[Array] | None:
+        """Each tensor after our step, made again in float64; None for an optimizer that doesn't run there."""
+        try:
+            return self._made_in_float64(made)
+        except Exception as error:  # a user's own optimizer may raise anything
+            raise_if_out_of_memory(error)
+            self._raised_in_float64 = one_line(f"{type(error).__name__}: {error}")
+            return None
+
+    def _made_in_float64(self, made: Made) -> list[Array]:
         ours = self.optimizer.model
         model = in_float64(ours, made.start.param, vars(ours.buffer))
         model.grad_arena[...] = made.grad

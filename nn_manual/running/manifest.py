@@ -38,6 +38,13 @@ class Zeros(TypedDict):
     multiples: list[tuple[int, float]]
 
 
+class Update(TypedDict):
+    """Whether the optimizer's formulas were compared in float64, and what it has raised there."""
+
+    compared_in_float64: bool
+    raised_in_float64: str
+
+
 class Check(TypedDict):
     """What the check remembers."""
 
@@ -45,6 +52,8 @@ class Check(TypedDict):
     judged: list[str]
     zeros: list[Zeros]
     unproven: list[str]
+    zero_in_theory: NotRequired[list[str] | None]  # older runs don't say
+    update: NotRequired[Update]  # nor this
 
 
 class Ledger(TypedDict, total=False):
@@ -73,6 +82,7 @@ class Manifest(TypedDict):
     tally: Tally
     check: Check | None
     unproven: list[str]
+    vacuous: NotRequired[list[str]]  # older runs don't say: it was all that is unproven
     best: Best
     sizes: dict[str, Count]
     ledger: Ledger

@@ -100,7 +100,7 @@ class Replay:
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # as in a run
 def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     """Run the step in the bundle `directory` again: forward, loss, backward, clipping and the optimizer's step, checked
-    as in training.
+    as in training, and as closely as the steps that are looked at again there.
 
     Raises DataError for a bundle that is missing, incomplete or corrupt, and ConfigError where its config can't be read
     or a layer of the user's own isn't found.
@@ -123,6 +123,9 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     except GradientMismatch as mismatch:
         report = mismatch.report
     assert trainer.checker is not None
+    if report is None and trainer.sliced is None:  # a run looks as closely at some steps, and may have found it so
+        seen = trainer.checker.look_closely()
+        report = None if seen.agrees else seen
     replayed = grad_outputs(trainer.checker)
     recorded = {name: tensor for name, tensor in tensors.items() if name.startswith(GRAD_OUTPUT) and name in replayed}
     deviations = {name: _deviation(replayed[name], tensor) for name, tensor in recorded.items()}

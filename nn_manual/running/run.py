@@ -185,6 +185,7 @@ def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> d
             "rounding": tally.num_rounding,
             "worst": tally.worst or None,
             "unproven": training.unproven,
+            "vacuous": training.vacuous,
         },
         "model_sha256": sha256,
         "sha256": {

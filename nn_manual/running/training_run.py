@@ -71,8 +71,8 @@ class TrainingRun:
         #: Where and how low the lowest validation loss was, and the weights there.
         self.best: dict[str, Any] = {}
         self.best_weights: dict[str, Array] = {}
-        #: What was compared and never proven: known when the run has ended.
-        self.unproven: list[str] = []
+        #: What was compared and never proven, and that of it with which a run doesn't pass: known when it has ended.
+        self.unproven, self.vacuous = list[str](), list[str]()
         #: Whether it was said that steps are proven one by one.
         self.is_noted = False
         #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
@@ -132,7 +132,7 @@ class TrainingRun:
         self._note_together()
         # The first process alone says it: another one may have had no slice of any compared step.
         if self.ended and trainer.checker is not None and self.tally.num_steps and self.group.rank == 0:
-            self.unproven = list(trainer.checker.unproven())
+            self.unproven, self.vacuous = list(trainer.checker.unproven()), list(trainer.checker.vacuous())
         return self.record
 
     def _note_together(self) -> None:
@@ -175,6 +175,7 @@ class TrainingRun:
             "tally": self.tally.state(),
             "check": trainer.checker.state() if trainer.checker else None,
             "unproven": self.unproven,
+            "vacuous": self.vacuous,
             "best": self.best,
         }
 
@@ -198,5 +199,7 @@ class TrainingRun:
             trainer.checker.load_state(manifest["check"])
         self.epoch, self.record, self.best = manifest["epoch"], manifest["last"], manifest["best"]
         self.losses = [(loss, denominator) for loss, denominator in manifest["losses"]]
-        self.unproven, self._seconds_before = manifest["unproven"], manifest["seconds"]
+        self.unproven = manifest["unproven"]
+        self.vacuous = manifest.get("vacuous", self.unproven)  # older runs don't say
+        self._seconds_before = manifest["seconds"]
         self.best_weights = dict(tensors[BEST_FILE]) if self.best else {}

@@ -23,6 +23,7 @@ from nn_manual import (
     clip_grad_norm,
 )
 from nn_manual.arrays import DTYPES
+from nn_manual.check.verdict.report import StepCheck
 from nn_manual.optim import base
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
@@ -165,7 +166,7 @@ def test_a_parameter_that_lands_near_zero_has_the_rounding_of_where_it_came_from
     assert smallest < 1e-7
 
 
-def test_a_state_vector_below_the_smallest_normal_number_is_rounding() -> None:
+def below_the_smallest_normal_number() -> GradientChecker:
     """0.7 * 5 + 0.3 * 10 is 6.5 of the smallest numbers: we add up 3 or 4 and 3, torch adds a part of 5 to 5."""
     smallest = np.float32(2**-149)
     model = Sequential(Linear(1, 1, bias=False))
@@ -173,13 +174,23 @@ def test_a_state_vector_below_the_smallest_normal_number_is_rounding() -> None:
     optimizer = Adam(model, betas=(0.7, 0.999), weight_decay=1.0)
     optimizer.vectors["exp_avg"][:] = 5 * smallest
     optimizer.num_steps = 1
-    checker = GradientChecker(model, MSELoss(), optimizer)
+    return GradientChecker(model, MSELoss(), optimizer)
+
+
+def stepped(checker: GradientChecker) -> StepCheck:
+    assert checker.optimizer is not None
     input = np.ones((1, 1), np.float32)
     with checker.recording():
-        checker.run(input, input * model.param_arena)
-        optimizer.step()
-    assert "0.weight.exp_avg" in checker.compare().rounding
-    assert optimizer.vectors["exp_avg"][0] == 6 * smallest
+        checker.run(input, input * checker.model.param_arena)
+        checker.optimizer.step()
+    return checker.compare()
+
+
+def test_a_state_vector_below_the_smallest_normal_number_is_rounding() -> None:
+    checker = below_the_smallest_normal_number()
+    assert "0.weight.exp_avg" in stepped(checker).rounding
+    assert checker.optimizer is not None
+    assert checker.optimizer.vectors["exp_avg"][0] == 6 * np.float32(2**-149)
 
 
 def test_a_step_that_was_forgotten_is_caught() -> None:
@@ -251,3 +262,43 @@ def test_a_group_of_the_wrong_parameters_is_caught_and_named() -> None:
         part.blocks = [base.Run(block, block)]
     with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 4\.weight"):
         run.step()
+
+
+def refuses_float64(right: Callable[[Any], None], optimizer: Any) -> None:
+    if optimizer.model.dtype == np.float64:
+        raise TypeError("float32\nonly")
+    right(optimizer)
+
+
+def test_an_optimizer_that_raises_in_float64_is_listed() -> None:
+    run = Run(momentum=0.9)
+    replace_method(run.optimizer, "step", refuses_float64)
+    assert run.checker.unproven() == ()
+    run.step()
+    sentences = (r"optimizer: in float64 its step raises TypeError: float32\nonly",)
+    assert run.checker.unproven() == sentences
+    assert run.checker.vacuous() == (), "it was compared in float32"
+    later = Run(momentum=0.9)
+    later.checker.load_state(run.checker.state())
+    assert later.checker.unproven() == sentences
+
+
+def test_an_optimizer_that_was_compared_in_float64_is_not_listed() -> None:
+    run = Run()
+    run.step()
+    replace_method(run.optimizer, "step", refuses_float64)
+    run.step()
+    assert run.checker.unproven() == ()
+    double = Run("float64")
+    replace_method(double.optimizer, "step", lambda right, optimizer: right(optimizer))
+    double.step()
+    assert double.checker.unproven() == ()
+
+
+def test_rounding_of_an_optimizer_that_raises_in_float64_is_not_told_from_a_wrong_formula() -> None:
+    checker = below_the_smallest_normal_number()
+    assert checker.optimizer is not None
+    replace_method(checker.optimizer, "step", refuses_float64)
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.exp_avg") as caught:
+        stepped(checker)
+    assert str(caught.value).endswith(r"in float64 the step raises TypeError: float32\nonly")

@@ -85,3 +85,39 @@ def test_a_fault_that_depends_on_what_a_layer_keeps(
     (bundle,) = (tmp_path / "run").glob("mismatch-step-*")
     assert main(["check", "--replay", str(bundle)]) == 6
     assert "does a layer keep a state of its own between steps?" in capsys.readouterr().err
+
+
+SMALL_PART = """\
+from dataclasses import dataclass
+import numpy as np
+import torch
+from nn_manual.layers import Layer, Linear
+
+@dataclass(eq=False)
+class Shrunk(Layer):
+    def forward(self, input):
+        return input * np.array([1, 1e-7], input.dtype), None
+    def backward(self, saved, grad_output):
+        return grad_output * np.array([1, 1e-7], grad_output.dtype)
+    def reference(self, input):
+        return input * torch.tensor([1, 1e-7], dtype=input.dtype)
+
+@dataclass(eq=False)
+class Doubled(Linear):
+    def backward_parameters(self, saved, grad_output):
+        super().backward_parameters(saved, grad_output)
+        self.grad.weight[:, 1] *= 2
+    def reference(self, input, weight, bias):
+        return torch.nn.functional.linear(input, weight, bias)
+"""
+
+
+def test_a_small_part_that_a_closer_look_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tensor agrees on its own scale, in the replay, too: that looks as closely."""
+    (tmp_path / "small_part.py").write_text(SMALL_PART)
+    text = CONFIG.replace("- Linear: {in_features: 2,", "- small_part:Shrunk\n  - small_part:Doubled: {in_features: 2,")
+    found = mismatch(tmp_path / "run", text)
+    assert [failure.name for failure in found.report.failures] == ["1.grad_weight"]
+    (bundle,) = (tmp_path / "run").glob("mismatch-step-*")
+    assert main(["check", "--replay", str(bundle)]) == 3
+    assert "wrong first in 1 (Doubled): 1.grad_weight" in capsys.readouterr().out

@@ -207,7 +207,6 @@ class SlicedChecker(GradientChecker):
 
     def compare_evaluation(self) -> None:
         """As of every checker, on the last own slice. All processes must call it."""
-        self._last = None  # it is found in no slice of a step
         self._all_or_none(super().compare_evaluation)
 
     def compare(self) -> StepCheck:

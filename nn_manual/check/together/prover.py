@@ -38,9 +38,10 @@ class Prover:
     granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
     step that differs together is compared again by the checker, from what was kept of it: so its verdict
     never depends on the steps beside it. And what torch.vmap makes of a function is no more than torch's word: of the
-    1st, 2nd, 4th, 8th, ... group the last step is looked at by the checker, too, though nothing differs. `again` makes
-    a step anew from what it started from. `memory`, in bytes, is that of all steps that wait; without any, each step is
-    proven at once.
+    1st, 2nd, 4th, 8th, ... group the last step is looked at by the checker, too, though nothing differs, and small
+    parts of its tensors at their own scales. What is wrong there is raised as any mismatch. `again` makes a step anew
+    from what it started from. `memory`, in bytes, is that of all steps that wait; without any, each step is proven at
+    once.
     """
 
     def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
@@ -219,34 +220,43 @@ class Prover:
 
     def _prove(self, group: Group) -> None:
         """Prove the steps that wait in a group."""
-        waiting = self._waiting
-        first = self._first_row
+        waiting, first = self._waiting, self._first_row
+        last = first + len(waiting) - 1
         try:
-            absolute, scale = group.found(first, first + len(waiting))
+            absolute, scale = group.found(first, last + 1)
             passed = np.all(within(absolute, scale, group.plan.tolerances[: absolute.shape[1]]), axis=1)
-            self._look_again(group, first + len(waiting) - 1, passes=passed[-1])
+            wrong = self._look_again(group, last, passes=passed[-1])
         except CannotStack as problem:
-            for i, (check, _) in enumerate(waiting, first):
-                self._prove_alone(group, i, check)
+            self._prove_each_alone(group)
             self.groups.give_up(problem, group.ring.given("input").shape[1:])
             self._group = None
             return
+        if wrong is not None:
+            self._prove_each_alone(group)  # what is wrong before it comes first
+            with self._made_again(group, last):
+                raise GradientMismatch(wrong)
         for i, (check, updated) in enumerate(waiting):
             found = Differences(absolute[i], scale[i])
             both = joined(found, updated) if updated else found
             self._conclude(group, first + i, check, both, passes=passed[i])
 
-    def _look_again(self, group: Group, i: int, *, passes: bool) -> None:
-        """Let the checker see the `i`-th step if that is due. Raises CannotStack where it finds a mistake of which the
-        batched proof knows nothing.
+    def _look_again(self, group: Group, i: int, *, passes: bool) -> GradientReport | None:
+        """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
+        batched proof knows nothing. Raises CannotStack where it can't compare.
         """
         self._num_proofs += 1
         if self._num_proofs & (self._num_proofs - 1) or not passes:
-            return
+            return None
         with self._made_again(group, i):
-            seen = self.checker.agrees()
-        if not seen:
-            raise CannotStack("torch.vmap finds nothing wrong in a step in which torch alone does")
+            report = self.checker.look_closely()
+        if report.problem is not None:
+            raise CannotStack(report.problem)
+        return None if report.agrees else report
+
+    def _prove_each_alone(self, group: Group) -> None:
+        """Let the checker compare the steps that wait, in their order."""
+        for i, (check, _) in enumerate(self._waiting, self._first_row):
+            self._prove_alone(group, i, check)
 
     def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
         """The checker decides where a difference doesn't pass, and where it knows of zeros."""

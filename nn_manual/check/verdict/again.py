@@ -48,7 +48,7 @@ class Again:
             raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
 
     def _proof(self, step: Proof, twin: Twin) -> Proof:
-        input, target = (_double(array) for array in (step.recorded.first.input, step.recorded.loss.target))
+        input, target = (double_of(array) for array in (step.recorded.first.input, step.recorded.loss.target))
         recording = self._recording(step)
         model = recording.model
         np.copyto(twin.param, model.param_arena)
@@ -98,6 +98,7 @@ def _fill(double: Sequential, param: Array, buffers: Mapping[str, Array]) -> Non
         buffer[...] = buffers[name]
 
 
-def _double(array: Array | None) -> Array:
+def double_of(array: Array | None) -> Array:
+    """A recorded array, floating ones in float64."""
     assert array is not None  # the step was recorded whole
     return array.astype(np.float64) if array.dtype.kind == "f" else array

@@ -76,35 +76,31 @@ class Judge:
         """The worst difference of each tensor of the step. Raises GradientMismatch where a formula is wrong,
         NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
         """
-        found, verdict, known_zeros = self._judged(step)
+        found, verdict = self._judged(step)
         if found is not None:
             return found
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         check_conduct(step.recorded, step.plan, step.recorded.first.input)
-        raise GradientMismatch(self.report(step, verdict, known_zeros))
+        raise GradientMismatch(self.report(step, verdict))
 
     def excused(self, step: Proof) -> Differences | None:
         """`differences`, or None where it would raise."""
         return self._judged(step)[0]
 
-    def _judged(self, step: Proof) -> tuple[Differences | None, Verdict, frozenset[str]]:
-        """The differences, if rounding explains all that are beyond their tolerances; the verdict on these; and the
-        gradients that are known to be zero in theory, which are rounding, too.
-        """
+    def _judged(self, step: Proof) -> tuple[Differences | None, Verdict]:
+        """The differences, if rounding explains all that are beyond their tolerances; and the verdict on these."""
         absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
         of_layers = functools.partial(zeros.largest_grad_output, step)
         if accepted := self.accept(step.plan, step.input_shape, Differences(absolute, scale), of_layers):
-            return accepted, Verdict(), frozenset()
+            return accepted, Verdict()
         tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
         widened = known.widened(scale, of_layers) if known else scale
         passed = within(absolute, widened, tolerances)
-        only_widened = passed & ~within(absolute, scale, tolerances)
-        known_zeros = frozenset(pair.quantity.name for pair in itertools.compress(step.pairs, only_widened))
         failed = list(itertools.compress(step.pairs, ~passed))
         verdict = self.judge(step, failed)
         if verdict.not_finite is not None or verdict.wrong or len(verdict.rounding) < len(failed):
-            return None, verdict, known_zeros
+            return None, verdict
         if verdict.zeros:
             known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
             known.add(step, verdict.zeros)
@@ -113,7 +109,19 @@ class Judge:
         if known:
             known.count_step()
         beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
-        return Differences(absolute, widened, verdict.rounding & beyond), verdict, known_zeros
+        return Differences(absolute, widened, verdict.rounding & beyond), verdict
+
+    def _known_zeros(self, step: Proof, report: GradientReport) -> frozenset[str]:
+        """The names of the failures of a report that are within their tolerance on the scale of their terms: of
+        gradients that are known to be zero in theory, which are rounding, too.
+        """
+        known, failures = self.zeros.get(step.input_shape), report.failures
+        if not known or not failures:
+            return frozenset()
+        scale = np.array([comparison.scale for comparison in report.comparisons])
+        widened = known.widened(scale, functools.partial(zeros.largest_grad_output, step))
+        within_terms = zip(report.comparisons, widened, strict=True)
+        return frozenset(c.name for c, scale in within_terms if not c.passed and c.absolute <= c.tolerance * scale)
 
     def accept(
         self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
@@ -151,13 +159,13 @@ class Judge:
             return set()
         return {name for name in names if compare(*evaluated[name].pair).passed or is_rounding(evaluated[name])}
 
-    def report(
-        self, step: Proof, verdict: Verdict | None = None, known_zeros: frozenset[str] = frozenset()
-    ) -> GradientReport:
+    def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
         both = step.pairs
         sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
-        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources, rounding=known_zeros)
+        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
+        known_zeros = self._known_zeros(step, report)
+        report = replace(report, rounding=known_zeros)
         if report.agrees:
             return self._parts_judged(step, report)
         if verdict is None:
@@ -168,7 +176,7 @@ class Judge:
             sources = (*sources, *zeros.sentences(verdict.zeros))
             report = replace(report, rounding=verdict.rounding | known_zeros, sources=sources)
             if report.agrees:
-                return report
+                return self._parts_judged(step, report)
         elif verdict.wrong[0].quantity.name != report.failures[0].name:
             # A formula is wrong in float64, but another one than the first that failed: it hides within the tolerance
             # of float32 and only enlarges the rounding of what follows.
@@ -176,14 +184,16 @@ class Judge:
         return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
 
     def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
-        """The report on a step whose tensors agree, each at its own scale. Small parts of tensors that are wrong are
-        listed, too. Nothing is listed where float64 can't decide, and nothing of a layer that is compared with central
-        differences: they are good to a fraction of a tensor's scale, and don't round as the step's dtype does.
+        """The report on a step whose tensors agree, each at its own scale, or are rounding. Small parts of tensors that
+        are wrong are listed, too. Nothing is listed where float64 can't decide, nothing of a tensor that is rounding,
+        and nothing of a layer that is compared with central differences: they are good to a fraction of a tensor's
+        scale, and don't round as the step's dtype does.
         """
         counterparts = {item.label: step.plan.counterparts[item.name] for item in step.plan.items}
         by_differences = {label for label, counterpart in counterparts.items() if counterpart.source is Source.FORWARD}
         comparable = (pair for pair in step.pairs if pair.quantity.layer not in by_differences)
-        parts = [part for pair in comparable for part in doubtful_parts(pair)]
+        tensors = (pair for pair in comparable if pair.quantity.name not in report.rounding)
+        parts = [part for pair in tensors for part in doubtful_parts(pair)]
         if not parts:
             return report
         pairs, twins = [part.pair for part in parts], self._made_twins()

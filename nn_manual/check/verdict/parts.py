@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import Pair
@@ -47,7 +48,7 @@ def doubtful_parts(pair: Pair) -> list[Part]:
     parts = []
     for key in _small(magnitudes):
         if differences[key].max() > quantity.tolerance * magnitudes[key].max():
-            named = replace(quantity, name=f"{quantity.name}{_written(key)}")
+            named = replace(quantity, name=f"{quantity.name}{written(key)}")
             parts.append(Part(Pair(named, ours[key], reference[key]), quantity.name, key))
     return parts
 
@@ -74,8 +75,19 @@ def _small_blocks(magnitudes: Array) -> Iterator[Key]:
             yield (slice(start, stop),)
 
 
-def _written(key: Key) -> str:
-    """The key as in Python: [2, :], [4:6]."""
+def blocks_where(mask: npt.NDArray[np.bool_]) -> Iterator[Key]:
+    """The keys of the parts in which a mask is all true: the whole, with an empty key, or else blocks of a vector."""
+    if mask.all():
+        yield ()
+    elif mask.ndim == 1:
+        edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
+        yield from ((slice(start, stop),) for start, stop in edges.reshape(-1, 2).tolist())
+
+
+def written(key: Key) -> str:
+    """The key as in Python: [2, :], [4:6]; nothing for an empty one."""
+    if not key:
+        return ""
     texts = []
     for part in key:
         is_all = part == slice(None)

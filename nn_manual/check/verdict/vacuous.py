@@ -4,27 +4,40 @@ One rule for all: a tensor that is zero in all that was compared, though it need
 proven doesn't pass. `nn-manual check` compares one batch, the catalogue and the pytest plugin many kinds of input, and
 training each checked step. So a net whose last layer starts with zeros fails the check of its first batch, and passes
 in training, where the second step has other weights. A gradient that differences could never judge isn't proven either.
+
+A gradient that is zero in theory, its terms cancel, is another matter: a right net may have it, and no step could ever
+prove it. It is listed, and doesn't fail.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from nn_manual.check.comparison import Quantity
+from nn_manual.arrays import Array, carve
+from nn_manual.check.comparison import Pair, Quantity
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, beside_torch
-from nn_manual.check.step.recording import Recording
-from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.tolerances import MARGIN, SUM_OF_PRODUCTS
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
+from nn_manual.check.verdict.again import double_of, in_float64
+from nn_manual.check.verdict.parts import blocks_where, written
 from nn_manual.check.verdict.rounding import eps_of
+from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.model import Sequential
 
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
 NUM_DRAWS = 8
+
+#: What is left of terms that cancel, in float64, as a fraction of the step's largest value: what two right sums of them
+#: may differ by. A gradient that is no rounding isn't as small in every draw.
+CANCELLED = SUM_OF_PRODUCTS["float64"]
 
 
 def not_judged(plan: Plan, findings: Mapping[str, Finding]) -> Iterator[str]:
@@ -72,6 +85,59 @@ def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: li
         for quantity in zero:
             if quantity.name in not_always:
                 yield f"{quantity.layer}: {quantity.name} is zero everywhere"
+
+
+def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[str, ...]:
+    """A sentence for each parameter's gradient, and each block of a vector's, of which nothing is left but the rounding
+    of its terms, whatever the parameters are: a wrong factor would not show. What is exactly zero isn't among them:
+    there, each number that is not would show.
+    """
+    small: dict[str, npt.NDArray[np.bool_]] = {}
+    not_zero: dict[str, npt.NDArray[np.bool_]] = {}
+    for values in _drawn_steps(model, recorded, input_grad=plan.input_grad):
+        magnitude = max(float(array.max()) for array in values.values())
+        for name in plan.grad_names.values():
+            small[name] = small.get(name, True) & (values[name] <= CANCELLED * magnitude)
+            not_zero[name] = not_zero.get(name, False) | (values[name] > 0)
+    return tuple(
+        f"{quantity.layer}: {quantity.name}{written(key)} is zero in theory and rounding alone"
+        for quantity in plan.backward
+        if quantity.name in small
+        for key in blocks_where(small[quantity.name])
+        if not_zero[quantity.name][key].any()
+    )
+
+
+def _drawn_steps(model: Sequential, recorded: Recording, *, input_grad: bool) -> Iterator[dict[str, Array]]:
+    """The magnitudes that torch finds of all but buffers, in float64, in steps on the recorded batch whose parameters
+    are drawn at random. Those that don't run there, or give a number that is not finite, are left out.
+    """
+    generator = np.random.default_rng(0)
+    for _ in range(NUM_DRAWS):
+        try:
+            pairs = _drawn_step(model, recorded, generator, input_grad=input_grad)
+        except Exception as error:  # a layer, a loss or a reference may raise anything in float64
+            raise_if_out_of_memory(error)
+            continue
+        values = {pair.quantity.name: np.abs(pair.reference.numpy()) for pair in pairs}
+        values = {name: array for name, array in values.items() if name not in recorded.buffers}
+        if all(np.isfinite(array).all() for array in values.values()):
+            yield values
+
+
+def _drawn_step(
+    model: Sequential, recorded: Recording, generator: np.random.Generator, *, input_grad: bool
+) -> list[Pair]:
+    double, loss = in_float64(model, model.param_arena, recorded.buffers_before), recorded.loss.loss
+    for parameter in vars(carve(double.param_arena, double.parameter_shapes())).values():
+        # Outputs of about 1: a softmax of large scores has gradients that are next to nothing.
+        parameter[...] = generator.standard_normal(parameter.shape) / math.sqrt((1, *parameter.shape)[-1])
+    with Recording(double, loss) as again:
+        input, target = double_of(recorded.first.input), double_of(recorded.loss.target)
+        run_step(double, loss, input, target, input_grad=input_grad)
+    twin = Twin(double, loss)
+    twin.anchor(double.param_arena)
+    return beside_torch(twin, again, Plan(double, again, input_grad=input_grad))[0]
 
 
 def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[str]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from nets import replace_method
+from nets import break_gradient, replace_method
+from proving import prover_of
 
 from nn_manual import (
     SGD,
@@ -20,10 +21,13 @@ from nn_manual import (
     Linear,
     MSELoss,
     Sequential,
+    Tanh,
     Trainer,
 )
 from nn_manual.arrays import Array, rows
+from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.together.prover import Prover
+from nn_manual.check.verdict.judge import Judge
 from nn_manual.data import Examples
 
 PADDING = 2
@@ -114,3 +118,66 @@ def test_a_mistake_that_a_wrong_vmap_shares_is_found_in_its_step() -> None:
         for _ in trainer.epoch(examples, 4, seed=0, epoch=0):
             pass
     assert trainer.num_steps == 4
+
+
+def of_a_small_column() -> tuple[Trainer, Examples]:
+    """The first column of the input is tiny, and so is that of the first weight's gradient, 1e-7 of the others."""
+    model = Sequential(Linear(3, 4), Tanh(), Linear(4, 2), seed=1)
+    generator = np.random.default_rng(0)
+    input = generator.standard_normal((64, 3)) * [1e-7, 1, 1]
+    examples = Examples(input.astype(np.float32), generator.standard_normal((64, 2)).astype(np.float32))
+    return Trainer(model, MSELoss(), SGD(model, lr=1e-3)), examples
+
+
+def double_the_small_column(trainer: Trainer, from_step: int) -> None:
+    def change(grad: Array) -> Array:
+        return grad * np.float32([2 if trainer.model.num_steps >= from_step else 1, 1, 1])
+
+    break_gradient(trainer.model.layers[0], "grad_weight", change)
+
+
+def test_a_wrong_small_part_ends_the_training() -> None:
+    trainer, examples = of_a_small_column()
+    double_the_small_column(trainer, from_step=4)
+    with pytest.raises(GradientMismatch, match=r"wrong first in 0 \(Linear\): 0\.grad_weight") as raised:
+        list(trainer.epoch(examples, 4, seed=0, epoch=0))
+    assert trainer.num_steps == trainer.model.num_steps == trainer.optimizer.num_steps == 16
+    assert raised.value.batch is not None
+    assert raised.value.batch[0].shape == (4, 3)
+    assert prover_of(trainer).groups.reason == ""
+    assert prover_of(trainer).num_waiting == 0
+
+
+def test_a_right_small_part_passes() -> None:
+    trainer, examples = of_a_small_column()
+    steps = list(trainer.epoch(examples, 4, seed=0, epoch=0))
+    assert all(step.check is not None and step.check.proven for step in steps)
+    assert prover_of(trainer).groups.reason == ""
+
+
+def test_what_was_wrong_before_a_small_part_comes_first() -> None:
+    trainer, examples = of_a_small_column()
+    double_the_small_column(trainer, from_step=4)
+
+    def step(right: Any, optimizer: SGD) -> None:
+        right(optimizer)
+        optimizer.model.param_arena[-1] *= 1.01 if optimizer.num_steps == 7 else 1
+
+    replace_method(trainer.optimizer, "step", step)
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 2\.bias"):
+        list(trainer.epoch(examples, 4, seed=0, epoch=0))
+    assert trainer.num_steps == 7
+
+
+def test_a_look_that_can_not_compare_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps are then proven one by one, which needs no look."""
+
+    def refused(*_: object) -> None:
+        raise CannotCompare("1 (Tanh): nobody knows")
+
+    trainer, examples = of_a_small_column()
+    monkeypatch.setattr(Judge, "report", refused)
+    steps = list(trainer.epoch(examples, 4, seed=0, epoch=0))
+    assert all(step.check is not None and step.check.proven for step in steps)
+    assert prover_of(trainer).groups.reason == "1 (Tanh): nobody knows"
+    assert prover_of(trainer).groups.is_of_layer

@@ -173,6 +173,38 @@ def test_a_row_that_is_wrong_in_float32_only() -> None:
     assert "10 times the reference" in report.diagnosis
 
 
+@dataclass(eq=False)
+class MeanSubtracted(Layer):
+    """The mean over the batch subtracted: the gradient of a bias before it is rounding alone."""
+
+    def forward(self, input: Array) -> tuple[Array, None]:
+        return input - input.mean(axis=0), None
+
+    def backward(self, saved: None, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        grad_input: Array = grad_output - grad_output.mean(axis=0)
+        return grad_input
+
+    def reference(self, input: Any) -> Any:
+        return input - input.mean(0)
+
+
+def test_a_small_row_beside_a_gradient_that_is_rounding_alone() -> None:
+    """That another tensor is beyond its tolerance, by rounding, excuses nothing here."""
+    _, input, grad_output = small_row("float32")
+    model = Sequential(Linear(3, 4), MeanSubtracted(), Linear(4, 4), seed=0)
+    right = check_gradients(model, UpstreamLoss(), input, grad_output)
+    assert right.passed
+    assert "0.grad_bias" in right.rounding
+
+    def in_float32(grad: Array) -> Array:
+        return grad * np.array([[1], [1], [10 if grad.dtype == np.float32 else 1], [1]], grad.dtype)
+
+    break_gradient(model.layers[2], "grad_weight", in_float32)
+    report = check_gradients(model, UpstreamLoss(), input, grad_output)
+    assert [failure.name for failure in report.failures] == ["2.grad_weight[2, :]"]
+    assert "0.grad_bias" in report.rounding
+
+
 def test_a_step_that_float64_cannot_judge_is_left_alone() -> None:
     model, input, grad_output = small_row("float32")
 

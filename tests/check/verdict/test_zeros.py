@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from nets import break_gradient
 
 from nn_manual import (
     SGD,
+    CausalSelfAttention,
+    Embedding,
+    Flatten,
     GradientMismatch,
     Layer,
     Linear,
@@ -23,6 +26,7 @@ from nn_manual import (
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.check.verdict import zeros
 from nn_manual.check.verdict.judge import Judge
+from nn_manual.data import Examples
 
 each_dtype = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -44,6 +48,37 @@ class Normalized(Layer):
 
     def reference(self, input: Any) -> Any:
         return (input - input.mean(0)) / (input.var(0, unbiased=False) + 1e-5).sqrt()
+
+
+@dataclass(eq=False)
+class Exponential(Layer):
+    """output = exp(input)."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        output = np.exp(input)
+        return output, output
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        return grad_output * saved
+
+    def reference(self, input: Any) -> Any:
+        return input.exp()
+
+
+@dataclass(eq=False)
+class Logarithm(Layer):
+    """output = log(input)."""
+
+    domain = "positive"
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return np.log(input), input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        return grad_output / saved
+
+    def reference(self, input: Any) -> Any:
+        return input.log()
 
 
 def trainer_of(dtype: str = "float32") -> Trainer:
@@ -112,6 +147,51 @@ def test_one_that_comes_out_as_zero_is_not_vacuous(seed: int, dtype: str) -> Non
     model = Sequential(Linear(3, 2), Normalized(), Tanh(), Linear(2, 2), seed=seed, dtype=dtype)
     input, target = (array[:2] for array in batch(dtype, seed))
     assert not [line for line in check_gradients(model, MSELoss(), input, target).vacuous if "0.grad_bias" in line]
+
+
+@each_dtype
+@pytest.mark.parametrize("memory", [0, 64_000_000])
+@pytest.mark.parametrize("factor", [1, 3])
+def test_in_training_it_is_listed_as_unproven(factor: int, memory: int, dtype: str) -> None:
+    """Proven one by one, or together: a gradient that is rounding alone is compared, and three times that agrees."""
+    trainer = replace(trainer_of(dtype), check_memory=memory)
+    break_gradient(trainer.model.layers[0], "grad_bias", lambda grad: factor * grad)
+    input, target = (np.concatenate(arrays) for arrays in zip(*(batch(dtype, seed) for seed in range(8)), strict=True))
+    for _ in trainer.epoch(Examples(input, target), 16, seed=0, epoch=0):
+        pass
+    assert trainer.checker is not None
+    assert trainer.checker.unproven() == ("0 (Linear): 0.grad_bias is zero in theory and rounding alone",)
+    assert trainer.checker.vacuous() == (), "a right net may have it"
+
+
+def test_the_bias_of_keys_is_listed() -> None:
+    """A number that is added to all scores of a row changes no probability."""
+    model = Sequential(CausalSelfAttention(4, 2), Linear(4, 2), seed=1)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    generator = np.random.default_rng(0)
+    input, target = generator.standard_normal((3, 5, 4)), generator.standard_normal((3, 5, 2))
+    trainer.train_step(input.astype(np.float32), target.astype(np.float32))
+    assert trainer.checker is not None
+    name = "0.grad_in_proj_bias[4:8]"
+    assert trainer.checker.unproven() == (f"0 (CausalSelfAttention): {name} is zero in theory and rounding alone",)
+
+
+def test_the_gradient_of_what_never_occurs_is_no_rounding() -> None:
+    """It is zero exactly: a wrong one would show."""
+    model = Sequential(Embedding(9, 3), Flatten(), Linear(6, 2), seed=1)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    trainer.train_step(np.array([[0, 1], [1, 4]]), batch("float32", 0)[1][:2])
+    assert trainer.checker is not None
+    assert trainer.checker.unproven() == ()
+
+
+def test_a_layer_that_takes_positive_numbers_alone() -> None:
+    """The logarithm of a negative number is none: such draws say nothing, others do."""
+    model = Sequential(Linear(3, 4), Normalized(), Exponential(), Logarithm(), Linear(4, 2), seed=1)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=0.1))
+    trainer.train_step(*batch("float32", 0))
+    assert trainer.checker is not None
+    assert trainer.checker.unproven() == ("0 (Linear): 0.grad_bias is zero in theory and rounding alone",)
 
 
 def test_no_other_gradient_is_said_to_be_zero() -> None:
