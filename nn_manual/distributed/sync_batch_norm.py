@@ -132,11 +132,12 @@ def synchronized_copy(model: Sequential, statistics: BatchStatistics, position: 
 def take_settings(copied: Sequential, model: Sequential) -> None:
     """Let the layers of a copy have the settings that those of the model have now."""
     for (_, own), (_, layer) in zip(copied.descendants(), model.descendants(), strict=True):
-        for field in fields(layer) if is_dataclass(layer) else ():
-            value = getattr(layer, field.name)
-            may_be_layers = layer.children() and not isinstance(value, bool | int | float | str)
-            if value is not getattr(own, field.name) and not may_be_layers:
-                setattr(own, field.name, value)
+        names: list[str] = [field.name for field in fields(layer)] if is_dataclass(layer) else []
+        for name in names:
+            value = getattr(layer, name)
+            may_be_layers = layer.children() and not isinstance(value, int | float | str)
+            if value is not getattr(own, name) and not may_be_layers:
+                setattr(own, name, value)
 
 
 def _batch_norms(model: Sequential) -> Iterator[BatchNorm]:
