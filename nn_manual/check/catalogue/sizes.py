@@ -9,6 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Shape
 from nn_manual.check.kinds import draw
+from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 
@@ -56,6 +57,7 @@ def _takes(layer: Layer, shape: Shape, dtype: str, *, as_said: bool = False) -> 
         said = layer.output_shape(shape)
         with np.errstate(all="ignore"):
             output, _ = Sequential(copy.deepcopy(layer), dtype=dtype).forward(input)
-    except Exception:  # what doesn't fit may raise anything
+    except Exception as error:  # what doesn't fit may raise anything
+        raise_if_out_of_memory(error)
         return False
     return output.size > 0 and bool(np.isfinite(output).all()) and not (as_said and output.shape != said)
