@@ -1,6 +1,7 @@
 """What every test needs: one thread, set before numpy and torch are imported, and no modules of another test."""
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -31,3 +32,13 @@ def _forget_modules_of_users() -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.startswith(("my_", "mine"))]:
         del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def _take_ctrl_c() -> Iterator[None]:
+    """A shell that starts the tests with & has them ignore SIGINT. Tests raise it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

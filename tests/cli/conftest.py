@@ -43,6 +43,15 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def take_signals() -> None:
+    """Let a new process meet its signals as one does that a terminal has started. Whoever runs the tests may ignore some:
+    nohup ignores SIGHUP, a shell that starts them with & SIGINT and SIGQUIT, and what they start takes that over.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signum in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(signum, signal.SIG_DFL)
+
+
 def start(
     *arguments: str,
     stdout: int | IO[str] = subprocess.PIPE,
@@ -52,7 +61,7 @@ def start(
     """nn-manual in a process of its own, in which no file grows beyond `file_limit` bytes."""
 
     def prepare() -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+        take_signals()
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, resource.RLIM_INFINITY))
 
     # Unbuffered, nothing would be left to write, and to fail, at exit.

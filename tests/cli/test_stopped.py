@@ -16,7 +16,7 @@ from runs import GROWING, lines, names
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.metrics import read_run
 
-from .conftest import COMMAND, ENDLESS, HANGING, UNCHECKED, finish, start
+from .conftest import COMMAND, ENDLESS, HANGING, UNCHECKED, finish, start, take_signals
 
 
 class TestSignals:
@@ -72,7 +72,7 @@ class TestSignals:
         process = subprocess.Popen(
             [sys.executable, "-c", program, "train", "small.yaml", ENDLESS, UNCHECKED, "--run-dir", "run"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=take_signals,
         )  # fmt: skip
         assert process.stdout is not None
         process.stdout.readline()
@@ -98,7 +98,10 @@ class TestSignals:
     @pytest.mark.usefixtures("small")
     def test_one_that_was_ignored_stays_so(self) -> None:
         program = f"trap '' HUP; exec {COMMAND} train small.yaml {ENDLESS} {UNCHECKED} --run-dir run"
-        process = subprocess.Popen(["sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            ["sh", "-c", program],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=take_signals,
+        )  # fmt: skip
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGHUP)
