@@ -44,8 +44,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def take_signals() -> None:
-    """Let a new process meet its signals as one does that a terminal has started. Whoever runs the tests may ignore some:
-    nohup ignores SIGHUP, a shell that starts them with & SIGINT and SIGQUIT, and what they start takes that over.
+    """Let a new process meet its signals as one does that a terminal has started. Whoever runs the tests may ignore
+    some: nohup ignores SIGHUP, a shell that starts them with & SIGINT and SIGQUIT. What they start takes that over.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for signum in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
