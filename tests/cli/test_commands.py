@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -156,6 +157,18 @@ def test_check_and_train_agree_on_what_proves_nothing(
     if status == 2:
         assert checked.err == trained.err
     assert main(["train", "small.yaml", *settings, UNCHECKED]) == (2 if status == 2 else 0)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_gradient_that_is_zero_in_theory_is_listed_and_fails_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bias before a batch normalization: that the net is right is all that can be said of it."""
+    linears = [f"Linear: {{in_features: 2, out_features: {size}}}" for size in (3, 2)]
+    model = f"model=[{linears[0]}, BatchNorm1d: {{num_features: 3}}, {linears[1].replace('2', '3', 1)}]"
+    assert main(["train", "small.yaml", model, "--run-dir", "run"]) == 0
+    words = "0 (Linear): 0.grad_bias is zero in theory and rounding alone"
+    assert f"not proven: {words}, in every step" in capsys.readouterr().out
+    checked = json.loads(Path("run/summary.json").read_text())["gradient_check"]
+    assert (checked["unproven"], checked["vacuous"]) == ([words], [])
 
 
 def test_plot(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -258,4 +258,6 @@ def test_a_run_in_slices_of_one_example(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == f"nn-manual: {path}:9:5: {problem}, in a slice of a batch of an epoch\n"
     assert cli.main(["train", str(path), "sync_batch_norm=true", "--run-dir", str(tmp_path / "run")]) == 0
     checked = json.loads((tmp_path / "run" / "summary.json").read_text())["gradient_check"]
-    assert (checked["steps"], checked["unproven"]) == (4, [])
+    # A second normalization takes the first one's bias away again.
+    unproven = "1.inner (BatchNorm1d): 1.inner.grad_bias is zero in theory and rounding alone"
+    assert (checked["steps"], checked["unproven"], checked["vacuous"]) == (4, [unproven], [])

@@ -352,6 +352,18 @@ def test_no_step_left_to_compare(config_path: Path, tmp_path: Path) -> None:
     assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("every", [1, 8])
+def test_what_is_zero_in_theory_is_listed_after_a_stop(config_path: Path, tmp_path: Path, every: int) -> None:
+    """Whether or not a step is left to be compared."""
+    settings = [f"gradient_check.every={every}", *EVERYTHING]
+    whole = run(load_config(config_path, settings), tmp_path / "whole")["gradient_check"]
+    words = "0 (Linear): 0.grad_bias is zero in theory and rounding alone"
+    assert (whole["unproven"], whole["vacuous"]) == ([words], [])
+    stopped(config_path, tmp_path / "run", 8, *settings)
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
 def test_a_finished_run_without_checkpoints_is_kept(config_path: Path, tmp_path: Path) -> None:
     run(load_config(config_path), tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints")

@@ -69,6 +69,7 @@ def test_files_of_a_run(config_path: Path, tmp_path: Path) -> None:
         "rounding": 0,
         "worst": max(steps, key=lambda step: step["relative"] / step["tolerance"]),
         "unproven": [],
+        "vacuous": [],
     }
     weights = directory / "model.safetensors"
     assert summary["model_sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()

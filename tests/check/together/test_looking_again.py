@@ -131,7 +131,8 @@ def of_a_small_column() -> tuple[Trainer, Examples]:
 
 def double_the_small_column(trainer: Trainer, from_step: int) -> None:
     def change(grad: Array) -> Array:
-        return grad * np.float32([2 if trainer.model.num_steps >= from_step else 1, 1, 1])
+        wrong: Array = grad * np.array([2 if trainer.model.num_steps >= from_step else 1, 1, 1], grad.dtype)
+        return wrong
 
     break_gradient(trainer.model.layers[0], "grad_weight", change)
 

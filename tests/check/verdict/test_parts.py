@@ -197,7 +197,8 @@ def test_a_small_row_beside_a_gradient_that_is_rounding_alone() -> None:
     assert "0.grad_bias" in right.rounding
 
     def in_float32(grad: Array) -> Array:
-        return grad * np.array([[1], [1], [10 if grad.dtype == np.float32 else 1], [1]], grad.dtype)
+        wrong: Array = grad * np.array([[1], [1], [10 if grad.dtype == np.float32 else 1], [1]], grad.dtype)
+        return wrong
 
     break_gradient(model.layers[2], "grad_weight", in_float32)
     report = check_gradients(model, UpstreamLoss(), input, grad_output)
