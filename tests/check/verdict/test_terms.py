@@ -184,6 +184,7 @@ def test_arrays_whose_arithmetic_is_moved() -> None:
         steps = np.abs(np.asarray(found) / right - 1)
         assert 0.125 <= steps.min() < 0.14
         assert 0.36 < steps.max() <= 0.375
+    assert moved.size == 1000
     out = np.zeros(1000)
     np.exp(moved * 0, out=out)
     assert 0.125 <= np.abs(out - 1).min() < np.abs(out - 1).max() <= 0.375
