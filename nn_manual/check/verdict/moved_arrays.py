@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,18 +12,22 @@ from nn_manual.arrays import Array
 EXACT = {np.maximum, np.minimum, np.fmax, np.fmin, np.absolute, np.negative, np.positive, np.sign, np.copysign}
 
 
-def moved_array(array: Array, size: float, generator: np.random.Generator) -> Array:
+def moved_array(array: Array, fraction: float, generator: np.random.Generator) -> Array:
     """A copy of the array whose numbers are moved, as are those of all that NumPy's ufuncs make of it: each by half to
     one and a half of this fraction, up or down at random.
     """
-    kind = type("Moved", (_Moved,), {"size": size, "generator": generator})
-    result: Array = kind.moved(array).view(kind)
+
+    class Moved(_Moved):
+        pass
+
+    Moved.fraction, Moved.generator = fraction, generator
+    result: Array = Moved.moved(array).view(Moved)
     return result
 
 
-class _Moved(np.ndarray):  # type: ignore[type-arg]  # of any shape and dtype
-    size: float
-    generator: np.random.Generator
+class _Moved(np.ndarray):
+    fraction: ClassVar[float]
+    generator: ClassVar[np.random.Generator]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         outs = keywords.get("out", ())
@@ -47,7 +51,7 @@ class _Moved(np.ndarray):  # type: ignore[type-arg]  # of any shape and dtype
         if np.asarray(values).dtype.kind != "f":
             return values
         signed = cls.generator.uniform(-1, 1, np.shape(values))
-        return values + values * (cls.size * (signed + np.copysign(0.5, signed)))
+        return values + values * (cls.fraction * (signed + np.copysign(0.5, signed)))
 
     @classmethod
     def _viewed(cls, result: Any) -> Any:

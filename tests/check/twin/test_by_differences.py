@@ -116,7 +116,9 @@ def test_where_a_lookup_jumps_the_slopes_beside_the_jump_are_judged_at_their_own
     """Half of the positions lie at a jump, of 1 at -1 and of 4 at 1: there no step gives a slope."""
 
     def looked_up(x: Array) -> Array:
-        return np.array([0.0, 1.0, 5.0])[(x > -1).astype(int) + (x > 1)] + x
+        table: Array = np.array([0.0, 1.0, 5.0])
+        output: Array = table[(x > -1).astype(int) + (x > 1)] + x
+        return output
 
     for seed in range(3):
         generator = np.random.default_rng(seed)
