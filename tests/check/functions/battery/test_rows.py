@@ -282,7 +282,9 @@ class Terminal(StringIO):
 
 
 @pytest.mark.parametrize(("now", "is_shown"), [(1.99, False), (2.0, True)])
-def test_a_bar_shows_how_far_it_is_after_a_while(now: float, *, is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_how_far_it_is_after_a_while(
+    now: float, *, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The clock says `now` seconds from the first row on."""
     clock = itertools.chain([0.0], itertools.repeat(now))
     monkeypatch.setattr(tqdm.std, "time", lambda: next(clock))
