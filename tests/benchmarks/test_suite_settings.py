@@ -1,4 +1,4 @@
-"""`scripts/test_settings.py`: a setting is made, read back and undone, and what the tests come to is counted."""
+"""`scripts/run_tests.py`: a setting is made, read back and undone, and what the tests come to is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests on other processors, loads, users and versions: `python scripts/test_settings.py --help`."""
+"""The tests on other processors, loads, users and versions: `python scripts/run_tests.py --help`."""
 
 import sys
 
