@@ -205,7 +205,7 @@ def test_the_oldest_versions_are_the_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     assert oldest.effect(replace(HERE, versions=versions | {"torch": f"{versions['torch']}+cpu"}))
     with pytest.raises(SettingError, match=r"^numpy is 2\.1, not numpy==2\.0$"):
         oldest.effect(replace(HERE, versions=versions | {"numpy": "2.1"}))
-    monkeypatch.setattr(environments.sys, "version_info", (3, 14))
+    monkeypatch.setattr(sys, "version_info", (3, 14))
     assert oldest.why_not(HERE) == "it takes Python 3.11, which the oldest versions have wheels for"
 
 
