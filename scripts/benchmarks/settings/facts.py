@@ -41,7 +41,7 @@ def read(tree: Path) -> Facts:
     import numpy as np
     import scipy.linalg
     import torch
-    from numpy._core import _multiarray_umath as umath
+    from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]  # it is in C, without types
     from threadpoolctl import threadpool_info
 
     import nn_manual

@@ -1,7 +1,7 @@
-"""The tests, without lint, on other processors, users and versions: `python scripts/test_settings.py SETTING ...`.
+"""The tests, without lint, on other processors, users and versions: `python scripts/run_tests.py SETTING ...`.
 
 `--list` names the settings and says which of them this machine can't run. What stands after `--` goes to pytest:
-`python scripts/test_settings.py one_core busy --times 3 -- tests/cli`. Each setting is read back before its tests run:
+`python scripts/run_tests.py one_core busy --times 3 -- tests/cli`. Each setting is read back before its tests run:
 one that takes no effect has failed. `oldest` and `newest` have environments of their own, in build/settings, with what
 pip chooses. On Linux the registry's torch is a build for CUDA: 3 GB to fetch, 6 GB on disk. PIP_FIND_LINKS or another
 of pip's own settings gives it a smaller build, and PIP_CONSTRAINT holds `newest` at another version.
@@ -12,18 +12,19 @@ The end is 1 if a test failed, if a setting took no effect, or if one that was n
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Sequence
 
 from benchmarks.settings import suite
 from benchmarks.settings.table import SETTINGS
 
 
-def main(arguments: list[str]) -> int:
+def main(given: Sequence[str]) -> int:
     """Run the tests in the settings, and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="run_tests.py", description=__doc__)
     parser.add_argument("settings", nargs="*", metavar="SETTING", help=f"{', '.join(SETTINGS)}; or all")
     parser.add_argument("--list", action="store_true", help="say what each is, and whether this machine can run it")
     parser.add_argument("--times", type=int, default=1, metavar="N", help="run each N times; default 1")
+    arguments = list(given)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end])
     names: list[str] = options.settings
@@ -37,7 +38,3 @@ def main(arguments: list[str]) -> int:
         return suite.describe(SETTINGS.values())
     chosen = SETTINGS.values() if "all" in names else [SETTINGS[name] for name in dict.fromkeys(names)]
     return suite.main(chosen, options.times, arguments[end + 1 :], may_skip="all" in names)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
