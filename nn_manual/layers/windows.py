@@ -59,15 +59,29 @@ class Windows:
 
     def check_none_outside(self, name: str, input_shape: Shape) -> None:
         """Raise ValueError where a window lies in the frame alone: dilation makes it possible. `name` is a layer's."""
-        output_size = self.output_size(name, input_shape)
-        for axis, kernel, stride, padding, dilation in self._by_axis():
-            size = input_shape[2 + axis]
-            places = np.arange(output_size[axis])[:, np.newaxis] * stride - padding + np.arange(kernel) * dilation
-            if not ((places >= 0) & (places < size)).any(axis=1).all():
+        for axis, kernel, _, padding, dilation in self._by_axis():
+            places = self._places(name, input_shape, axis)
+            if not ((places >= 0) & (places < input_shape[2 + axis])).any(axis=1).all():
                 raise ValueError(
                     f"{name} has windows that lie in the padding alone in dimension {2 + axis}: the input has shape "
                     f"{input_shape}, kernel_size is {kernel}, dilation {dilation} and padding {padding}"
                 )
+
+    def most_windows(self, name: str, input_shape: Shape) -> int:
+        """In how many windows the number of the image lies that is in most of them. `name` is a layer's."""
+        most = 1
+        for axis in (0, 1):
+            places = self._places(name, input_shape, axis)
+            inside = places[(places >= 0) & (places < input_shape[2 + axis])]
+            most *= int(np.bincount(inside).max(initial=0))
+        return most
+
+    def _places(self, name: str, input_shape: Shape, axis: int) -> Array:
+        """Where along an axis of the image the windows have their numbers, (windows, numbers of one)."""
+        _, kernel, stride, padding, dilation = list(self._by_axis())[axis]
+        first = np.arange(self.output_size(name, input_shape)[axis])[:, np.newaxis] * stride - padding
+        places: Array = first + np.arange(kernel) * dilation
+        return places
 
     def of(self, input: Array, outside: float = 0) -> Iterator[Array]:
         """For each place in the window, row by row, what all windows have there: (batch, channels, *output_size). The
