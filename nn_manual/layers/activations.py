@@ -253,20 +253,23 @@ class Softmax(Layer):
     def forward(self, input: Array) -> tuple[Array, Array]:
         """Saves the output."""
         self.output_shape(input.shape)
-        axis = self._axis(input)
-        largest = input.max(axis=axis, keepdims=True) if input.size else input  # of no numbers there is none
-        exponential = np.exp(input - largest)
-        output: Array = exponential / exponential.sum(axis=axis, keepdims=True)
+        exponential = np.exp(input - largest(input, self.dim))
+        output: Array = exponential / total(exponential, self.dim)
         return output, output
 
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """The gradient, less its mean under the probabilities, times the probabilities."""
         output = saved
         self.check_gradient(grad_output, output.shape)
-        mean = (grad_output * output).sum(axis=self._axis(output), keepdims=True)
-        grad_input: Array = output * (grad_output - mean)
+        grad_input: Array = output * (grad_output - total(grad_output * output, self.dim))
         return grad_input
 
-    def _axis(self, array: Array) -> int | None:
-        """The dimension, in NumPy's terms."""
-        return self.dim if array.ndim else None
+
+def largest(array: Array, dim: int) -> Array:
+    """array.max(axis=dim, keepdims=True); of no numbers, where there is none, the array, and of a number alone it."""
+    return array.max(axis=dim, keepdims=True) if array.size and array.ndim else array
+
+
+def total(array: Array, dim: int) -> Array:
+    """array.sum(axis=dim, keepdims=True); of a number alone it."""
+    return array.sum(axis=dim, keepdims=True) if array.ndim else array

@@ -161,7 +161,7 @@ class AdaptiveAvgPool2d(Layer):
     output_size: int | list[int | None]
 
     def __post_init__(self) -> None:
-        check_pair("output_size", self._sizes((1, 1)), least=1)
+        check_pair("output_size", self.output_size, least=1)
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,11 +19,12 @@ def pair(value: Pair) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def check_pair(name: str, value: Pair, least: int) -> None:
-    """Raise ValueError unless the setting is one number or two, of `least` at least."""
-    if not isinstance(value, int) and len(value) != 2:
+def check_pair(name: str, value: int | Sequence[int | None], least: int) -> None:
+    """Raise ValueError unless the setting is one number or two, of `least` at least; None is any."""
+    sizes = [value] * 2 if isinstance(value, int) else value
+    if len(sizes) != 2:
         raise ValueError(f"{name} is one number, or two for height and width, not {value}")
-    if min(pair(value)) < least:
+    if any(size is not None and size < least for size in sizes):
         raise ValueError(f"{name} must be at least {least}, not {value}")
 
 
