@@ -11,7 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.distributed.statistics import BatchStatistics
-from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d
+from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d, mean_over
 from nn_manual.model import Sequential
 
 
@@ -68,9 +68,9 @@ class SyncBatchNorm(BatchNorm):
             self._stands_for.output_shape(input.shape)
         self.output_shape(input.shape)
         axes, across = self._axes(input), self._across(input.ndim)
-        slice_mean = input.mean(axis=axes)
+        slice_mean = mean_over(input, axes).ravel()
         centered = input - slice_mean[across]
-        slice_variance = (centered * centered).mean(axis=axes)
+        slice_variance = mean_over(centered * centered, axes).ravel()
         rows = self._statistics.gathered(np.concatenate([slice_mean, slice_variance]))
         shares, (means, variances) = self._statistics.shares(input.dtype), np.hsplit(rows, 2)
         mean = (shares * means).sum(axis=0)
@@ -90,7 +90,7 @@ class SyncBatchNorm(BatchNorm):
             self.grad.weight[...], self.grad.bias[...] = grad_weight, grad_bias
             factor = self.param.weight * deviation
         rows = self._statistics.gathered(np.concatenate([grad_weight, grad_bias]))
-        mean_cross, mean_grad = np.split(rows.sum(axis=0) / self._num_values(normalized), 2)
+        mean_cross, mean_grad = np.split(rows.sum(axis=0) / max(1, self._num_values(normalized)), 2)
         grad_input: Array = factor[across] * (grad_output - mean_grad[across] - normalized * mean_cross[across])
         return grad_input
 

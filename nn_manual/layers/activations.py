@@ -120,6 +120,9 @@ class GELU(Layer):
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """Elementwise; saves the derivative, which shares its exponentials with the output."""
+        if not input.ndim:  # what NumPy computes of such arrays are numbers, into which nothing can be written
+            output, derivative = self.forward(input.reshape(1))
+            return output.reshape(()), derivative.reshape(())
         probability, density = self._tanh(input) if self.approximate == "tanh" else self._exact(input)
         derivative = np.multiply(input, density, out=density)
         derivative += probability
@@ -238,24 +241,35 @@ class Softmax(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's own."""
-        if not -len(input_shape) <= self.dim < len(input_shape):
+        num_dims = max(1, len(input_shape))  # as of torch: a number alone is a vector of one
+        if not -num_dims <= self.dim < num_dims:
             raise ValueError(f"Softmax runs along dimension {self.dim}, the input has shape {input_shape}")
         return input_shape
 
     def longest_sum(self, input_shape: Shape) -> int:
         """Over the dimension."""
-        return input_shape[self.dim]
+        return input_shape[self.dim] if input_shape else 1
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """Saves the output."""
         self.output_shape(input.shape)
-        exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))
-        output: Array = exponential / exponential.sum(axis=self.dim, keepdims=True)
+        exponential = np.exp(input - largest(input, self.dim))
+        output: Array = exponential / total(exponential, self.dim)
         return output, output
 
     def backward(self, saved: Array, grad_output: Array) -> Array:
         """The gradient, less its mean under the probabilities, times the probabilities."""
         output = saved
         self.check_gradient(grad_output, output.shape)
-        grad_input: Array = output * (grad_output - (grad_output * output).sum(axis=self.dim, keepdims=True))
+        grad_input: Array = output * (grad_output - total(grad_output * output, self.dim))
         return grad_input
+
+
+def largest(array: Array, dim: int) -> Array:
+    """array.max(axis=dim, keepdims=True); of no numbers, where there is none, the array, and of a number alone it."""
+    return array.max(axis=dim, keepdims=True) if array.size and array.ndim else array
+
+
+def total(array: Array, dim: int) -> Array:
+    """array.sum(axis=dim, keepdims=True); of a number alone it."""
+    return array.sum(axis=dim, keepdims=True) if array.ndim else array

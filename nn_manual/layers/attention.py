@@ -139,7 +139,7 @@ class CausalSelfAttention(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The input's own."""
-        if len(input_shape) != 3 or input_shape[2] != self.embed_dim or min(input_shape) < 1:
+        if len(input_shape) != 3 or input_shape[2] != self.embed_dim:
             raise ValueError(
                 f"CausalSelfAttention takes (batch, time, embed_dim={self.embed_dim}), "
                 f"the input has shape {input_shape}"
@@ -247,8 +247,9 @@ class CausalSelfAttention(Layer):
 
     def _by_head(self, array: Array) -> Array:
         """(batch, time, count embed_dim) as (count, batch, num_heads, time, width), a view."""
-        batch, time, _ = array.shape
-        by_head = array.reshape(batch, time, -1, self.num_heads, self.embed_dim // self.num_heads)
+        batch, time, size = array.shape
+        width = self.embed_dim // self.num_heads
+        by_head = array.reshape(batch, time, size // self.embed_dim, self.num_heads, width)
         return by_head.transpose(2, 0, 3, 1, 4)
 
     def _of_map(self, name: str, views: dict[str, Array]) -> list[Array]:
@@ -258,8 +259,8 @@ class CausalSelfAttention(Layer):
     def _parts(self, input_shape: Shape) -> Iterator[slice]:
         """Slices of the batch, with as many examples as scores are wanted in memory, at least one."""
         batch, time, _ = input_shape
-        step = max(1, NUM_SCORES // (self.num_heads * time * time))
-        return (slice(start, start + step) for start in range(0, batch, step))
+        step = max(1, NUM_SCORES // (self.num_heads * max(1, time * time)))
+        return (slice(start, start + step) for start in range(0, batch if time else 0, step))
 
 
 @functools.lru_cache(maxsize=8)

@@ -40,7 +40,8 @@ class BatchNorm(Layer):
     of which sum_i g[i] d h[i] / d x[j] = r (g[j] - mean(g) - h[j] mean(g h)). A weight or bias is used n times.
 
     After a training step, running = (1 - momentum) running + momentum batch's, with the unbiased variance, divided by
-    n - 1; where momentum is None, it is the mean over all steps so far. Evaluation uses the running values, or the
+    n - 1; where momentum is None, it is the mean over all steps so far. A batch without values counts as a step and
+    moves nothing. Evaluation uses the running values, or the
     batch's where there are none. The variance is computed in two passes: mean(x**2) - mean(x)**2 loses its digits.
 
     Source: Ioffe and Szegedy, 2015. Raises ValueError for an input of another shape, and for one that has a single
@@ -107,9 +108,9 @@ class BatchNorm(Layer):
         """Saves the normalized values, 1 / standard deviation, the mean and the variance."""
         self.output_shape(input.shape)
         axes = self._axes(input)
-        mean = input.mean(axis=axes, keepdims=True)
+        mean = mean_over(input, axes)
         centered = input - mean
-        variance = (centered * centered).mean(axis=axes, keepdims=True)
+        variance = mean_over(centered * centered, axes)
         deviation = 1 / np.sqrt(variance + self.eps)
         normalized = centered * deviation
         return self._affine(normalized), (normalized, deviation, mean, variance)
@@ -133,8 +134,8 @@ class BatchNorm(Layer):
             np.sum(grad_output * normalized, axis=axes, out=self.grad.weight)
             np.sum(grad_output, axis=axes, out=self.grad.bias)
             grad = self.param.weight[self._across(grad_output.ndim)] * grad_output
-        grad_mean = grad.mean(axis=axes, keepdims=True)
-        grad_cross = (grad * normalized).mean(axis=axes, keepdims=True)
+        grad_mean = mean_over(grad, axes)
+        grad_cross = mean_over(grad * normalized, axes)
         grad_input: Array = deviation * (grad - grad_mean - normalized * grad_cross)
         return grad_input
 
@@ -144,10 +145,13 @@ class BatchNorm(Layer):
         self._move(mean, variance, normalized.size // self.num_features)
 
     def _move(self, mean: Array, variance: Array, num_values: int) -> None:
-        """Move the running values towards those of a batch in which each feature has `num_values`."""
-        unbiased = variance * (num_values / (num_values - 1))
+        """Move the running values towards those of a batch in which each feature has `num_values`; without any, they
+        stay. The batch counts.
+        """
         if self.track_running_stats:
             self.buffer.num_batches_tracked += 1
+        if self.track_running_stats and num_values:
+            unbiased = variance * (num_values / (num_values - 1))
             momentum = 1 / self.buffer.num_batches_tracked if self.momentum is None else self.momentum
             for running, of_batch in ((self.buffer.running_mean, mean), (self.buffer.running_var, unbiased)):
                 running *= 1 - momentum
@@ -172,6 +176,12 @@ class BatchNorm(Layer):
     def _across(num_dimensions: int) -> tuple[Any, ...]:
         """The index that shapes a vector of features as the input."""
         return (slice(None), *[np.newaxis] * (num_dimensions - 2))
+
+
+def mean_over(array: Array, axes: tuple[int, ...]) -> Array:
+    """array.mean(axis=axes, keepdims=True), and of an array without values 0: nothing is computed with it."""
+    mean: Array = array.mean(axis=axes, keepdims=True) if array.size else array.sum(axis=axes, keepdims=True)
+    return mean
 
 
 @dataclass(eq=False)

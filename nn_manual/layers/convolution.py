@@ -98,9 +98,12 @@ class Conv2d(Layer):
         return (input_shape[0], self.out_channels, *self.windows.output_size("Conv2d", input_shape))
 
     def longest_sum(self, input_shape: Shape) -> int:
-        """Over the batch and all places, or over a window."""
+        """Over the batch and all places, for the parameters; over a window; or, for the gradient of a number, over the
+        output's channels in all windows in which it lies.
+        """
         batch, _, height, width = self.output_shape(input_shape)
-        return max(batch * height * width, math.prod(self.parameter_shapes()["weight"][1:]))
+        of_number = self.out_channels // self.groups * self.windows.most_windows("Conv2d", input_shape)
+        return max(batch * height * width, math.prod(self.parameter_shapes()["weight"][1:]), of_number)
 
     def num_products(self, input_shape: Shape) -> int:
         """Each weight once for each place of each example."""
@@ -143,7 +146,8 @@ class Conv2d(Layer):
         """(batch, groups, in_channels / groups * kernel, places)."""
         windows = list(self.windows.of(input))
         columns = np.stack(windows, axis=2)  # (batch, in_channels, kernel, height, width)
-        return columns.reshape(len(input), self.groups, -1, math.prod(windows[0].shape[2:]))
+        of_group = self.in_channels // self.groups * len(windows)
+        return columns.reshape(len(input), self.groups, of_group, math.prod(windows[0].shape[2:]))
 
     def _grouped(self, weight: Array) -> Array:
         """(groups, out_channels / groups, in_channels / groups * kernel), a view."""
@@ -151,7 +155,8 @@ class Conv2d(Layer):
 
     def _grouped_places(self, images: Array) -> Array:
         """(batch, groups, out_channels / groups, places)."""
-        return images.reshape(len(images), self.groups, self.out_channels // self.groups, -1)
+        num_places = math.prod(images.shape[2:])
+        return images.reshape(len(images), self.groups, self.out_channels // self.groups, num_places)
 
     def _parts(self, input_shape: Shape) -> Iterator[slice]:
         """Slices of the batch, with as many examples as columns are wanted in memory, at least one."""

@@ -12,7 +12,7 @@ from nn_manual.streams import RowGenerator
 
 @dataclass(eq=False)
 class Dropout(Layer):
-    """Elements are zeroed at random in training, each with probability p; any shape whose first dimension is the batch.
+    """Elements are zeroed at random in training, each with probability p; any shape; its first dimension is the batch.
 
         output     = input * mask
         grad_input = grad_output * mask
@@ -71,7 +71,7 @@ class Dropout(Layer):
 
 def draw_mask(mask: Array, p: float, generator: RowGenerator) -> None:
     """Fill it with 0, with probability p, and else with 1 / (1 - p)."""
-    kept = generator.random(mask.shape) >= p
+    kept = generator.random(mask.shape or (1,)).reshape(mask.shape) >= p  # a number alone is a row of one
     mask[...] = kept * (0 if p == 1 else 1 / (1 - p))
 
 

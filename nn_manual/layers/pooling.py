@@ -53,9 +53,9 @@ class MaxPool2d(Layer):
         self.windows.check_none_outside("MaxPool2d", input_shape)
         return shape
 
-    def longest_sum(self, input_shape: Shape) -> int:  # noqa: ARG002 - whatever the shape
-        """One gradient for each window that a number can lie in."""
-        return math.prod(pair(self.kernel_size))
+    def longest_sum(self, input_shape: Shape) -> int:
+        """One gradient for each window in which a number lies."""
+        return self.windows.most_windows("MaxPool2d", input_shape)
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
         """Saves the place of the largest number of each window, and the input's shape."""
@@ -145,9 +145,9 @@ class AvgPool2d(Layer):
 class AdaptiveAvgPool2d(Layer):
     """Means over as many bins as are wanted, input (batch, channels, height, width) to (batch, channels, *output_size).
 
-    Bin i of n, of a size, has the numbers from floor(i size / n) up to, but without, ceil((i + 1) size / n): bins
-    can overlap. With rows (output height, height), 1 / the bin's size where a row of the image is in the bin and 0
-    elsewhere, and columns alike for the width:
+    A size of None is the input's. Bin i of n, of a size, has the numbers from floor(i size / n) up to, but without,
+    ceil((i + 1) size / n): bins can overlap. With rows (output height, height), 1 / the bin's size where a row of the
+    image is in the bin and 0 elsewhere, and columns alike for the width:
 
         output     = rows @ input @ columns.T
         grad_input = rows.T @ grad_output @ columns
@@ -158,21 +158,32 @@ class AdaptiveAvgPool2d(Layer):
     shaped as the output.
     """
 
-    output_size: Pair
+    output_size: int | list[int | None]
 
     def __post_init__(self) -> None:
         check_pair("output_size", self.output_size, least=1)
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Bins that divide the image, bins that overlap, and a single one."""
-        return [(cls(2), (2, 2, 4, 4)), (cls([3, 2]), (2, 1, 4, 5)), (cls(1), (2, 3, 3, 2))]
+        """Bins that divide the image, bins that overlap, a single one, and as many as there are columns."""
+        return [
+            (cls(2), (2, 2, 4, 4)),
+            (cls([3, 2]), (2, 1, 4, 5)),
+            (cls(1), (2, 3, 3, 2)),
+            (cls([2, None]), (1, 2, 3, 3)),
+        ]
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The channels stay."""
-        if len(input_shape) != 4:
+        if len(input_shape) != 4 or min(input_shape[2:]) < 1:
             raise ValueError(_no_images("AdaptiveAvgPool2d", input_shape))
-        return (*input_shape[:2], *pair(self.output_size))
+        return (*input_shape[:2], *self._sizes(input_shape[2:]))
+
+    def _sizes(self, image_size: Shape) -> list[int]:
+        """output_size for height, width; what is None is the image's."""
+        given = self.output_size
+        sizes = [given] * 2 if isinstance(given, int) else given
+        return [own if size is None else size for size, own in zip(sizes, image_size, strict=True)]
 
     def forward(self, input: Array) -> tuple[Array, Shape]:
         """Saves the input's shape."""
@@ -208,7 +219,7 @@ def _windows(kernel_size: Pair, stride: Pair | None, padding: Pair, dilation: Pa
 
 
 def _pooled(name: str, windows: Windows, input_shape: Shape) -> Shape:
-    if len(input_shape) != 4:
+    if len(input_shape) != 4 or min(input_shape[1:]) < 1:
         raise ValueError(_no_images(name, input_shape))
     return (*input_shape[:2], *windows.output_size(name, input_shape))
 

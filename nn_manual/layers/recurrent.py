@@ -118,14 +118,14 @@ class LSTM(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The last size becomes hidden_size."""
-        if len(input_shape) != 3 or input_shape[2] != self.input_size or min(input_shape) < 1:
+        if len(input_shape) != 3 or input_shape[2] != self.input_size or input_shape[self.batch_first] < 1:
             order = "batch, time" if self.batch_first else "time, batch"
             raise ValueError(f"LSTM takes ({order}, input_size={self.input_size}), the input has shape {input_shape}")
         return (*input_shape[:2], self.hidden_size)
 
     def longest_sum(self, input_shape: Shape) -> int:
-        """Over time and batch, for the weights."""
-        return max(input_shape[0] * input_shape[1], self.hidden_size, self.input_size)
+        """Over time and batch, for the weights; over the gates, for what they were computed of; or over the input."""
+        return max(input_shape[0] * input_shape[1], 4 * self.hidden_size, self.input_size)
 
     def num_products(self, input_shape: Shape) -> int:
         """Each weight once for each time and example."""
@@ -146,7 +146,7 @@ class LSTM(Layer):
         gates = rows(input) @ weight_ih.T
         for bias in biases:
             gates += bias
-        gates = gates.reshape(time, batch, -1)
+        gates = gates.reshape(time, batch, 4 * self.hidden_size)
         cells, tanh_cells, output = np.empty_like(input, shape=(3, time, batch, self.hidden_size))
         hidden = cell = np.zeros_like(input, shape=(batch, self.hidden_size))
         by_gate = gates.reshape(time, batch, 4, self.hidden_size)
@@ -181,9 +181,9 @@ class LSTM(Layer):
             grad_cell = grad_hidden * slope_of_cell[t] + grad_cell
             np.multiply(slopes[t, :, :3], grad_cell[:, np.newaxis], out=grad_gates[t, :, :3])
             np.multiply(slopes[t, :, 3], grad_hidden, out=grad_gates[t, :, 3])
-            grad_hidden = grad_gates[t].reshape(len(grad_hidden), -1) @ weight_hh
+            grad_hidden = grad_gates[t].reshape(len(grad_hidden), 4 * self.hidden_size) @ weight_hh
             grad_cell = grad_cell * forget_gate[t]
-        grad_gates = grad_gates.reshape(*grad_output.shape[:2], -1)
+        grad_gates = grad_gates.reshape(*grad_output.shape[:2], 4 * self.hidden_size)
         grad_weight_ih, grad_weight_hh, *grad_biases = self._of_layer(k, vars(self.grad))
         np.matmul(rows(grad_gates).T, rows(saved.input), out=grad_weight_ih)
         np.matmul(rows(grad_gates[1:]).T, rows(saved.output[:-1]), out=grad_weight_hh)

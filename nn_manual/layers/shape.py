@@ -31,7 +31,7 @@ class Flatten(Layer):
 
     def output_shape(self, input_shape: Shape) -> Shape:
         """The sizes from start_dim to end_dim multiplied."""
-        num_dims = len(input_shape)
+        num_dims = max(1, len(input_shape))  # as of torch: a number alone becomes a vector of one
         start, end = (dim + num_dims if dim < 0 else dim for dim in (self.start_dim, self.end_dim))
         if not 0 <= start <= end < num_dims:
             raise ValueError(
@@ -66,8 +66,10 @@ class Unflatten(Layer):
 
     def __post_init__(self) -> None:
         sizes = self.unflattened_size
-        if not sizes or list(sizes).count(-1) > 1 or any(size < 1 and size != -1 for size in sizes):
-            raise ValueError(f"unflattened_size must be sizes of at least 1, one of them -1 at most, not {sizes}")
+        if not sizes or list(sizes).count(-1) > 1 or min(sizes) < -1 or (-1 in sizes and 0 in sizes):
+            raise ValueError(
+                f"unflattened_size must be sizes of at least 0, or one -1 and sizes of at least 1, not {sizes}"
+            )
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,11 +19,12 @@ def pair(value: Pair) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def check_pair(name: str, value: Pair, least: int) -> None:
-    """Raise ValueError unless the setting is one number or two, of `least` at least."""
-    if not isinstance(value, int) and len(value) != 2:
+def check_pair(name: str, value: int | Sequence[int | None], least: int) -> None:
+    """Raise ValueError unless the setting is one number or two, of `least` at least; None is any."""
+    sizes = [value] * 2 if isinstance(value, int) else value
+    if len(sizes) != 2:
         raise ValueError(f"{name} is one number, or two for height and width, not {value}")
-    if min(pair(value)) < least:
+    if any(size is not None and size < least for size in sizes):
         raise ValueError(f"{name} must be at least {least}, not {value}")
 
 
@@ -59,15 +60,29 @@ class Windows:
 
     def check_none_outside(self, name: str, input_shape: Shape) -> None:
         """Raise ValueError where a window lies in the frame alone: dilation makes it possible. `name` is a layer's."""
-        output_size = self.output_size(name, input_shape)
-        for axis, kernel, stride, padding, dilation in self._by_axis():
-            size = input_shape[2 + axis]
-            places = np.arange(output_size[axis])[:, np.newaxis] * stride - padding + np.arange(kernel) * dilation
-            if not ((places >= 0) & (places < size)).any(axis=1).all():
+        for axis, kernel, _, padding, dilation in self._by_axis():
+            places = self._places(name, input_shape, axis)
+            if not ((places >= 0) & (places < input_shape[2 + axis])).any(axis=1).all():
                 raise ValueError(
                     f"{name} has windows that lie in the padding alone in dimension {2 + axis}: the input has shape "
                     f"{input_shape}, kernel_size is {kernel}, dilation {dilation} and padding {padding}"
                 )
+
+    def most_windows(self, name: str, input_shape: Shape) -> int:
+        """In how many windows the number of the image lies that is in most of them. `name` is a layer's."""
+        most = 1
+        for axis in (0, 1):
+            places = self._places(name, input_shape, axis)
+            inside = places[(places >= 0) & (places < input_shape[2 + axis])]
+            most *= int(np.bincount(inside).max(initial=0))
+        return most
+
+    def _places(self, name: str, input_shape: Shape, axis: int) -> Array:
+        """Where along an axis of the image the windows have their numbers, (windows, numbers of one)."""
+        _, kernel, stride, padding, dilation = list(self._by_axis())[axis]
+        first = np.arange(self.output_size(name, input_shape)[axis])[:, np.newaxis] * stride - padding
+        places: Array = first + np.arange(kernel) * dilation
+        return places
 
     def of(self, input: Array, outside: float = 0) -> Iterator[Array]:
         """For each place in the window, row by row, what all windows have there: (batch, channels, *output_size). The

@@ -57,7 +57,7 @@ class Loss(ABC):
         whose losses are l, the loss of all of them together is sum(d * l) / sum(d). The number of examples, unless the
         loss weighs them.
         """
-        return float(len(target))
+        return float(len(target)) if target.ndim else 1.0
 
     def denominators(self, targets: Array) -> list[float]:
         """The `denominator` of each of several batches, which lie one behind the other: (batches, batch, ...)."""

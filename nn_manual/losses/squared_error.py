@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from nn_manual.arrays import Array
 from nn_manual.losses.base import Loss, check_reduction
 
@@ -29,7 +31,7 @@ class MSELoss(Loss):
         grad_target     = -grad_prediction
 
     Derivation: d (p - t)**2 / dp = 2 (p - t) and d (p - t)**2 / dt = -2 (p - t); the mean multiplies by 1 / N.
-    N counts every element, as torch does: outputs times batch, not the batch alone.
+    N counts every element, as torch does: outputs times batch, not the batch alone. The mean of none is not a number.
     """
 
     reduction: str = "mean"
@@ -46,12 +48,14 @@ class MSELoss(Loss):
         """The scalar loss; saves prediction - target."""
         difference = prediction - target
         squares = difference * difference
+        if self.reduction == "mean" and not squares.size:  # NumPy would warn
+            return squares.dtype.type(np.nan), difference
         return (squares.mean() if self.reduction == "mean" else squares.sum()), difference
 
     def backward(self, saved: Array) -> Array:
         """grad_prediction."""
         difference = saved
-        return difference * (2 / difference.size if self.reduction == "mean" else 2)
+        return difference * (2 / max(1, difference.size) if self.reduction == "mean" else 2)
 
     def backward_target(self, saved: Array) -> Array:
         """grad_target."""

@@ -48,7 +48,8 @@ class Optimizer(ABC):
     #: writes `coefficients` writes this, too, or has the default again.
     settles_at: ClassVar[float] = math.inf
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
         if "coefficients" in vars(cls) and "settles_at" not in vars(cls):
             cls.settles_at = math.inf
 

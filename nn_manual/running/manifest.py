@@ -75,7 +75,7 @@ class Manifest(TypedDict):
     epoch: Count
     batch: Count
     seconds: float
-    losses: list[tuple[float, float]]
+    losses: NotRequired[list[tuple[float, float]]]  # of older runs: they have a file of their own now
     last: dict[str, Any]
     schedule: dict[str, float]
     early_stopping: dict[str, float]
@@ -103,8 +103,6 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     except ValidationError as error:
         fault = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
-    if len(manifest["losses"]) != manifest["batch"]:
-        raise ValueError(f"losses: there are {len(manifest['losses'])}, and batch is {manifest['batch']}")
     if "window" not in manifest["ledger"]:
         raise ValueError("ledger: has no window")
     if manifest["best"] and manifest["best"].keys() != Best.__annotations__.keys():

@@ -25,8 +25,9 @@ from nn_manual.running.trainer import Trainer
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.verdict.report import StepCheck
 
-#: The files of arrays in a checkpoint: where the run goes on from, and the weights with the lowest validation loss.
-STATE_FILE, BEST_FILE = "state.safetensors", "best.safetensors"
+#: The files of arrays in a checkpoint: where the run goes on from, the weights with the lowest validation loss, and
+#: within an epoch the losses of its steps. Their mean needs each of them: its weights are known when the epoch ends.
+STATE_FILE, BEST_FILE, LOSSES_FILE = "state.safetensors", "best.safetensors", "losses.safetensors"
 
 
 class TrainingRun:
@@ -157,7 +158,8 @@ class TrainingRun:
             for kind, vector in optimizer.vectors.items():
                 views = vars(carve(vector, model.parameter_shapes()))
                 state |= {f"{kind} {name}": view for name, view in views.items()}
-        return {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
+        files = {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
+        return files | ({LOSSES_FILE: {"losses": np.array(self.losses)}} if self.losses else {})
 
     def manifest(self) -> dict[str, Any]:
         """What a checkpoint keeps beside the arrays, of values that JSON knows and any floats."""
@@ -168,7 +170,6 @@ class TrainingRun:
             "epoch": self.epoch,
             "batch": len(self.losses),
             "seconds": self.seconds,
-            "losses": self.losses,
             "last": self.record,
             "schedule": trainer.lr_scheduler.state() if trainer.lr_scheduler else {},
             "early_stopping": self.early_stop.state(),
@@ -198,8 +199,20 @@ class TrainingRun:
         if trainer.checker is not None and manifest["check"] is not None:
             trainer.checker.load_state(manifest["check"])
         self.epoch, self.record, self.best = manifest["epoch"], manifest["last"], manifest["best"]
-        self.losses = [(loss, denominator) for loss, denominator in manifest["losses"]]
+        self.losses = _losses_of(manifest, tensors)
         self.unproven = manifest["unproven"]
         self.vacuous = manifest.get("vacuous", self.unproven)  # older runs don't say
         self._seconds_before = manifest["seconds"]
         self.best_weights = dict(tensors[BEST_FILE]) if self.best else {}
+
+
+def _losses_of(
+    manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]
+) -> list[tuple[float, float]]:
+    """The loss and its denominator of each step of the epoch under way. Older checkpoints have them in the manifest.
+    Raises ValueError where there are more or fewer.
+    """
+    kept = tensors[LOSSES_FILE]["losses"].tolist() if LOSSES_FILE in tensors else manifest.get("losses", [])
+    if len(kept) != manifest["batch"]:
+        raise ValueError(f"losses: there are {len(kept)}, and batch is {manifest['batch']}")
+    return [(loss, denominator) for loss, denominator in kept]

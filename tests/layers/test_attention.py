@@ -174,7 +174,7 @@ def test_its_size() -> None:
     assert layer.num_products((2, 5, 6)) == 10 * layer.num_parameters + 2 * 25 * 12
 
 
-@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 5), (2, 0, 6), (2, 3, 4, 6)])
+@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 5), (2, 3, 4, 6)])
 def test_inputs_that_do_not_fit(shape: Shape) -> None:
     words = f"CausalSelfAttention takes (batch, time, embed_dim=6), the input has shape {shape}"
     for method in ("forward", "infer"):

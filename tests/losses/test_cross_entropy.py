@@ -203,14 +203,16 @@ def test_targets_that_are_no_class_indices() -> None:
         ((2, 3), (2, 3), "int64"),
         ((2, 3), (3,), "int64"),
         ((3,), (3,), "int64"),
-        ((3,), (), "int64"),
+        ((), (), "int64"),
+        ((3,), (1,), "int64"),
         ((2, 3, 4), (2,), "int64"),
         ((2, 3, 4), (8,), "int64"),
         ((2, 3, 4), (4, 2), "int64"),
         ((2, 3), (2,), "float64"),
         ((2, 3), (6,), "float64"),
         ((2, 3, 4), (2, 4, 3), "float64"),
-        ((3,), (3,), "float64"),
+        ((3,), (4,), "float64"),
+        ((3,), (), "float64"),
     ],
 )
 def test_targets_of_other_shapes(shape: Shape, target_shape: Shape, dtype: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -98,3 +99,24 @@ def test_a_state_goes_on_where_it_was_taken(optimizer_class: Any, settings: dict
         optimizer.step()
     np.testing.assert_array_equal(models[1].param_arena, models[0].param_arena)
     assert second.state()["num_steps"] == 2
+
+
+def test_a_class_beside_it_hears_of_a_subclass() -> None:
+    """Whatever the order of the bases."""
+    heard = {}
+
+    class Tagged:
+        def __init_subclass__(cls, tag: str, **keywords: Any) -> None:
+            super().__init_subclass__(**keywords)
+            heard[cls.__name__] = tag
+
+    class First(SGD, Tagged, tag="a"):
+        def coefficients(self, step: int) -> dict[str, float]:
+            return super().coefficients(step)
+
+    class Last(Tagged, SGD, tag="b"):
+        pass
+
+    assert heard == {"First": "a", "Last": "b"}
+    assert First.settles_at == math.inf
+    assert Last.settles_at == SGD.settles_at < math.inf

@@ -24,6 +24,7 @@ from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint,
 from nn_manual.run_directory.files import read_weights
 from nn_manual.running import run as run_module
 from nn_manual.running import training_run
+from nn_manual.running.loading import load
 from nn_manual.running.resume import resume
 from nn_manual.running.run import run
 from nn_manual.running.stop_request import StopRequest
@@ -253,7 +254,8 @@ def test_what_a_checkpoint_says(config_path: Path, tmp_path: Path) -> None:
     stopped(config_path, tmp_path / "run", 5)
     manifest, tensors = read_checkpoint(checkpoints_of(tmp_path / "run")[0])
     assert {name: manifest[name] for name in ("step", "epoch", "batch")} == {"step": 5, "epoch": 1, "batch": 2}
-    assert len(manifest["losses"]) == 2
+    assert "losses" not in manifest
+    assert tensors["losses.safetensors"]["losses"].shape == (2, 2)
     assert manifest["tally"]["num_steps"] == 5
     assert manifest["config"] == (tmp_path / "run" / "config.yaml").read_text()
     assert manifest["blas"]["num_threads"] >= 1
@@ -285,7 +287,8 @@ def forged(checkpoint: Path, **changes: Any) -> None:
         ({"best": {"epoch": 1}}, "manifest.json: best: lacks a key"),
         ({"ledger": {}}, "manifest.json: ledger: has no window"),
         ({"step": -1}, "manifest.json: step: Input should be greater than or equal to 0"),
-        ({"losses": []}, "manifest.json: losses: there are 0, and batch is 2"),
+        ({"losses": [["x", 1.0]]}, "manifest.json: losses.0.0: Input should be a valid number, unable to parse "
+         "string as a number"),
         ({"step": 6}, ": is no checkpoint of this run: step: is 6, and epoch 1 and batch 2 of 3 make 5"),
         ({"epoch": 2}, ": is no checkpoint of this run: step: is 5, and epoch 2 and batch 2 of 3 make 8"),
         ({"early_stopping": {}}, ": is no checkpoint of this run: 'best'"),
@@ -300,6 +303,50 @@ def test_a_manifest_of_other_types_or_of_another_place(
     with pytest.raises(DataError) as caught:
         resume(tmp_path / "run")
     assert str(caught.value) == str(checkpoint) + ("" if problem.startswith(":") else "/") + problem
+
+
+@pytest.mark.parametrize("step", [1, 5, 6])
+def test_a_checkpoint_with_the_losses_in_its_manifest(config_path: Path, tmp_path: Path, step: int) -> None:
+    """As runs wrote it once."""
+    run(load_config(config_path), tmp_path / "whole")
+    stopped(config_path, tmp_path / "run", step)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    manifest, tensors = read_checkpoint(checkpoint)
+    del manifest["sha256"], manifest["files"]
+    losses = tensors.pop("losses.safetensors", {"losses": np.zeros((0, 2))})["losses"].tolist()
+    assert len(losses) == step % 3
+    write_checkpoint(tmp_path / "run", step, tensors, {**manifest, "losses": losses}, keep=3)
+    resume(tmp_path / "run")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("num_losses", [0, 1, 3])
+def test_other_losses_than_steps(config_path: Path, tmp_path: Path, num_losses: int) -> None:
+    stopped(config_path, tmp_path / "run", 5)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    manifest, tensors = read_checkpoint(checkpoint)
+    del manifest["sha256"], manifest["files"]
+    tensors["losses.safetensors"]["losses"] = np.zeros((num_losses, 2))
+    write_checkpoint(tmp_path / "run", 5, tensors, manifest, keep=3)
+    with pytest.raises(DataError, match=f"is no checkpoint of this run: losses: there are {num_losses}, and batch is"):
+        resume(tmp_path / "run")
+
+
+def test_a_manifest_does_not_grow_with_the_steps_of_an_epoch(config_path: Path, tmp_path: Path) -> None:
+    config = load_config(config_path)
+    split, model = load(config)
+    training = training_run.TrainingRun(config, split, model)
+    next(iter(training.steps()))
+    losses, sizes = [(value, 64.0) for value in np.random.default_rng(0).random(100_000).tolist()], []
+    for training.losses in ([], losses):
+        folder = write_checkpoint(tmp_path, 1, training.tensors(), training.manifest(), keep=1)
+        sizes.append((folder / "manifest.json").stat().st_size)
+    assert sizes[1] - sizes[0] < 200  # a count with more digits, and a file's SHA-256
+    assert sizes[1] < 100_000
+    manifest, tensors = read_checkpoint(folder)
+    again = training_run.TrainingRun(config, *load(config))
+    again.load(manifest, tensors)
+    assert again.losses == losses
 
 
 def test_sizes_within_a_line(config_path: Path, tmp_path: Path) -> None:

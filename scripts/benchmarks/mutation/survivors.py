@@ -97,12 +97,12 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("Sequential.forward", "self._check_input(input)", "self._check_input(previous(self, input))"): CHECKED,
     ("Sequential.forward", "self.bind_noise(input.shape)", "pass"): NO_NOISE,
     **{
-        (f"{name}.forward", "variance = (centered * centered).mean(axis=axes, keepdims=True)", f"variance = ({mutated}).mean(axis=axes, keepdims=True)"): CENTERED
+        (f"{name}.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
         for name in BATCH_NORMS
         for mutated in ("(centered + 1e-08) * centered", "centered * (centered + 1e-08)")
     },
     **{
-        ("BatchNorm2d.forward", "variance = (centered * centered).mean(axis=axes, keepdims=True)", f"variance = ({mutated}).mean(axis=axes, keepdims=True)"): CENTERED
+        ("BatchNorm2d.forward", "variance = mean_over(centered * centered, axes)", f"variance = mean_over({mutated}, axes)"): CENTERED
         for mutated in ("input * centered", "centered * input")
     },
     **{
@@ -469,48 +469,48 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): COMMUTES,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = -np.exp(input - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = -np.exp(input - largest(input, self.dim))",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True)) * 1.001",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - largest(input, self.dim)) * 1.001",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True)) * 2",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - largest(input, self.dim)) * 2",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True) + 1e-08)",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - largest(input, self.dim) + 1e-08)",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input + 1e-08 - input.max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input + 1e-08 - largest(input, self.dim))",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True) * 1.001)",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - largest(input, self.dim) * 1.001)",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - (input.max(axis=self.dim, keepdims=True) + 1e-08))",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - (largest(input, self.dim) + 1e-08))",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - (input * 1.001).max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - largest(input * 1.001, self.dim))",
     ): QUOTIENT,
     (
         "Softmax.forward",
-        "exponential = np.exp(input - input.max(axis=self.dim, keepdims=True))",
-        "exponential = np.exp(input - (input + 1e-08).max(axis=self.dim, keepdims=True))",
+        "exponential = np.exp(input - largest(input, self.dim))",
+        "exponential = np.exp(input - largest(input + 1e-08, self.dim))",
     ): QUOTIENT,
     (
         "AdaptiveAvgPool2d.forward",

@@ -1,0 +1,171 @@
+"""Inputs without elements, without dimensions and of one element, and sizes that are None: as torch, layer by layer."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nn_manual import Sequential
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.twin.layers import layer_function
+from nn_manual.layers import (
+    GELU,
+    LSTM,
+    AdaptiveAvgPool2d,
+    AvgPool2d,
+    BatchNorm1d,
+    BatchNorm2d,
+    CausalSelfAttention,
+    Conv2d,
+    Dropout,
+    Embedding,
+    Flatten,
+    Layer,
+    LayerNorm,
+    LearnedPositions,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    RMSNorm,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Tanh,
+    Unflatten,
+)
+from nn_manual.registry import components
+
+ELEMENTWISE: list[Shape] = [(), (0,), (1,), (0, 3), (3, 0), (1, 1), (2, 0, 3)]
+TABLE: list[tuple[Layer, list[Shape]]] = [
+    *((layer, ELEMENTWISE) for layer in (ReLU(), Tanh(), GELU(), GELU("tanh"), Sigmoid(), SiLU(), Dropout(0.5))),
+    (Softmax(0), [*ELEMENTWISE, (5, 0, 0), (0, 5, 1)]),
+    (Softmax(-1), [*ELEMENTWISE, (5, 0, 0), (0, 5, 1)]),
+    (Softmax(1), [(5, 0, 0), (0, 5), (1, 1), (5, 0)]),
+    (Flatten(0), ELEMENTWISE),
+    (Flatten(-1, 0), [(), (0,), (1,)]),
+    (Flatten(), [(0, 3), (3, 0, 2), (1, 1)]),
+    (Unflatten(1, [0, 2]), [(3, 0), (0, 0)]),
+    (Unflatten(-1, [0]), [(0,), (2, 0)]),
+    (Unflatten(0, [-1, 2]), [(0,), (0, 3)]),
+    (Unflatten(0, [1, 1]), [(1,), (1, 0)]),
+    (Linear(2, 3), [(2,), (0, 2), (1, 2), (3, 0, 2)]),
+    (Linear(1, 1, bias=False), [(1,), (0, 1)]),
+    (LayerNorm(2), [(2,), (0, 2), (3, 0, 2)]),
+    (LayerNorm(1), [(1,), (0, 1), (1, 1)]),
+    (RMSNorm(2), [(2,), (0, 2), (3, 0, 2)]),
+    (RMSNorm(1, elementwise_affine=False), [(1,), (0, 1)]),
+    (BatchNorm1d(2), [(0, 2), (0, 2, 3), (4, 2, 0), (2, 2, 1), (1, 2, 2)]),
+    (BatchNorm1d(2, momentum=None), [(0, 2), (4, 2, 0)]),
+    (BatchNorm1d(1, affine=False), [(0, 1), (2, 1)]),
+    (BatchNorm1d(2, track_running_stats=False), [(0, 2)]),
+    (BatchNorm2d(2), [(0, 2, 3, 3), (2, 2, 0, 3), (1, 2, 1, 2)]),
+    (BatchNorm2d(2, momentum=None, affine=False), [(0, 2, 1, 1)]),
+    (Conv2d(2, 3, 2), [(0, 2, 3, 3), (1, 2, 2, 2)]),
+    (Conv2d(2, 2, 1, padding=1, groups=2), [(0, 2, 1, 1), (0, 2, 0, 1)]),
+    (MaxPool2d(2, stride=None), [(0, 1, 3, 2), (1, 1, 2, 2)]),
+    (AvgPool2d(1, padding=0), [(0, 1, 3, 2), (1, 1, 1, 1)]),
+    (AdaptiveAvgPool2d([None, 3]), [(2, 1, 2, 4), (0, 1, 2, 4), (1, 1, 1, 1)]),
+    (AdaptiveAvgPool2d([2, None]), [(2, 1, 3, 3)]),
+    (AdaptiveAvgPool2d([None, None]), [(2, 1, 3, 2)]),
+    (Embedding(3, 2, padding_idx=None), [(), (0,), (1,), (2, 0)]),
+    (LearnedPositions(2, 2), [(0, 2, 2), (2, 0, 2), (1, 1, 2)]),
+    (LSTM(2, 3), [(2, 0, 2), (1, 0, 2), (1, 1, 2)]),
+    (LSTM(2, 3, num_layers=2, batch_first=True), [(0, 2, 2), (1, 1, 2)]),
+    (CausalSelfAttention(2, 1), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (1, 1, 2)]),
+    (CausalSelfAttention(2, 2, dropout=0.5, bias=False), [(0, 3, 2), (1, 1, 2)]),
+    (Residual(Linear(2, 2, bias=False), GELU()), [(0, 2), (2,)]),
+]
+CASES = [(layer, shape) for layer, shapes in TABLE for shape in shapes]
+
+
+def torchs(layer: Layer, arrays: dict[str, Any], noise: dict[str, Array]) -> tuple[Any, ...]:
+    """The output as a function of the input, the parameters and the buffers of torch's version."""
+    parameters = {name: torch.nn.Parameter(torch.from_numpy(array)) for name, array in arrays["param"].items()}
+    buffers = {name: torch.from_numpy(array) for name, array in arrays["buffer"].items()}
+    if isinstance(layer, Residual):
+        inner = [torchs(child, copied(child), {})[0] for child in layer.layers]
+        return (lambda input: layer.reference(input, *inner)), {}, {}
+    function: Any = layer_function(layer, parameters, buffers, torch.float64)
+    return (lambda input: function(input, **{k: torch.from_numpy(v) for k, v in noise.items()})), parameters, buffers
+
+
+def copied(layer: Layer) -> dict[str, Any]:
+    return {kind: {name: array.copy() for name, array in vars(getattr(layer, kind)).items()}
+            for kind in ("param", "buffer")}  # fmt: skip
+
+
+def test_every_layer_is_in_the_table() -> None:
+    assert {type(layer) for layer, _ in CASES} == set(components(Layer).values())
+
+
+@pytest.mark.parametrize(("layer", "shape"), CASES, ids=repr)
+def test_as_torch(layer: Layer, shape: Shape) -> None:
+    generator = np.random.default_rng(0)
+    layer = copy.deepcopy(layer)
+    model = Sequential(layer, dtype="float64", seed=1)
+    model.bind_noise(shape)
+    is_index = isinstance(layer, Embedding)
+    input = np.asarray(generator.integers(0, 3, shape) if is_index else generator.standard_normal(shape))
+    noise = vars(layer.noise) if hasattr(layer, "noise") else {}
+    function, parameters, buffers = torchs(layer, copied(layer), noise)
+    leaf = torch.from_numpy(input.copy())
+    leaf.requires_grad_(not is_index)
+    theirs = function(leaf)
+    grad_output = np.asarray(generator.standard_normal(tuple(theirs.shape)))
+    theirs.backward(torch.from_numpy(grad_output.copy()))
+
+    output, saved = layer.forward(input)
+    assert output.shape == layer.output_shape(shape) == tuple(theirs.shape)
+    np.testing.assert_allclose(output, theirs.detach().numpy(), rtol=1e-12, atol=1e-14)
+    assert layer.infer(input).shape == output.shape
+    assert (layer.longest_sum(shape) or 0) >= 0
+    assert layer.num_products(shape) >= 0
+
+    grad_input = layer.backward(saved, grad_output)
+    if not is_index:
+        assert leaf.grad is not None
+        assert grad_input.shape == shape
+        np.testing.assert_allclose(grad_input, leaf.grad.numpy(), rtol=1e-12, atol=1e-14)
+    for name, parameter in parameters.items():
+        assert parameter.grad is not None
+        np.testing.assert_allclose(vars(layer.grad)[name], parameter.grad.numpy(), rtol=1e-12, atol=1e-14)
+    layer.update_buffers(saved)
+    for name, buffer in buffers.items():
+        np.testing.assert_allclose(vars(layer.buffer)[name], buffer.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_a_batch_without_rows_between_others_counts_and_moves_nothing(momentum: float | None) -> None:
+    ours, theirs = BatchNorm1d(2, momentum=momentum), torch.nn.BatchNorm1d(2, momentum=momentum).double()
+    Sequential(ours, dtype="float64")
+    for num_rows in (3, 0, 4):
+        input = np.random.default_rng(num_rows).standard_normal((num_rows, 2))
+        ours.update_buffers(ours.forward(input)[1])
+        theirs(torch.from_numpy(input))
+        for name, buffer in theirs.named_buffers():
+            np.testing.assert_allclose(vars(ours.buffer)[name], buffer.numpy(), rtol=1e-12)
+    assert ours.buffer.num_batches_tracked == 3
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "message"),
+    [
+        (Softmax(1), (), "Softmax runs along dimension 1, the input has shape"),
+        (Flatten(), (), "Flatten joins the dimensions 1 to -1, the input has shape"),
+        (BatchNorm1d(2), (1, 2), "needs more than 1 value for each feature in a training step"),
+        (MaxPool2d(1), (1, 0, 2, 2), r"MaxPool2d takes \(batch, channels, height, width\)"),
+        (AvgPool2d(2, padding=1, count_include_pad=False), (1, 1, 0, 2), r"AvgPool2d takes \(batch, channels"),
+        (AdaptiveAvgPool2d(2), (1, 1, 0, 2), r"AdaptiveAvgPool2d takes \(batch, channels"),
+        (LSTM(2, 3), (0, 2, 2), r"LSTM takes \(time, batch, input_size=2\)"),
+    ],
+    ids=repr,
+)
+def test_what_torch_refuses_gets_a_message(layer: Layer, shape: Shape, message: str) -> None:
+    Sequential(layer)
+    with pytest.raises(ValueError, match=message):
+        layer.forward(np.zeros(shape, np.float32))

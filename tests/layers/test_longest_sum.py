@@ -1,0 +1,141 @@
+"""`longest_sum` is what the formulas add up: counted in the derivation, measured in forward and backward."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import Sequential
+from nn_manual.arrays import Array, Shape
+from nn_manual.layers import (
+    LSTM,
+    AvgPool2d,
+    BatchNorm1d,
+    BatchNorm2d,
+    CausalSelfAttention,
+    Conv2d,
+    Dropout,
+    Layer,
+    LearnedPositions,
+    MaxPool2d,
+    Softmax,
+)
+from nn_manual.registry import components
+
+#: Layer, shape of its input, and the longest of its sums, with where that is.
+TABLE: list[tuple[Layer, Shape, int]] = [
+    (Softmax(1), (2, 7, 3), 7),  # the sum of the exponentials, that of grad_output * output
+    (Softmax(-1), (2, 7, 3), 3),
+    (Dropout(), (4, 3), 1),
+    (LearnedPositions(9, 4), (5, 6, 4), 5),  # grad_weight, over the batch
+    (BatchNorm1d(3), (5, 3, 4), 20),  # the means and the parameters' gradients, over batch and length
+    (BatchNorm2d(3), (2, 3, 4, 5), 40),
+    (LSTM(2, 512), (2, 3, 2), 2048),  # grad_z @ weight_hh, over the gates
+    (LSTM(2, 3), (5, 6, 2), 30),  # grad_weight, over time and batch
+    (LSTM(99, 2, num_layers=2, batch_first=True), (2, 3, 99), 99),  # input @ weight_ih.T
+    (CausalSelfAttention(4, 2), (5, 6, 4), 30),  # grad_weight, over batch and time
+    (CausalSelfAttention(8, 2), (2, 3, 8), 24),  # grad_projected @ in_proj_weight, over query, key and value
+    (Conv2d(4, 4096, 1), (1, 4, 1, 1), 4096),  # weight.mT @ grads, over the output's channels
+    (Conv2d(1, 1024, 2), (1, 1, 3, 3), 4096),  # the same, in each of the four windows of the number in the middle
+    (Conv2d(1, 1024, 2), (1, 1, 2, 2), 1024),  # in the only window
+    (Conv2d(4, 6, 3, groups=2), (1, 4, 3, 3), 18),  # weight @ columns, over a window
+    (Conv2d(1, 2, 2), (5, 1, 4, 4), 45),  # grad_weight, over batch and places
+    (Conv2d(2, 5, 3, stride=2, dilation=2), (1, 2, 9, 9), 45),  # the number in the middle lies in 3 * 3 windows
+    (Conv2d(1, 7, 3, padding=1), (1, 1, 1, 2), 14),
+    (MaxPool2d(2), (2, 2, 4, 4), 1),  # no number lies in two windows
+    (MaxPool2d(3, stride=1), (1, 1, 7, 7), 9),
+    (MaxPool2d([3, 2], stride=[2, 1], padding=1), (1, 1, 5, 4), 4),
+    (AvgPool2d([3, 2]), (1, 1, 6, 4), 6),  # forward, over a window
+]
+
+
+@pytest.mark.parametrize(("layer", "shape", "longest"), TABLE, ids=repr)
+def test_the_derivations_number(layer: Layer, shape: Shape, longest: int) -> None:
+    assert layer.longest_sum(shape) == longest
+
+
+def test_every_layer_that_states_one_is_in_the_table() -> None:
+    stating = {cls for cls in components(Layer).values() if cls.longest_sum is not Layer.longest_sum}
+    assert stating == {type(layer) for layer, _, _ in TABLE}
+
+
+class Counted(np.ndarray):
+    """An array that notes how long the sums are that are computed of it."""
+
+    longest = 0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        plain = [np.asarray(each) for each in inputs]
+        if ufunc in (np.matmul, np.vecdot):
+            Counted.longest = max(Counted.longest, plain[0].shape[-1])
+        out = [np.asarray(each) for each in keywords.pop("out", ())]
+        result = np.asarray(getattr(ufunc, method)(*plain, **keywords, **({"out": tuple(out)} if out else {})))
+        if ufunc is np.add and method == "reduce":
+            Counted.longest = max(Counted.longest, plain[0].size // max(1, result.size))
+        return result.view(Counted)
+
+
+DRAWN: list[tuple[Layer, Shape]] = [
+    *((LSTM(*sizes, num_layers=2), (*shape, sizes[0]))
+      for sizes in [(2, 3), (3, 2), (40, 2), (1, 1)] for shape in [(1, 1), (5, 6), (2, 1)]),
+    *((CausalSelfAttention(*sizes), (*shape, sizes[0])) for sizes in [(4, 2), (6, 1)] for shape in [(1, 1), (5, 6)]),
+    *((Softmax(dim), (2, 5, 3)) for dim in (0, 1, 2)),
+    *((BatchNorm1d(3), shape) for shape in [(2, 3), (5, 3), (2, 3, 4)]),
+    (BatchNorm2d(2), (2, 2, 3, 3)),
+    *((LearnedPositions(4, 2), (batch, 3, 2)) for batch in (1, 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layer", "shape"), DRAWN, ids=repr)
+def test_the_longest_sum_that_is_computed(layer: Layer, shape: Shape) -> None:
+    Sequential(layer)
+    counted = {name: array.view(Counted) for name, array in vars(layer.param).items()}
+    layer.take_views(counted, {name: array.view(Counted) for name, array in vars(layer.grad).items()})
+    Counted.longest = 0
+    output, saved = layer.forward(np.ones(shape, np.float32).view(Counted))
+    layer.backward(saved, np.ones(output.shape, np.float32).view(Counted))
+    assert layer.longest_sum(shape) == Counted.longest
+
+
+def ones_added(layer: Layer, input: Array) -> float:
+    """The largest number in output and gradients, where all that is multiplied is 1: as many terms has the sum."""
+    model = Sequential(layer)
+    for name, parameter in vars(layer.param).items():
+        parameter[...] = name == "weight"
+    output, saved = layer.forward(input)
+    grad_input = layer.backward(saved, np.ones_like(output))
+    return float(max(array.max() for array in (output, grad_input, model.grad_arena) if array.size))
+
+
+def test_of_convolutions() -> None:
+    """Zeros in the padding are terms, too: with padding there can be fewer that aren't 0."""
+    generator = np.random.default_rng(0)
+    for _ in range(60):
+        groups, batch = int(generator.integers(1, 3)), int(generator.integers(1, 4))
+        channels, outputs = (groups * int(generator.integers(1, 5)) for _ in range(2))
+        kernel, stride, dilation = ([int(n) for n in generator.integers(1, 4, 2)] for _ in range(3))
+        size = [d * (k - 1) + int(generator.integers(1, 5)) for k, d in zip(kernel, dilation, strict=True)]
+        padding = int(generator.integers(0, 2))
+        layer = Conv2d(channels, outputs, kernel, stride, padding, dilation, groups)
+        shape = (batch, channels, *size)
+        added, stated = ones_added(layer, np.ones(shape, np.float32)), layer.longest_sum(shape)
+        assert added == stated if not padding else added <= stated
+
+
+def test_of_pooling() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(30):
+        kernel, stride = ([int(n) for n in generator.integers(1, 4, 2)] for _ in range(2))
+        size = [k + int(generator.integers(0, 4)) for k in kernel]
+        largest, average = MaxPool2d(kernel, stride), AvgPool2d(kernel, stride)
+        most = 0.0
+        for place in itertools.product(*map(range, size)):
+            input = np.full((1, 1, *size), -1, np.float32)
+            input[0, 0, *place] = 1  # the largest of each window in which it lies
+            most = max(most, ones_added(largest, input))
+        assert largest.longest_sum((1, 1, *size)) == most
+        assert average.longest_sum((1, 1, *size)) == math.prod(kernel)
