@@ -55,7 +55,9 @@ class MSELoss(Loss):
     def backward(self, saved: Array) -> Array:
         """grad_prediction."""
         difference = saved
-        return difference * (2 / max(1, difference.size) if self.reduction == "mean" else 2)
+        if not difference.size:
+            return difference
+        return difference * (2 / difference.size if self.reduction == "mean" else 2)
 
     def backward_target(self, saved: Array) -> Array:
         """grad_target."""
