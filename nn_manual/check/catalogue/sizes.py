@@ -56,7 +56,9 @@ def _takes(layer: Layer, shape: Shape, dtype: str, *, as_said: bool = False) -> 
     try:
         said = layer.output_shape(shape)
         with np.errstate(all="ignore"):
-            output, _ = Sequential(copy.deepcopy(layer), dtype=dtype).forward(input)
+            model = Sequential(copy.deepcopy(layer), dtype=dtype)
+            output, saved = model.forward(input)
+            model.update_buffers(saved)  # it may be a buffer alone that fixes a size
     except Exception as error:  # what doesn't fit may raise anything
         raise_if_out_of_memory(error)
         return False

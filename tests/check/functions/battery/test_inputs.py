@@ -119,14 +119,25 @@ def test_the_full_size_runs_once_where_rows_run_on_smaller_ones() -> None:
     assert report.comparisons[0].shape == (4, 6)
 
 
-def test_a_full_size_that_there_is_no_memory_for_is_said_at_the_head() -> None:
-    report = check_function(Product, product, inputs, sizes={"N": 1 << 30, "D": 1 << 20}, skip=["sizes", "cost"])
-    assert not report.passed
-    head = "gradient check failed: the values agree, not tried at the full size: the check raised RuntimeError: "
-    assert str(report).replace("\n", " ").startswith(head)
+def test_a_full_size_that_there_is_no_memory_for_ends_the_check() -> None:
+    with pytest.raises(RuntimeError, match=r"you tried to allocate 9007199254740992 bytes") as ended:
+        check_function(Product, product, inputs, sizes={"N": 1 << 30, "D": 1 << 20}, skip=["sizes", "cost"])
+    assert ended.value.__notes__[-1] == "in row full size of Product"
     skipped = check_function(Product, product, inputs, sizes={"N": 9, "D": 200}, skip=["sizes", "full size"])
     assert "not tried" not in str(skipped)
     assert skipped.passed
+
+
+def test_a_full_size_that_cannot_be_tried_is_said_at_the_head() -> None:
+    def small_ones(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+        if D == 200:
+            raise ValueError("too many columns")
+        return inputs(generator, N, D)
+
+    report = check_function(Product, product, small_ones, sizes={"N": 9, "D": 200}, skip=["sizes", "cost"])
+    assert not report.passed
+    head = "gradient check failed: the values agree, not tried at the full size: the check raised ValueError: too many"
+    assert str(report).replace("\n", " ").startswith(head)
 
 
 def test_a_threshold_of_what_another_input_scales() -> None:
