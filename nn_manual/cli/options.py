@@ -17,7 +17,7 @@ KINDS = ("layers", "losses", "optimizers", "schedules", "data", "initializers")
 EXIT_STATUSES = """\
 exit status:
   0    done
-  2    usage, or a config that is wrong
+  2    usage, a config that is wrong, or too little memory
   3    a gradient mismatch, or a tensor that was zero wherever it was compared
   4    a value that is not finite
   5    data, a run or a checkpoint that is missing, unreadable or corrupt
@@ -33,7 +33,8 @@ exit status:
 EXIT_STATUSES_OF_A_FUNCTION = """\
 exit status:
   0    every value and every row is right
-  2    usage, or something can't be imported, doesn't fit or has no gradient
+  2    usage, too little memory, or something can't be imported, doesn't fit or
+       has no gradient
   3    a value or a row is wrong, or the process ended in one
 """
 

@@ -13,8 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.functions.arguments import as_tensor
 from nn_manual.check.functions.case import Case, eps_of
 from nn_manual.check.functions.pairs import values_of_reference
-from nn_manual.check.verdict.moved import MOVES, Moved, in_proportion
-from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS
+from nn_manual.check.verdict.moved import Moved, effects_of
 from nn_manual.errors import raise_if_out_of_memory
 
 
@@ -41,13 +40,9 @@ def own_sensitivities(case: Case) -> dict[str, float]:
 
 def _measured(case: Case, *, takes_differences: bool) -> tuple[dict[str, Array], dict[str, float]]:
     truth = _values(replace(case, change=as_double))
-    largest = dict.fromkeys(truth, 0.0)
     most = 1 / eps_of(case.dtype) if takes_differences else 0
-    for draw in range(NUM_PERTURBATIONS):
-        effects = [_effects(case, truth, Moved(move, case.seed + draw, most)) for move in MOVES]
-        for name in truth:
-            found = in_proportion(*(effect[name] for effect in effects))
-            largest[name] = max(largest[name], float(found.max(initial=0.0)))
+    effects = effects_of(lambda size, seed: _moved(case, Moved(size, case.seed + seed, most)), truth)
+    largest = {name: float(effect.max(initial=0.0)) for name, effect in effects.items()}
     return {name: np.where(np.isfinite(values), values, 0.0) for name, values in truth.items()}, largest
 
 
@@ -60,11 +55,9 @@ def _values(case: Case) -> dict[str, Array]:
     return {name: value.numpy() for name, value in values_of_reference(case).items()}
 
 
-def _effects(case: Case, truth: dict[str, Array], moved: Moved) -> dict[str, Array]:
+def _moved(case: Case, moved: Moved) -> dict[str, Array]:
     def changed(array: Any) -> torch.Tensor:
         return torch.mul(as_tensor(array).double(), 1.0)  # an operation, whose result is moved
 
     with moved, sdpa_kernel(SDPBackend.MATH):  # which moves the steps of an attention, not its result alone
-        values = _values(replace(case, change=changed))
-    with np.errstate(invalid="ignore"):
-        return {name: np.abs(values[name] - true) for name, true in truth.items()}
+        return _values(replace(case, change=changed))

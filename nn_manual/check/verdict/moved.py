@@ -5,6 +5,7 @@ So the terms are seen of which values are made: of 1 - p for a probability near 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nn_manual.arrays import Array
+from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS
 
 aten: Any = torch.ops.aten
 
@@ -24,10 +26,19 @@ MOVES = 2.0**-40, 2.0**-36
 PROPORTIONAL = 8.0
 
 
-def in_proportion(one: Array, other: Array) -> Array:
-    """The effects of the smaller of MOVES, for a unit of it, and 0 where those of the larger aren't in proportion."""
-    result: Array = np.where(other >= PROPORTIONAL * one, one, 0.0) / MOVES[0]  # of NaN neither
-    return result
+def effects_of(run: Callable[[float, int], Mapping[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
+    """How far the numbers of each tensor go for a unit by which all is moved, and 0 where that isn't in proportion.
+    `run` computes the tensors, moved by a size, at random by a seed; `truth` are the tensors that nothing has moved.
+    """
+    effects = {name: np.zeros(np.shape(values)) for name, values in truth.items()}
+    for seed in range(NUM_PERTURBATIONS):
+        runs = [run(size, seed) for size in MOVES]
+        for name, values in truth.items():
+            with np.errstate(all="ignore"):  # where a number has overflowed, nothing is in proportion
+                one, other = (np.abs(moved[name] - values) for moved in runs)
+                found = np.where(other >= PROPORTIONAL * one, one, 0.0) / MOVES[0]  # of NaN neither
+            effects[name] = np.maximum(effects[name], found)
+    return effects
 
 
 #: These round nothing. What amax returns is equal to one of its inputs, and its backward finds that one so.

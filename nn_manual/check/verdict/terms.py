@@ -14,7 +14,7 @@ and made.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,10 +28,10 @@ from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.tolerances import MARGIN
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.verdict.again import in_float64
-from nn_manual.check.verdict.moved import MOVES, Moved, in_proportion
+from nn_manual.check.verdict.moved import Moved, effects_of
 from nn_manual.check.verdict.moved_arrays import moved_array
 from nn_manual.check.verdict.parts import Part
-from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, distance, eps_of
+from nn_manual.check.verdict.rounding import distance, eps_of
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.layers.base import Layer
 
@@ -49,7 +49,7 @@ def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Seque
     truth = _torchs_values(double, step)
     terms = _own_terms(step, {pair.quantity.layer for pair in failed}, truth)
     if step.recorded.model.dtype == np.float64:
-        for name, sizes in _terms_of(functools.partial(_torchs_values, double, step), truth).items():
+        for name, sizes in effects_of(functools.partial(_torchs_values, double, step), truth).items():
             terms[name] = np.maximum(terms[name], sizes) if name in terms else sizes
     explained = set()
     for pair in failed:
@@ -59,20 +59,6 @@ def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Seque
             if distance(pair.ours, truth[tensor][key]) <= allowed:
                 explained.add(pair.quantity.name)
     return frozenset(explained)
-
-
-def _terms_of(run: Callable[[float, int], Values], truth: Values) -> dict[str, Array]:
-    """How far the numbers of each tensor go for a unit by which all is moved, where that is in proportion. `run`
-    computes the tensors, moved by a size, at random by a seed; `truth` are the tensors that nothing has moved.
-    """
-    terms = {name: np.zeros(np.shape(values)) for name, values in truth.items()}
-    for seed in range(NUM_PERTURBATIONS):
-        runs = [run(size, seed) for size in MOVES]
-        for name, values in truth.items():
-            with np.errstate(all="ignore"):  # where a number has overflowed, nothing is in proportion
-                found = in_proportion(*(np.abs(moved[name] - values) for moved in runs))
-            terms[name] = np.maximum(terms[name], found)
-    return terms
 
 
 def _torchs_values(double: Twin, step: Proof, size: float = 0, seed: int = 0) -> Values:
@@ -107,7 +93,7 @@ def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]
         run = functools.partial(_own_values, calls, layers[calls.item.name])
         try:
             with np.errstate(all="ignore"):
-                found = _terms_of(run, run(0, 0))
+                found = effects_of(run, run(0, 0))
         except Exception as error:  # anyone's formula may raise anything in float64, or on arrays of another class
             raise_if_out_of_memory(error)
             continue

@@ -15,9 +15,10 @@ from nn_manual.arrays import DTYPES, Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.gradients import checked_in_part
 from nn_manual.check.kinds import draw
-from nn_manual.check.verdict.moved import MOVES, in_proportion
+from nn_manual.check.verdict.moved import effects_of
 from nn_manual.check.verdict.moved_arrays import moved_array
 from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS
 from nn_manual.layers.base import Domain
 
 
@@ -172,8 +173,18 @@ def test_the_layers_beside_it_are_judged_as_ever() -> None:
 
 
 def test_what_follows_in_proportion_counts_and_a_jump_does_not() -> None:
-    one, other = np.array([3, 1, 0, np.nan]) * MOVES[0], np.array([48, 1, 0, 1]) * MOVES[0]
-    np.testing.assert_array_equal(in_proportion(one, other), [3, 0, 0, 0])
+    def run(size: float, seed: int) -> dict[str, Array]:
+        del seed
+        return {"output": np.array([1 - 3 * size, 1 + (size > 0), 1, np.nan])}
+
+    np.testing.assert_array_equal(effects_of(run, run(0, 0))["output"], [3, 0, 0, 0])
+
+
+def test_the_largest_effect_of_all_seeds_counts() -> None:
+    def run(size: float, seed: int) -> dict[str, Array]:
+        return {"output": np.array([size * seed, -size / (seed + 1)])}
+
+    np.testing.assert_array_equal(effects_of(run, {"output": np.zeros(2)})["output"], [NUM_PERTURBATIONS - 1, 1])
 
 
 def test_arrays_whose_arithmetic_is_moved() -> None:
