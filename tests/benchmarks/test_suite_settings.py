@@ -92,16 +92,20 @@ def test_why_a_machine_cannot_run_it(name: str, here: dict[str, object], reason:
 
 
 def test_what_the_libraries_print_is_read() -> None:
-    mkl = "MKL_VERBOSE oneMKL 2024.0 Update 2 Product build 20240605 for Intel(R) 64 architecture {} processors, Lnx\n"
+    mkl = "MKL_VERBOSE oneMKL 2024.0 Update 2 Product build 20240605 for Intel(R) 64 architecture {}, Lnx 2.30GHz\n"
+    avx2 = "Advanced Vector Extensions 2 (Intel(R) AVX2)"
+    avx512 = "Advanced Vector Extensions 512 (Intel(R) AVX-512)"
     onednn = "onednn_verbose,v1,info,cpu,runtime:OpenMP,nthr:2\nonednn_verbose,v1,info,cpu,isa:Intel AVX2\n"
     last = (
         '{"num_cores": 2, "user": 0, "can_write": true, "package": "", "processor": [], "numpy": [], "torch": "AVX2", '
         '"blas": [], "versions": {}}\n'
     )
-    read = parsed(mkl.format("Intel(R) Advanced Vector Extensions 2 (Intel(R) AVX2) enabled") + onednn + last)
-    assert (read.mkl, read.onednn) == ("Advanced Vector Extensions 2 (Intel(R) AVX2)", "Intel AVX2")
+    read = parsed(mkl.format(f"Intel(R) {avx2} enabled processors") + onednn + last)
+    assert (read.mkl, read.onednn) == (avx2, "Intel AVX2")
     assert SETTINGS["mkl_avx2"].effect(read) == read.mkl
-    assert parsed(mkl.format("Intel(R) Architecture") + last).mkl == ""
+    for newer in ("with support for INT8, BF16, and FP16 (limited) instructions", "with support of Intel(R) DL Boost"):
+        assert parsed(mkl.format(f"Intel(R) {avx512} {newer}") + last).mkl == avx512
+    assert parsed(mkl.format("Intel(R) Architecture processors") + last).mkl == ""
 
 
 def test_a_process_says_what_it_is_run_with(place: Place) -> None:

@@ -69,7 +69,7 @@ def parsed(output: str) -> Facts:
 
     On processors that aren't Intel's, MKL says `Intel(R) Architecture processors`, whatever it was told to use.
     """
-    mkl = re.search(r"^MKL_VERBOSE .*(Advanced Vector Extensions.*?) enabled processors", output, re.MULTILINE)
+    mkl = re.search(r"^MKL_VERBOSE .*?(Advanced Vector Extensions [^ ]+ \(Intel\(R\) [^)]+\))", output, re.MULTILINE)
     onednn = re.search(r"^onednn_verbose,.*\bcpu,isa:(.*)$", output, re.MULTILINE)
     said = {"mkl": mkl[1] if mkl else "", "onednn": onednn[1] if onednn else ""}
     return Facts(**json.loads(output.splitlines()[-1]) | said)
