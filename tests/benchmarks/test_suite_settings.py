@@ -23,6 +23,8 @@ from benchmarks.settings.setting import Place, Setting, SettingError
 from benchmarks.settings.suite import Outcome, add_report, outcome_of
 from benchmarks.settings.table import SETTINGS
 from benchmarks.settings.users import closed_folders
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 #: An AMD processor with AVX-512, as the libraries describe it, and root on two cores of it.
 HERE = Facts(
@@ -115,6 +117,7 @@ def test_a_process_says_what_it_is_run_with(place: Place) -> None:
     assert found.torch == "DEFAULT"
     assert (found.user, found.can_write) == (os.getuid(), os.access(ROOT, os.W_OK))
     assert found.versions["numpy"].startswith("2.")
+    assert {str(canonicalize_name(of.name)) for of in requirements()} <= found.versions.keys()
     with pytest.raises(SettingError, match=r"^nn_manual is imported from .*/nn_manual, not from .*/empty$"):
         replace(place, tree=empty_copy(place.folder)).facts()
 
@@ -205,11 +208,16 @@ def test_the_oldest_versions_are_the_bounds(monkeypatch: pytest.MonkeyPatch) -> 
         map(len, [project["dependencies"], *(project["optional-dependencies"][name] for name in ("dev", "fast"))])
     )
     assert {"numpy==2.0", "types-PyYAML"} <= set(oldest.options())
-    versions = {of.name.lower(): str(of.specifier).removeprefix(">=") or "1" for of in requirements()}
+    versions: dict[str, str] = {
+        canonicalize_name(of.name): str(of.specifier).removeprefix(">=") or "1" for of in requirements()
+    }
     assert oldest.effect(replace(HERE, versions=versions | {"torch": f"{versions['torch']}+cpu"}))
     with pytest.raises(SettingError, match=r"^numpy is 2\.1, not numpy==2\.0$"):
         oldest.effect(replace(HERE, versions=versions | {"numpy": "2.1"}))
     monkeypatch.setattr(sys, "version_info", (3, 14))
+    # A distribution may write its name otherwise than the requirement does.
+    monkeypatch.setattr(environments, "requirements", lambda: [Requirement("Typing_Extensions>=4.12")])
+    assert oldest.effect(replace(HERE, versions={"typing-extensions": "4.12"})).endswith(" 4.12")
     assert oldest.why_not(HERE) == "it takes Python 3.11, which the oldest versions have wheels for"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from benchmarks.processes import ROOT
 from benchmarks.settings.facts import Facts
@@ -97,7 +98,7 @@ def requirements() -> list[Requirement]:
 
 
 def _version(requirement: Requirement, there: Facts) -> str:
-    return there.versions[requirement.name.lower()]
+    return there.versions[canonicalize_name(requirement.name)]
 
 
 def _project() -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Facts:
     numpy: Sequence[str]  # those of them that numpy has code for above its baseline, and uses
     torch: str  # the instructions of torch's own kernels, as torch names them
     blas: Sequence[str]  # what the OpenBLAS of numpy, and of scipy, have chosen their code for
-    versions: Mapping[str, str]  # of each distribution, by its name in small letters
+    versions: Mapping[str, str]  # of each distribution, by its name as the registry writes it
     mkl: str = ""  # as it says itself, and so does oneDNN; empty where it doesn't
     onednn: str = ""
 
@@ -42,6 +42,7 @@ def read(tree: Path) -> Facts:
     import scipy.linalg
     import torch
     from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]  # it is in C, without types
+    from packaging.utils import canonicalize_name
     from threadpoolctl import threadpool_info
 
     import nn_manual
@@ -60,7 +61,8 @@ def read(tree: Path) -> Facts:
         numpy=[name for name in umath.__cpu_dispatch__ if features.get(name)],
         torch=torch.backends.cpu.get_cpu_capability(),
         blas=sorted({of["architecture"] for of in threadpool_info() if of["internal_api"] == "openblas"}),
-        versions={of.name.lower(): of.version for of in reversed(list(distributions()))},  # the first found counts
+        # Of a distribution that is there twice, the first found counts.
+        versions={canonicalize_name(of.name): of.version for of in reversed(list(distributions()))},
     )
 
 
