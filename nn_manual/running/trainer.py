@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from nn_manual.arrays import Array, keep_freed_memory
 from nn_manual.compile.blas import BlasName, Choice
@@ -176,6 +176,15 @@ class Trainer:
         except ValueError:
             super().__setattr__(name, before)
             raise
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """What copy and pickle ask for. The check, slices and compiled steps are tied to the memory of this model."""
+        if self.checker is not None or self.sliced is not None or self.compiled:
+            raise TypeError(
+                "a Trainer that checks, cuts or compiles its steps can't be copied: copy its model with copy.deepcopy, "
+                "and make a Trainer of that"
+            )
+        return super().__reduce_ex__(protocol)
 
     def _why_fixed(self, name: str) -> str:
         """Why an attribute can't change; nothing where it can."""

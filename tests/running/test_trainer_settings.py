@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -164,3 +167,17 @@ def test_a_value_out_of_range_is_refused_and_changes_nothing(name: str, value: o
     with pytest.raises(ValueError, match=f"^{words}"):
         setattr(trainer, name, value)
     assert getattr(trainer, name) is before
+
+
+def test_a_copy_trains_as_the_trainer_does() -> None:
+    trainer = classifier(**KINDS["plain"])
+    train(trainer)
+    again = copy.deepcopy(trainer)
+    assert train(again) == train(trainer)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "plain"])
+def test_what_is_tied_to_the_models_memory_is_not_copied(kind: str, copied: Callable[[Trainer], object]) -> None:
+    with pytest.raises(TypeError, match=r"can't be copied: copy its model with copy\.deepcopy, and make a Trainer of"):
+        copied(classifier(**KINDS[kind]))
