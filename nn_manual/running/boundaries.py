@@ -77,6 +77,7 @@ class Boundaries:
         for i, (calls, attributes) in enumerate(zip(recorded.layers, self._calls, strict=True)):
             marked = {name: kept[attributes[name]] for name in SAVED if kept and attributes[name] in kept}
             vars(calls).update(attributes | marked)
+            calls.keep_noise()
             for name in ARRAYS:
                 setattr(calls, name, arrays.get(f"{i}.{name}"))
             if self._copy_grads:

@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.tree import Item
+from nn_manual.contract import takes_noise
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.losses import Loss
 
@@ -53,6 +54,7 @@ class LayerCalls:
         self.param_views, self.grad_views, self.grads = params, grads, grads
         self._copy_grads, self._takes_input, self._gives_output = copy_grads, takes_input, gives_output
         self.has_buffers = bool(item.layer.buffer_shapes() or item.layer.counter_names())
+        self._takes_noise = takes_noise(item.layer)
         self.clear()
 
     def clear(self) -> None:
@@ -69,6 +71,8 @@ class LayerCalls:
         self.input: Array | None = None
         self.output: Array | None = None
         self.saved: Any = None
+        #: The random numbers of this step, by their names: the next step gives the layer others.
+        self.noise: dict[str, Array] = {}
         self.grad_output: Array | None = None
         self.grad_input: Array | None = None
         self.saved_again: Any = None
@@ -83,6 +87,7 @@ class LayerCalls:
         self.num_forwards += 1
         self.place = next(self._begun)
         self.input = _copied(input) if self._takes_input else input
+        self.keep_noise()
         result = self._run("forward", self._forward, input)
         if not (isinstance(result, tuple | list) and len(result) == 2):
             self.failure = f"forward must return `output, saved`, it returned {_describe(result)}"
@@ -91,6 +96,11 @@ class LayerCalls:
         output, self.saved = result
         self.output = _copied(output) if self._gives_output else output
         return output, self.saved
+
+    def keep_noise(self) -> None:
+        """Note the random numbers that the layer has now."""
+        if self._takes_noise:
+            self.noise = vars(self.layer.noise)
 
     def backward(self, saved: Any, grad_output: Array) -> Array:
         """The layer's backward, noted."""

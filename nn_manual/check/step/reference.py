@@ -18,6 +18,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
+from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.guarded import described, error_line, run_loss_reference, run_reference
 from nn_manual.check.step.inside import MovedInside
 from nn_manual.check.step.plan import Plan, gradient_names
@@ -26,7 +27,6 @@ from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
 from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_out_of_memory
-from nn_manual.layers.base import Layer
 
 Move = Callable[[torch.Tensor], torch.Tensor]
 
@@ -144,7 +144,7 @@ class Anchored:
             gradients = dict(zip(gradient_names(item), [*calls.grads.values(), calls.grad_input], strict=True))
             tolerance = self.plan.differences_tolerance(item)
             function = function.beside(gradients, tolerance, self.findings, self.move_grad)
-        if noise := self._noise(calls.layer):
+        if noise := self._noise(calls):
             function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
         if self.move is _stay or item.name in self.plan.without_saturation:
@@ -174,7 +174,7 @@ class Anchored:
             for key in layer.children()
         ]
         input, ours = self._alias(node, self._tensor(calls.input)), self._tensor(calls.output)
-        noise = self._noise(calls.layer)
+        noise = self._noise(calls)
         self.nodes[f"{item.name}.grad_input"] = input
 
         def function(input: torch.Tensor) -> torch.Tensor:
@@ -207,10 +207,9 @@ class Anchored:
         self.versions[name] = node._version
         return node
 
-    def _noise(self, layer: Layer) -> dict[str, torch.Tensor]:
+    def _noise(self, calls: LayerCalls) -> dict[str, torch.Tensor]:
         """The random numbers that the layer itself took, by their names."""
-        noise = vars(layer.noise) if hasattr(layer, "noise") else {}
-        return {name: self._tensor(array) for name, array in noise.items()}
+        return {name: self._tensor(array) for name, array in calls.noise.items()}
 
     def _alias(self, node: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
         """Our value of a tensor, behind it in torch's graph."""

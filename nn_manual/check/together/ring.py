@@ -251,8 +251,7 @@ def _given(recorded: Recording) -> dict[str, Array]:
     assert target is not None
     given = {"input": input, "target": target}
     for calls in recorded.layers:
-        if hasattr(calls.layer, "noise"):
-            given |= {f"{calls.item.name}{NOISE}{name}": array for name, array in vars(calls.layer.noise).items()}
+        given |= {f"{calls.item.name}{NOISE}{name}": array for name, array in calls.noise.items()}
     return given | {f"{name}{BEFORE}": buffer for name, buffer in recorded.buffers_before.items()}
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.comparison import Pair, Quantity
+from nn_manual.check.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording, run_step
@@ -35,8 +35,8 @@ from nn_manual.model import Sequential
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
 NUM_DRAWS = 8
 
-#: What is left of terms that cancel, in float64, as a fraction of the step's largest value: what two right sums of them
-#: may differ by. A gradient that is no rounding isn't as small in every draw.
+#: What is left of terms that cancel, in float64, as a fraction of their layer's largest grad_output, of which they are
+#: made: what two right sums of them may differ by. A gradient that is no rounding isn't as small in every draw.
 CANCELLED = SUM_OF_PRODUCTS["float64"]
 
 
@@ -94,11 +94,12 @@ def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[
     """
     small: dict[str, npt.NDArray[np.bool_]] = {}
     not_zero: dict[str, npt.NDArray[np.bool_]] = {}
-    for values in _drawn_steps(model, recorded, input_grad=plan.input_grad):
-        magnitude = max(float(array.max()) for array in values.values())
-        for name in plan.grad_names.values():
-            small[name] = small.get(name, True) & (values[name] <= CANCELLED * magnitude)
-            not_zero[name] = not_zero.get(name, False) | (values[name] > 0)
+    for values, grad_outputs in _drawn_steps(model, recorded, input_grad=plan.input_grad):
+        for item in plan.items:
+            of_rounding = CANCELLED * grad_outputs.get(item.name, 0.0)
+            for name in (plan.grad_names[f"{item.name}.{parameter}"] for parameter in item.own_parameters):
+                small[name] = small.get(name, True) & (values[name] <= of_rounding)
+                not_zero[name] = not_zero.get(name, False) | (values[name] > 0)
         if not any(mask.any() for mask in small.values()):  # one step is enough for most nets
             break
     return tuple(
@@ -110,43 +111,60 @@ def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[
     )
 
 
-def _drawn_steps(model: Sequential, recorded: Recording, *, input_grad: bool) -> Iterator[dict[str, Array]]:
-    """The magnitudes that torch finds of all but buffers, in float64, in steps on the recorded batch whose parameters
-    are drawn at random. Those that don't run there, or give a number that is not finite, are left out.
+def _drawn_steps(
+    model: Sequential, recorded: Recording, *, input_grad: bool
+) -> Iterator[tuple[dict[str, Array], dict[str, float]]]:
+    """The magnitudes that torch finds of all but buffers, in float64, and the largest magnitude of each layer's
+    grad_output, in steps on the recorded batch, its input scaled to 1, whose parameters are drawn at random. Those that
+    don't run there, or give a number that is not finite, are left out.
     """
     generator = np.random.default_rng(0)
     for _ in range(NUM_DRAWS):
         try:
-            pairs = _drawn_step(model, recorded, generator, input_grad=input_grad)
+            pairs, grad_outputs = _drawn_step(model, recorded, generator, input_grad=input_grad)
         except Exception as error:  # a layer, a loss or a reference may raise anything in float64
             raise_if_out_of_memory(error)
             continue
         values = {pair.quantity.name: np.abs(pair.reference.numpy()) for pair in pairs}
         values = {name: array for name, array in values.items() if name not in recorded.buffers}
         if all(np.isfinite(array).all() for array in values.values()):
-            yield values
+            yield values, grad_outputs
 
 
 def _drawn_step(
     model: Sequential, recorded: Recording, generator: np.random.Generator, *, input_grad: bool
-) -> list[Pair]:
+) -> tuple[list[Pair], dict[str, float]]:
     double, loss = in_float64(model, model.param_arena, recorded.buffers_before), recorded.loss.loss
     for parameter in vars(carve(double.param_arena, double.parameter_shapes())).values():
         # Outputs of about 1: a softmax of large scores has gradients that are next to nothing.
         parameter[...] = generator.standard_normal(parameter.shape) / math.sqrt((1, *parameter.shape)[-1])
     with Recording(double, loss) as again:
-        input, target = double_of(recorded.first.input), double_of(recorded.loss.target)
+        input, target = _of_scale_1(double_of(recorded.first.input)), double_of(recorded.loss.target)
         run_step(double, loss, input, target, input_grad=input_grad)
     twin = Twin(double, loss)
     twin.anchor(double.param_arena)
-    return beside_torch(twin, again, Plan(double, again, input_grad=input_grad))[0]
+    grad_outputs = {
+        calls.item.name: float(np.abs(calls.grad_output).max(initial=0.0))
+        for calls in again.layers
+        if calls.grad_output is not None
+    }
+    return beside_torch(twin, again, Plan(double, again, input_grad=input_grad))[0], grad_outputs
+
+
+def _of_scale_1(input: Array) -> Array:
+    """An input whose largest magnitude is 1, unless it holds indices: behind large scores, too, a softmax has gradients
+    that are next to nothing.
+    """
+    largest = np.abs(input).max(initial=0.0) if input.dtype.kind == "f" else 0.0
+    return input / largest if largest else input
 
 
 def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[str]:
     """The names of the quantities that torch finds other than zero when every number is drawn at random, in float64.
-    What is left of terms that cancel is rounding there, far below what float32 can show, and counts as zero.
+    What is left of terms that cancel is rounding there, far below what float32 can show, and counts as zero. Where a
+    reference takes none of the numbers drawn, nobody knows: those are all names.
     """
-    generator, names = torch.Generator().manual_seed(0), set()
+    generator, names, has_run = torch.Generator().manual_seed(0), set(), False
 
     def draw(like: torch.Tensor) -> torch.Tensor:
         if not like.is_floating_point():
@@ -156,8 +174,12 @@ def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[
     twin = Twin(model, recorded.loss.loss, np.float64)
     for _ in range(NUM_DRAWS):
         twin.param[...] = draw(torch.from_numpy(twin.param)).numpy()
-        both, _ = beside_torch(twin, recorded, plan, draw)
+        try:
+            both, _ = beside_torch(twin, recorded, plan, draw)
+        except CannotCompare:  # a reference may refuse what is outside of its domain
+            continue
+        has_run = True
         magnitudes = [float(pair.reference.abs().max()) for pair in both]
         rounding = MARGIN * eps_of(np.dtype(np.float32)) * max(magnitudes)
         names |= {pair.quantity.name for pair, magnitude in zip(both, magnitudes, strict=True) if magnitude > rounding}
-    return names
+    return names if has_run else {quantity.name for quantity in (*plan.forward, *plan.backward)}

@@ -12,6 +12,8 @@ from nets import batch, net
 
 from nn_manual import (
     SGD,
+    CrossEntropyLoss,
+    Dropout,
     GradientChecker,
     GradientMismatch,
     Layer,
@@ -19,13 +21,17 @@ from nn_manual import (
     MSELoss,
     ReLU,
     Sequential,
+    Sigmoid,
     Tanh,
+    Trainer,
     check_gradients,
 )
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.comparison import Quantity
 from nn_manual.check.tolerances import MEANINGLESS
+from nn_manual.data import Examples
+from nn_manual.distributed.sliced_step import Slicing
 
 
 def test_a_zero_input_proves_nothing_about_the_weight() -> None:
@@ -211,3 +217,37 @@ def test_relu_alone_on_negative_inputs() -> None:
         *("0.output is zero everywhere", "loss is zero everywhere", "loss.grad_target is zero everywhere"),
         "0.grad_input is zero everywhere",
     ]
+
+
+@dataclass(eq=False)
+class OfPositive(Layer):
+    """A logarithm whose reference refuses what it isn't made for."""
+
+    def forward(self, input: Array) -> tuple[Array, Array]:
+        return np.log(input), input
+
+    def backward(self, saved: Array, grad_output: Array) -> Array:
+        return grad_output / saved
+
+    def reference(self, input: Any) -> Any:
+        if (input <= 0).any():
+            raise ValueError("only positive numbers")
+        return torch.log(input)
+
+
+def test_where_a_reference_takes_no_random_numbers_zeros_are_unproven() -> None:
+    ones = np.ones((2, 3))
+    report = check_gradients(Sequential(OfPositive(), dtype="float64"), UpstreamLoss(), ones, ones)
+    assert report.agrees
+    assert "0 (OfPositive): 0.output is zero everywhere" in report.vacuous
+
+
+@pytest.mark.parametrize("settings", [{}, {"slicing": Slicing(2)}, {"compiled": True}], ids=["plain", "cut", "jit"])
+def test_an_unchecked_last_batch_of_another_size_leaves_a_random_layer_to_be_judged(settings: dict[str, Any]) -> None:
+    model = Sequential(Linear(3, 4), Sigmoid(), Dropout(0.5), Linear(4, 2))
+    model.param_arena[...] = 0
+    trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=2, **settings)
+    train = Examples(np.random.default_rng(0).standard_normal((14, 3)).astype(np.float32), np.arange(14) % 2)
+    assert [len(list(trainer.epoch(train, 6, seed=0, epoch=0))), trainer.model.num_steps] == [3, 3]
+    assert trainer.checker is not None
+    assert "0 (Linear): 0.output is zero everywhere" in trainer.checker.unproven()

@@ -19,6 +19,7 @@ from nn_manual import (
     Linear,
     MSELoss,
     Sequential,
+    Sigmoid,
     Tanh,
     Trainer,
     check_gradients,
@@ -220,3 +221,28 @@ def test_a_report_on_another_tensor_does_not_call_a_known_zero_wrong() -> None:
         trainer.train_step(*batch("float32", 3))
     assert [comparison.name for comparison in raised.value.report.failures] == ["0.grad_weight"]
     assert "0.grad_bias" in raised.value.report.rounding
+
+
+@pytest.mark.parametrize("input_scale", [1e-16, 1, 1e3, 1e6])
+@pytest.mark.parametrize("target_scale", [1, 1e14])
+def test_a_gradient_that_is_small_for_another_reason_is_not_listed(input_scale: float, target_scale: float) -> None:
+    """Small inputs, saturated units, a loss far above its gradients, and gradients that vanish in 30 layers."""
+    hidden = [layer for _ in range(30) for layer in (Sigmoid(), Linear(8, 8))]
+    model = Sequential(Linear(6, 8), *hidden, Linear(8, 4), dtype="float64", seed=0)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=1e-9 / target_scale))
+    generator = np.random.default_rng(0)
+    trainer.train_step(
+        input_scale * generator.standard_normal((5, 6)), target_scale * generator.standard_normal((5, 4))
+    )
+    assert trainer.checker is not None
+    assert not [sentence for sentence in trainer.checker.unproven() if "in theory" in sentence]
+
+
+@pytest.mark.parametrize("input_scale", [1e-16, 1, 1e6])
+def test_what_is_zero_in_theory_is_listed_at_every_scale(input_scale: float) -> None:
+    model = Sequential(Linear(6, 4), Normalized(), Linear(4, 2), dtype="float64", seed=0)
+    trainer = Trainer(model, MSELoss(), SGD(model, lr=1e-9))
+    generator = np.random.default_rng(0)
+    trainer.train_step(input_scale * generator.standard_normal((5, 6)), generator.standard_normal((5, 2)))
+    assert trainer.checker is not None
+    assert "0 (Linear): 0.grad_bias is zero in theory and rounding alone" in trainer.checker.unproven()
