@@ -96,11 +96,14 @@ class ProcessLostError(NNManualError):
 
 #: In what a RuntimeError says of memory that isn't there: torch's, of the processor's and of a GPU's, and C++'s.
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "not enough memory", "bad_alloc")
+#: In what an ImportError says of a library for which there is no memory.
+NOT_LOADED = "failed to map segment"
 
 
 def out_of_memory(error: BaseException) -> str | None:
     """What to say of an error that memory which isn't there has raised, with the size that was asked for where the
-    error has it; None of any other error. NumPy and Python raise MemoryError, torch RuntimeError, the system OSError.
+    error has it; None of any other error. NumPy and Python raise MemoryError, torch RuntimeError, the system OSError,
+    and what loads a library ImportError.
     """
     if isinstance(error, RuntimeError):
         said = str(next(iter(error.args), ""))
@@ -110,7 +113,11 @@ def out_of_memory(error: BaseException) -> str | None:
         size, unit = found.groups() if found else ("", "")
         if found:
             said = f"torch tried to allocate {f'{int(size):,}' if size.isdecimal() else size} {unit}"
-    elif isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+    elif (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or (isinstance(error, ImportError) and NOT_LOADED in str(error))
+    ):
         said = str(error)
     else:
         return None

@@ -59,6 +59,10 @@ def systems() -> None:
     raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
 
+def loaders() -> None:
+    raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+
+
 SHORTAGES = {
     numpys: "not enough memory: Unable to allocate 8.00 PiB for an array with shape (1099511627776, 1024) and data "
     "type float64",
@@ -66,6 +70,7 @@ SHORTAGES = {
     pythons: "not enough memory: how much was asked for is not known",
     gpus: "not enough memory: torch tried to allocate 20.00 GiB",
     systems: "not enough memory: [Errno 12] Cannot allocate memory",
+    loaders: "not enough memory: libtorch_cpu.so: failed to map segment from shared object",
 }
 
 
@@ -79,7 +84,9 @@ def test_what_is_said_of_memory_that_is_not_there(shortage: object) -> None:
         raise_if_out_of_memory(caught.value)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), ValueError("out of memory"), OSError(2, "no file")])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("shapes differ"), ValueError("out of memory"), OSError(2, "no file"), ImportError("no x")]
+)
 def test_other_errors_are_about_something_else(error: Exception) -> None:
     assert out_of_memory(error) is None
     raise_if_out_of_memory(error)

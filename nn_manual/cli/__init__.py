@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(error, str(error), error.exit_status)
     except Interrupted as end:
         return _end(end, str(end), end.exit_status)
-    except (MemoryError, OSError, RuntimeError) as error:
+    except (MemoryError, OSError, RuntimeError, ImportError) as error:
         if (shortage := out_of_memory(error)) is not None:
             return _end(error, shortage, ConfigError.exit_status)
         if not isinstance(error, OSError):

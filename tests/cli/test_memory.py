@@ -236,3 +236,15 @@ def test_check_function(
     (tmp_path / "my_functions.py").write_text(FUNCTIONS)
     names = [f"my_functions:{function}", "--reference", f"my_functions:{reference}"]
     assert said(capsys, ["check-function", *names, "--shapes", "NxD,D", "--sizes", "N=4,D=6"]) == [TORCHS, *notes]
+
+
+def test_a_library_for_which_there_is_no_memory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def loads(*_: Any) -> Any:
+        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+
+    monkeypatch.setattr(Linear, "output_shape", loads)
+    assert said(capsys, ["summary", str(write_config(tmp_path))]) == [
+        "nn-manual: not enough memory: libtorch_cpu.so: failed to map segment from shared object"
+    ]
