@@ -125,7 +125,8 @@ def clip(input: Tensor, /, *, min: float = -math.inf, max: float = math.inf) -> 
         grad_input = where((input >= min) & (input <= max), grad_answer, 0)
 
     Derivation: the slope is 1 between the limits, where the answer is the input, and 0 outside, where it is
-    constant. At the limits any value in [0, 1] is a subgradient; torch takes 1.
+    constant. At the limits any value in [0, 1] is a subgradient. Ours is 1, as torch's clamp has it before version
+    2.14; from there on it has 0, or 1/2 where the limits are tensors.
     """
     if min > max:
         raise ValueError(f"min {min} is above max {max}")

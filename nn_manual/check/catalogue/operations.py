@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -90,9 +91,15 @@ def _along(
     return result.reshape((1,) * input.ndim) if axis is None and keepdims else result
 
 
-#: What torch calls the same operation, where name or options are not ours.
+def _clip(input: torch.Tensor, min: float = -math.inf, max: float = math.inf) -> torch.Tensor:
+    """torch's clamp, with a gradient of 1 at the limits: that of clamp itself depends on torch's version."""
+    return torch.where(input < min, min, torch.where(input > max, max, input))
+
+
+#: What torch calls the same operation, where name, options or the gradient at a kink are not ours.
 REFERENCES: dict[str, Callable[..., torch.Tensor]] = {
     "power": torch.pow,
+    "clip": _clip,
     "diagonal": lambda input, offset=0, axis1=0, axis2=1: torch.diagonal(input, offset, axis1, axis2),
     "transpose": lambda input, axes=None: input.permute(axes or tuple(reversed(range(input.ndim)))),
     "broadcast_to": lambda input, shape: input.expand(shape),
