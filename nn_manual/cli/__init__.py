@@ -26,9 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     does.
     """
     open_standard_streams()
-    _end_on_signals()
-    options = parse(arguments)
     try:
+        _end_on_signals()
+        options = parse(arguments)
         status = int(options.command(options))
         sys.stdout.flush()
     except NNManualError as error:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from runs import GROWING, lines, names
 
+from nn_manual import cli
+from nn_manual.errors import Interrupted
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.metrics import read_run
 
@@ -117,6 +119,17 @@ class TestSignals:
         code, _, err = finish(process)
         assert code in (143, -signal.SIGTERM)  # the latter before the program's first line
         assert "Traceback" not in err
+
+    def test_while_the_command_line_is_read(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def interrupted(_: object) -> None:
+            raise Interrupted(signal.SIGTERM)
+
+        monkeypatch.setattr(cli, "parse", interrupted)
+        monkeypatch.setattr(cli, "_end_on_signals", lambda: None)  # this process has its own
+        assert cli.main(["train", "small.yaml"]) == 143
+        assert capsys.readouterr().err == "nn-manual: terminated\n"
 
 
 class TestTerminal:

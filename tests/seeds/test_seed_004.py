@@ -11,6 +11,8 @@ from nn_manual.ops.operation import Tensor
 
 #: The last digit printed, halved: four decimals.
 PRINTED = 5e-5
+#: What float32 rounds beside it, 4 eps: other processors draw and add these numbers with other last bits.
+ROUNDING = 4 * 2.0**-23
 
 PRINTED_W = [
     [18.2980, 2.7573, 2.3914, -0.1974],
@@ -72,10 +74,10 @@ def by_hand(x: Tensor, W: Tensor, y: Tensor) -> tuple[Tensor, tuple[Tensor, Tens
 
 def test_cells_15_to_21_the_numbers_printed(leaves: Leaves) -> None:
     f, gradients = by_hand(*(leaf.detach() for leaf in leaves))
-    assert float(f) == pytest.approx(99.9048, abs=PRINTED)
+    assert float(f) == pytest.approx(99.9048, abs=PRINTED + ROUNDING * 100)
     grad_x, grad_W, grad_y = gradients
-    torch.testing.assert_close(grad_x, torch.tensor(PRINTED_X), rtol=0, atol=PRINTED)
-    torch.testing.assert_close(grad_W, torch.tensor(PRINTED_W), rtol=0, atol=PRINTED)
+    torch.testing.assert_close(grad_x, torch.tensor(PRINTED_X), rtol=0, atol=PRINTED + ROUNDING * 17)
+    torch.testing.assert_close(grad_W, torch.tensor(PRINTED_W), rtol=0, atol=PRINTED + ROUNDING * 28)
     torch.testing.assert_close(grad_y[:4], torch.tensor(PRINTED_Y), rtol=PRINTED, atol=0)  # five digits each
 
 

@@ -141,8 +141,9 @@ def test_a_loss_of_which_torch_has_no_digit_is_rounding(lead: float) -> None:
 
 
 def test_rounding_of_values_that_float32_can_not_hold_is_rounding() -> None:
-    """1 - tanh(13)**2 = 2e-11 has lost 11 digits, and what torch rounds once, we round twice."""
+    """1 - tanh(13)**2 = 2e-11 has lost 11 digits, and what torch rounds once, we may round twice: one part in 10**6."""
     model = Sequential(Linear(1, 1, bias=False), Tanh(), dtype="float64")
+    break_gradient(model.layers[1], "grad_input", lambda grad: (1 + 1e-6) * grad)
     model.param_arena[0] = 13
     input = np.random.default_rng(0).uniform(0.9, 1.1, (64, 1))
     target = 1e131 * np.random.default_rng(1).standard_normal((64, 1))
