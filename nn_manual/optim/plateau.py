@@ -99,9 +99,13 @@ class ReduceLROnPlateau(Scheduler):
         }
 
     def load_state(self, state: Mapping[str, float]) -> None:
-        """Go on from what `state` returned. Raises ValueError for names that are not the schedule's."""
+        """Go on from what `state` returned. Raises ValueError for names that are not the schedule's, and for a count
+        that is none.
+        """
         super().load_state(state)
+        for name in ("num_bad_epochs", "cooldown_counter", "num_reductions"):
+            value = state[name]
+            if not (0 <= value < math.inf and value == int(value)):
+                raise ValueError(f"{name} must be an integer of at least 0, not {value}")
+            setattr(self, name, int(value))
         self.best = state["best"]
-        self.num_bad_epochs = int(state["num_bad_epochs"])
-        self.cooldown_counter = int(state["cooldown_counter"])
-        self.num_reductions = int(state["num_reductions"])

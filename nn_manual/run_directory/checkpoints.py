@@ -20,10 +20,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import parse_weights, read_file, sync_directory, weights_as_bytes
 from nn_manual.run_directory.records import read_object
+from nn_manual.run_directory.schema import SHA256, FileName, validated
+from nn_manual.run_directory.within import within
 
 CHECKPOINTS_DIRECTORY = "checkpoints"
 MANIFEST_FILE = "manifest.json"
@@ -31,10 +35,13 @@ MANIFEST_FILE = "manifest.json"
 #: Named arrays, by the name of the file that has them.
 Tensors = Mapping[str, Mapping[str, Array]]
 
-_NAME = re.compile(r"step-(\d+)")
+#: So many digits are a 64-bit integer for sure; a name with a zero in front would be that of another folder's step.
+_NAME = re.compile(r"step-(0|[1-9][0-9]{0,17})")
 #: How a manifest begins. Its own SHA-256 is that of its bytes with zeros in the place of the digest.
 _BEGINNING = re.compile(rb'\{\n  "sha256": "([0-9a-f]{64})"')
 _ZEROS = "0" * 64
+#: The SHA-256 of each file of arrays.
+_DIGESTS = TypeAdapter(dict[FileName, SHA256])
 
 
 def step_of(checkpoint: Path) -> int | None:
@@ -47,14 +54,16 @@ def checkpoints_of(run: Path) -> list[Path]:
     """The checkpoints of the run directory `run`, the newest first: the folders with a manifest. Some may not be
     readable.
     """
+    folder = within(run, CHECKPOINTS_DIRECTORY)
     try:
-        names = os.listdir(run / CHECKPOINTS_DIRECTORY)
+        names = os.listdir(folder)
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise DataError(f"{run / CHECKPOINTS_DIRECTORY}: can't be read: {error.strerror}") from error
-    found = [(step, run / CHECKPOINTS_DIRECTORY / name) for name in names if (step := step_of(Path(name))) is not None]
-    return [path for _, path in sorted(found, reverse=True) if (path / MANIFEST_FILE).exists()]
+        raise DataError(f"{folder}: can't be read: {error.strerror}") from error
+    found = [(step, name) for name in names if (step := step_of(Path(name))) is not None]
+    paths = [within(run, CHECKPOINTS_DIRECTORY, name) for _, name in sorted(found, reverse=True)]
+    return [path for path in paths if (path / MANIFEST_FILE).exists()]
 
 
 def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[str, Any], *, keep: int) -> Path:
@@ -62,8 +71,8 @@ def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[s
     what JSON knows, and any floats. Raises DataError where the system refuses; then the other checkpoints are as they
     were.
     """
-    folder = run / CHECKPOINTS_DIRECTORY
-    final, temporary = folder / f"step-{step}", folder / f".step-{step}.{os.getpid()}.tmp"
+    folder, final = within(run, CHECKPOINTS_DIRECTORY), within(run, CHECKPOINTS_DIRECTORY, f"step-{step}")
+    temporary = folder / f".step-{step}.{os.getpid()}.tmp"
     try:
         if not folder.exists():
             folder.mkdir()
@@ -105,24 +114,35 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Remove a checkpoint, the manifest first: what is left of one without it is none. One that isn't there is fine."""
+    """Remove a checkpoint, the manifest first: what is left of one without it is none. One that isn't there is fine.
+    Of a link to another folder of the run, the link alone is removed.
+    """
+    if folder.is_symlink():
+        folder.unlink()
+        return
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
     """The manifest of a checkpoint, and its arrays by file and name. Raises DataError, naming the file, where one is
-    missing, can't be read or isn't what was written.
+    missing, can't be read or isn't what was written. The manifest has any values that JSON knows, and any floats.
     """
-    path = folder / MANIFEST_FILE
+    run, place = folder.parent.parent, (CHECKPOINTS_DIRECTORY, folder.name)
+    path = within(run, *place, MANIFEST_FILE)
     data = read_file(path)
     beginning = _BEGINNING.match(data)
     if beginning is None or hashlib.sha256(_with_zeros(data, beginning)).hexdigest().encode() != beginning[1]:
         raise DataError(f"{path}: is corrupt: it isn't what its SHA-256 was taken of")
-    manifest: dict[str, Any] = _of_json(read_object(path))
-    tensors = {name: parse_weights(folder / name, read_file(folder / name), sha256)
-               for name, sha256 in manifest["files"].items()}  # fmt: skip
-    return manifest, tensors
+    try:
+        content: dict[str, Any] = _of_json(read_object(path))
+    except RecursionError:
+        raise DataError(f"{path}: its lists are nested too deep") from None
+    tensors = {}
+    for name, sha256 in validated(str(path), content.get("files"), _DIGESTS, "files").items():
+        file = within(run, *place, name)
+        tensors[name] = parse_weights(file, read_file(file), sha256)
+    return content, tensors
 
 
 def _as_json(value: Any) -> Any:
@@ -137,7 +157,9 @@ def _as_json(value: Any) -> Any:
 def _of_json(value: Any) -> Any:
     """The reverse of `_as_json`."""
     if isinstance(value, dict):
-        return float(value["float"]) if value.keys() == {"float"} else {k: _of_json(item) for k, item in value.items()}
+        if value.keys() == {"float"} and value["float"] in ("inf", "-inf", "nan"):
+            return float(value["float"])
+        return {key: _of_json(item) for key, item in value.items()}
     return [_of_json(item) for item in value] if isinstance(value, list) else value
 
 

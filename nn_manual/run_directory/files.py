@@ -66,7 +66,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         try:
-            with temporary.open("wb") as file:
+            temporary.unlink(missing_ok=True)  # it may be a link to another file
+            with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -87,9 +88,14 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what a process that was killed while it wrote has left in `folder`."""
+    """Remove what a process that was killed while it wrote has left in `folder`, and of a link the link alone. Raises
+    DataError, naming the path, where the system refuses.
+    """
     for path in folder.glob(".*.tmp"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        try:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        except OSError as error:
+            raise DataError(f"{path}: can't be removed: {error.strerror}") from error
 
 
 @contextmanager

@@ -12,27 +12,28 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.records import columns, read_records, shown
+from nn_manual.run_directory.columns import COUNT, NUMBER, TEXT, Column, columns
+from nn_manual.run_directory.records import read_records, shown
 from nn_manual.run_directory.step_line import ERRORS
 
 #: The type of each column: how many tensors were compared, the name of the worst one, and of that one
 #: max|ours - torch|, the same divided by max|torch|, the most that this may be, and the error in ULPs. A line stands
 #: for `num_steps` checked steps from `first_step` to `last_step`, and `step` is the one with the worst error.
-GRADIENTS_COLUMNS: dict[str, type] = {
-    "step": int,
-    "tensors": int,
-    "worst": str,
-    "absolute": float,
-    "relative": float,
-    "tolerance": float,
-    "ulps": float,
-    "first_step": int,
-    "last_step": int,
-    "num_steps": int,
+GRADIENTS_COLUMNS: dict[str, Column] = {
+    "step": COUNT,
+    "tensors": COUNT,
+    "worst": TEXT,
+    "absolute": NUMBER,
+    "relative": NUMBER,
+    "tolerance": NUMBER,
+    "ulps": NUMBER,
+    "first_step": COUNT,
+    "last_step": COUNT,
+    "num_steps": COUNT,
 }
 #: Two more, made of lists: how many tensors were beyond their tolerance by rounding, and what was wrong first, empty
 #: where nothing was.
-VERDICT_COLUMNS: dict[str, type] = {"rounding": int, "mismatch": str}
+VERDICT_COLUMNS: dict[str, Column] = {"rounding": COUNT, "mismatch": TEXT}
 
 #: What a difference means, in a ledger: within the tolerance, beyond it by rounding, or wrong.
 WITHIN, ROUNDING, MISMATCH = range(3)
@@ -140,6 +141,7 @@ def _row(errors: object) -> Array | None:
     if not set(map(len, errors.values())) <= {2} or not set(map(type, numbers)) <= {float, int}:
         return None
     try:
-        return np.array(numbers, np.float64).reshape(-1, 2)
+        row = np.array(numbers, np.float64).reshape(-1, 2)
     except OverflowError:  # an integer beyond 1.8e308
         return None
+    return None if (row < 0).any() else row

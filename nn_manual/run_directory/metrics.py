@@ -18,13 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import TypeAdapter
+
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.messages import one_line
+from nn_manual.run_directory.columns import COUNT, NUMBER, Column, columns
 from nn_manual.run_directory.files import check_run_exists, read_file
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.ledger_table import Ledger, read_gradients
-from nn_manual.run_directory.records import checked, columns, read_object, read_records
+from nn_manual.run_directory.records import read_object, read_records
+from nn_manual.run_directory.schema import Summary, validated
+from nn_manual.run_directory.within import within
 
 CONFIG_FILE = "config.yaml"
 METRICS_FILE = "metrics.jsonl"
@@ -36,18 +41,18 @@ SUMMARY_FILE = "summary.json"
 #: is their sum, and the line has the number of examples, too. Bits per character are the mean cross-entropy divided by
 #: ln 2. Accuracy is a fraction of 1, lr the learning rate of the epoch's last step, seconds the time since the run's
 #: start.
-METRICS_COLUMNS: dict[str, type] = {
-    "epoch": int,
-    "step": int,
-    "train_loss": float,
-    "num_train_examples": int,
-    "train_bits_per_character": float,
-    "validation_loss": float,
-    "num_validation_examples": int,
-    "validation_bits_per_character": float,
-    "validation_accuracy": float,
-    "lr": float,
-    "seconds": float,
+METRICS_COLUMNS: dict[str, Column] = {
+    "epoch": COUNT,
+    "step": COUNT,
+    "train_loss": NUMBER,
+    "num_train_examples": COUNT,
+    "train_bits_per_character": NUMBER,
+    "validation_loss": NUMBER,
+    "num_validation_examples": COUNT,
+    "validation_bits_per_character": NUMBER,
+    "validation_accuracy": NUMBER,
+    "lr": NUMBER,
+    "seconds": NUMBER,
 }
 #: For each loss, the column that has how many examples it is the sum of.
 COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation_examples"}
@@ -93,19 +98,34 @@ def read_run(path: Path) -> Run:
     null stands for a float that was not finite and is read as NaN. Keys without a meaning here are passed over.
     """
     check_run_exists(path)
+    config_file, metrics_file = within(path, CONFIG_FILE), within(path, METRICS_FILE)
     try:
-        config = read_file(path / CONFIG_FILE).decode()
+        config = read_file(config_file).decode()
     except UnicodeDecodeError as error:
-        raise DataError(f"{path / CONFIG_FILE}: is not UTF-8 text: {error}") from error
+        raise DataError(f"{config_file}: is not UTF-8 text: {error}") from error
     # A directory's name is bytes: those that are no UTF-8 would fail to print, and line ends would draw several lines.
     name = one_line(os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace"))
-    metrics = columns(path / METRICS_FILE, read_records(path / METRICS_FILE), METRICS_COLUMNS, OPTIONAL_COLUMNS)
-    return Run(name, config, metrics, *read_gradients(path / GRADIENTS_FILE), _read_stop(path / SUMMARY_FILE))
+    metrics = columns(metrics_file, read_records(metrics_file), METRICS_COLUMNS, OPTIONAL_COLUMNS)
+    return Run(name, config, metrics, *read_gradients(within(path, GRADIENTS_FILE)), _stop_of(read_summary(path)))
 
 
-def _read_stop(path: Path) -> Stop | None:
-    summary = read_object(path) if path.exists() else {}
-    if "stopped" not in summary:
+_SUMMARY = TypeAdapter(Summary)
+
+
+def read_summary(directory: Path) -> Summary | None:
+    """How a run ended; None where it has no summary, as it is under way or was killed. Raises DataError, with the key,
+    for a value of another type.
+    """
+    path = within(directory, SUMMARY_FILE)
+    if not path.exists():
         return None
-    types = {"epoch": int, "epochs": int, "stopped": str}
-    return Stop(*(checked(str(path), key, summary.get(key), kind) for key, kind in types.items()))
+    summary: Summary = validated(str(path), read_object(path), _SUMMARY)
+    if "stopped" in summary and (missing := {"epoch", "epochs"} - summary.keys()):
+        raise DataError(f'{path}: "{min(missing)}" is missing')
+    return summary
+
+
+def _stop_of(summary: Summary | None) -> Stop | None:
+    if summary is None or "stopped" not in summary:
+        return None
+    return Stop(summary["epoch"], summary["epochs"], summary["stopped"])

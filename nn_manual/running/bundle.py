@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig, dump_config
@@ -27,6 +27,8 @@ from nn_manual.config.tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.messages import one_line
 from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically, write_weights
+from nn_manual.run_directory.schema import SHA256, Count, Finite, NotNegative, Positive, Text, validated
+from nn_manual.run_directory.within import within
 from nn_manual.running.environment import versions
 from nn_manual.running.trainer import Trainer
 
@@ -48,46 +50,47 @@ class Bundle:
     What is kept may be a slice of a batch, which begins at `first_row`; that is None where it is the batch.
     """
 
-    step: int
-    lrs: list[float]
-    found: str
-    layer: str
-    tensor: str
-    tolerances: dict[str, float]
-    versions: dict[str, str]
-    sources: dict[str, str]
-    sha256: str
-    first_row: int | None = None
+    step: Positive
+    lrs: list[Finite]
+    found: Text
+    layer: Text
+    tensor: Text
+    tolerances: dict[Text, NotNegative]
+    versions: dict[Text, Text]
+    sources: dict[Text, SHA256]
+    sha256: SHA256
+    first_row: Count | None = None
+
+
+_BUNDLE = TypeAdapter(Bundle)
 
 
 def check_bundle_exists(directory: Path) -> None:
     """Raise DataError where `directory` isn't there, or is no bundle: then with the bundles in it, as it may be a run.
     """
     check_run_exists(directory)
-    if any((directory / name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
+    if any(within(directory, name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
         return
-    bundles = [shlex.quote(str(file.parent)) for file in sorted(directory.glob(f"*/{BUNDLE_FILE}"))]
+    folders = [folder for folder in sorted(directory.iterdir()) if not folder.is_symlink()]
+    bundles = [shlex.quote(str(folder)) for folder in folders if (folder / BUNDLE_FILE).exists()]
     if bundles:
         raise DataError(f"{directory}: is no bundle; did you mean --replay {' or '.join(bundles)}?")
     raise DataError(f"{directory}: is no bundle, and holds none: no step of it differed from torch's")
 
 
 def read_bundle(path: Path) -> Bundle:
-    """The file that `dump_yaml` made of a Bundle. Raises DataError, naming `path`."""
+    """The file that `dump_yaml` made of a Bundle. Raises DataError, naming `path`, with the key of a value that is
+    wrong.
+    """
     errors = Errors()
     try:
         tree = read_tree(read_file(path).decode(), partial(Place, str(path)), errors)
         errors.raise_if_any()
-        return TypeAdapter(Bundle).validate_python(tree and plain(tree))
-    except (UnicodeDecodeError, ConfigError, ValidationError) as error:
-        raise DataError(f"{path}: is no whole description of a bundle: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-    return str(error).partition("\n")[0]
+    except (UnicodeDecodeError, ConfigError) as error:
+        problem = str(error).partition("\n")[0]
+        raise DataError(f"{path}: is no whole description of a bundle: {problem}") from error
+    bundle: Bundle = validated(str(path), tree and plain(tree), _BUNDLE)
+    return bundle
 
 
 def keep(
@@ -99,9 +102,10 @@ def keep(
     if mismatch.batch is None:
         return "it can't be replayed: it was not found in a step"
     assert trainer.checker is not None  # it has raised
-    final = directory / f"mismatch-step-{trainer.num_steps}"
-    temporary = directory / f".{final.name}.{os.getpid()}.tmp"
+    name = f"mismatch-step-{trainer.num_steps}"
+    temporary = directory / f".{name}.{os.getpid()}.tmp"
     try:
+        final = within(directory, name)
         temporary.mkdir()
         _write(temporary, config, sources, trainer, trainer.checker, mismatch)
         shutil.rmtree(final, ignore_errors=True)  # of a run that went on, and is wrong there again

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import yaml
+
+from nn_manual.config.tree import Errors, Place, plain, read_tree
+from nn_manual.errors import ConfigError
 
 #: The keys of a config that may change when a run goes on.
 MAY_CHANGE = ("epochs", "checkpoint", "gradient_check", "blas", "threads")
@@ -18,11 +22,25 @@ BEFORE = {
 }
 
 
-def changes(was: str, now: str) -> list[str]:
-    """A line for each value that differs in two configs, which `dump_config` has written, and may not."""
+def values_of(config: str) -> dict[str, Any]:
+    """The values of a config, which `dump_config` has written. Raises ValueError for another text."""
+    errors = Errors()
+    tree = read_tree(config, partial(Place, "config"), errors)
+    try:
+        errors.raise_if_any()
+    except ConfigError as error:
+        raise ValueError(f"is no config: {str(error).partition(chr(10))[0]}") from error
+    values = BEFORE | (plain(tree) if tree is not None and isinstance(tree.value, dict) else {})
+    if type(values.get("epochs")) is not int or values["epochs"] < 1:
+        raise ValueError("is no config: it has no epochs")
+    return values
+
+
+def changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """A line for each value that differs in two configs, and may not."""
     return [
         f"{key} was {shown(before)}, is {shown(after)}"
-        for key, before, after in differences(BEFORE | yaml.safe_load(was), yaml.safe_load(now))
+        for key, before, after in differences(was, now)
         if key.partition(".")[0] not in MAY_CHANGE
     ]
 

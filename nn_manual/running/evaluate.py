@@ -16,6 +16,7 @@ from nn_manual.data.csv_files import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
+from nn_manual.run_directory.within import within
 from nn_manual.running.environment import sha256_of
 from nn_manual.running.loading import quiet
 from nn_manual.running.recorded_loss import recorded_loss
@@ -65,7 +66,7 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
     Raises ConfigError for an override that is wrong or of something else, DataError for data that can't be read or that
     the model doesn't fit, and NotFiniteError.
     """
-    config = load_config(directory / CONFIG_FILE, overrides, folder=Path.cwd())
+    config = load_config(within(directory, CONFIG_FILE), overrides, folder=Path.cwd())
     for override in overrides:
         if override.partition("=")[0].partition(".")[0] not in OVERRIDES:
             raise ConfigError(f"override {override!r}: an evaluation takes other {', '.join(OVERRIDES)} alone")

@@ -1,117 +1,53 @@
-"""What a checkpoint of a run says beside its arrays: the types of its manifest, and what must agree in it."""
+"""The checkpoint of a run, read back: its manifest as the schema has it, and what must agree in it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
-Count = Annotated[int, Field(ge=0)]
+from nn_manual.arrays import Array
+from nn_manual.errors import DataError
+from nn_manual.run_directory.checkpoints import MANIFEST_FILE, read_checkpoint, step_of
+from nn_manual.run_directory.schema import Manifest, validated
+from nn_manual.running.changes import values_of
 
-
-class Best(TypedDict, total=False):
-    """Where and how low the lowest validation loss was; empty before the first."""
-
-    epoch: int
-    step: int
-    validation_loss: float
+_MANIFEST = TypeAdapter(Manifest)
 
 
-class Tally(TypedDict):
-    """What the checked steps add up to."""
+class Kept(NamedTuple):
+    """What a checkpoint of a run has: the manifest, the arrays by file and name, and the values of the config."""
 
-    num_tensors: Count
-    num_steps: Count
-    num_rounding: Count
-    num_together: NotRequired[Count]  # older runs don't say
-    worst: dict[str, Any]
-    worst_severity: float
+    manifest: dict[str, Any]
+    tensors: dict[str, dict[str, Array]]
+    config: dict[str, Any]
 
 
-class Zeros(TypedDict):
-    """The gradients that are zero in theory, for one shape of the input."""
-
-    shape: list[int]
-    steps: int
-    multiples: list[tuple[int, float]]
-
-
-class Update(TypedDict):
-    """Whether the optimizer's formulas were compared in float64, and what it has raised there."""
-
-    compared_in_float64: bool
-    raised_in_float64: str
-
-
-class Check(TypedDict):
-    """What the check remembers."""
-
-    not_zero: list[int]
-    judged: list[str]
-    zeros: list[Zeros]
-    unproven: list[str]
-    zero_in_theory: NotRequired[list[str] | None]  # older runs don't say
-    update: NotRequired[Update]  # nor this
-
-
-class Ledger(TypedDict, total=False):
-    """The steps that wait for a line of gradients.jsonl; `window` is always there."""
-
-    window: Annotated[int, Field(ge=1)]
-    num_steps: int
-    first_step: int
-    last_step: int
-    record: dict[str, Any]
-    not_judged: list[str]
-    errors: dict[str, tuple[float, float]]
-
-
-class Manifest(TypedDict):
-    """docs/runs.md says what each key means."""
-
-    step: Count
-    epoch: Count
-    batch: Count
-    seconds: float
-    losses: NotRequired[list[tuple[float, float]]]  # of older runs: they have a file of their own now
-    last: dict[str, Any]
-    schedule: dict[str, float]
-    early_stopping: dict[str, float]
-    tally: Tally
-    check: Check | None
-    unproven: list[str]
-    vacuous: NotRequired[list[str]]  # older runs don't say: it was all that is unproven
-    best: Best
-    sizes: dict[str, Count]
-    ledger: Ledger
-    config: str
-    data: str
-    sources: dict[str, str]
-    versions: dict[str, str]
-    blas: dict[str, Any]
-
-
-_manifests = TypeAdapter(Manifest)
-
-
-def check_manifest(manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the key, for a value of another type and for numbers that don't agree."""
+def read_kept(checkpoint: Path) -> Kept:
+    """The checkpoint in this folder. Raises DataError, with the file, and the key of a value that is wrong."""
+    content, tensors = read_checkpoint(checkpoint)
+    place = str(checkpoint / MANIFEST_FILE)
+    manifest = validated(place, content, _MANIFEST)
+    if manifest["step"] != step_of(checkpoint):
+        raise DataError(f'{place}: "step" is {manifest["step"]}, and the folder is {checkpoint.name}')
     try:
-        _manifests.validate_python(manifest)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
-    if "window" not in manifest["ledger"]:
-        raise ValueError("ledger: has no window")
-    if manifest["best"] and manifest["best"].keys() != Best.__annotations__.keys():
-        raise ValueError("best: lacks a key")
+        config = values_of(manifest["config"])
+    except ValueError as error:
+        raise DataError(f'{place}: "config" {error}') from error
+    return Kept(manifest, tensors, config)
 
 
-def check_step(manifest: Mapping[str, Any], num_batches: int) -> None:
+def check_place(kept: Kept, num_batches: int) -> None:
     """Raise ValueError unless step, epoch and batch are of one place in a run with so many batches an epoch."""
-    step = manifest["epoch"] * num_batches + manifest["batch"]
-    if manifest["step"] != step or manifest["batch"] >= num_batches:
-        where = f"epoch {manifest['epoch']} and batch {manifest['batch']} of {num_batches}"
-        raise ValueError(f"step: is {manifest['step']}, and {where} make {step}")
+    manifest: Mapping[str, Any] = kept.manifest
+    epoch, batch, num_epochs = manifest["epoch"], manifest["batch"], kept.config["epochs"]
+    if manifest["step"] != epoch * num_batches + batch or batch >= num_batches:
+        where = f"epoch {epoch} and batch {batch} of {num_batches}"
+        raise ValueError(f"step: is {manifest['step']}, and {where} make {epoch * num_batches + batch}")
+    if epoch > num_epochs:
+        raise ValueError(f"epoch: is {epoch}, of {num_epochs}")
+    # The lr is reduced so often whenever it is asked for.
+    if (num_reductions := manifest["schedule"].get("num_reductions", 0)) > epoch:
+        raise ValueError(f"schedule.num_reductions: is {num_reductions:g}, after epoch {epoch}")

@@ -23,6 +23,7 @@ from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
 from nn_manual.distributed.slices import cut
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.within import within
 from nn_manual.running.bundle import (
     BUNDLE_FILE,
     CONFIG_FILE,
@@ -106,9 +107,9 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     or a layer of the user's own isn't found.
     """
     check_bundle_exists(directory)
-    bundle = read_bundle(directory / BUNDLE_FILE)
-    tensors = read_weights(directory / TENSORS_FILE, bundle.sha256)
-    config = _config(directory / CONFIG_FILE, overrides)
+    bundle = read_bundle(within(directory, BUNDLE_FILE))
+    tensors = read_weights(within(directory, TENSORS_FILE), bundle.sha256)
+    config = _config(within(directory, CONFIG_FILE), overrides)
     if config.dtype not in bundle.tolerances:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
     trainer = _trainer(config, directory, bundle, tensors)

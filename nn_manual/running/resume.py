@@ -10,8 +10,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.data import Split
 from nn_manual.distributed.group import ALONE, Group
@@ -22,16 +20,15 @@ from nn_manual.run_directory.checkpoints import (
     CHECKPOINTS_DIRECTORY,
     MANIFEST_FILE,
     checkpoints_of,
-    read_checkpoint,
     remove_checkpoint,
     step_of,
 )
-from nn_manual.run_directory.records import read_object
+from nn_manual.run_directory.within import within
 from nn_manual.running.agreement import agree
-from nn_manual.running.changes import MAY_CHANGE, changes
+from nn_manual.running.changes import MAY_CHANGE, changes, values_of
 from nn_manual.running.environment import blas, set_blas_threads
 from nn_manual.running.loading import check_compiling, load, quiet
-from nn_manual.running.manifest import check_manifest, check_step
+from nn_manual.running.manifest import Kept, check_place, read_kept
 from nn_manual.running.run import FIGURE_FILE, note_processes, origin_of, train
 from nn_manual.running.training_run import BEST_FILE, TrainingRun
 
@@ -53,29 +50,30 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
         directory, checkpoint = _place(path)  # under the lock, what another process wrote last is there
         if is_first:
             files.remove_temporary(directory)
-            files.remove_temporary(directory / CHECKPOINTS_DIRECTORY)
-        manifest, tensors = _read(checkpoint)
-        config = load_config(directory / metrics.CONFIG_FILE, overrides).with_slices(group.size)
-        _check_config(config, directory, manifest)
+            files.remove_temporary(within(directory, CHECKPOINTS_DIRECTORY))
+        kept = None if checkpoint is None else _read(checkpoint)
+        config_file = within(directory, metrics.CONFIG_FILE)
+        config = load_config(config_file, overrides).with_slices(group.size)
+        _check_config(config, config_file, kept)
         if checkpoint is None and _is_finished(directory):
             if overrides:
                 raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
             return directory, None
         check_compiling(config)
-        if checkpoint is not None:
-            _take_threads(manifest["blas"].get("num_threads"))
+        if kept is not None:
+            _take_threads(kept.manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
-            state = hashlib.sha256(repr(manifest).encode()).hexdigest()  # it has the hashes of the arrays
+            state = hashlib.sha256(repr(kept and kept.manifest).encode()).hexdigest()  # it has the hashes of the arrays
             agree(config, split, model, group, checkpoint=str(checkpoint and checkpoint.name), state=state)
             group.connect()
             training = TrainingRun(config, split, model, group)
             config, origin = training.config, origin_of(training.config, split)
-            if checkpoint is not None:
-                _load(training, manifest, tensors, checkpoint)
-                _compare(origin, manifest, checkpoint, is_first=is_first)
-                _check_sizes(directory, {metrics.METRICS_FILE: 0, ledger.GRADIENTS_FILE: 0} | manifest["sizes"])
-            if training.ended and _is_finished(directory) and (directory / FIGURE_FILE).exists():
+            if checkpoint is not None and kept is not None:
+                _load(training, kept, checkpoint)
+                _compare(origin, kept.manifest, checkpoint, is_first=is_first)
+                _check_sizes(directory, kept.manifest["sizes"])
+            if training.ended and _is_finished(directory) and within(directory, FIGURE_FILE).exists():
                 if training.early_stop.has_stopped and overrides:
                     raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
                 return directory, None
@@ -85,12 +83,12 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
                 where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
                 print(f"going on {where} of {config.epochs * training.num_batches:,}", flush=True)
                 note_processes(config, group)
-            return directory, train(training, directory, manifest, origin)
+            return directory, train(training, directory, kept and kept.manifest, origin)
 
 
 def _is_finished(directory: Path) -> bool:
-    summary = directory / metrics.SUMMARY_FILE
-    return summary.exists() and "stopped" not in read_object(summary)
+    summary = metrics.read_summary(directory)
+    return summary is not None and "stopped" not in summary
 
 
 def _take_threads(num_threads: int | None) -> None:
@@ -101,14 +99,18 @@ def _take_threads(num_threads: int | None) -> None:
 
 def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path | None) -> None:
     """Bring the directory to where the run goes on: later checkpoints and what a run leaves at its end are removed."""
+    grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
+    of_the_end = (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE)
+    # All are looked at before the first is removed.
+    removed = [within(directory, name) for name in (*of_the_end, *grown)]
+    config_file, data_file = within(directory, metrics.CONFIG_FILE), within(directory, metrics.DATA_FILE)
     for later in checkpoints_of(directory):
         if checkpoint is None or (step_of(later) or 0) > (step_of(checkpoint) or 0):
             remove_checkpoint(later)
-    grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
-    for name in (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE, *grown):
-        (directory / name).unlink(missing_ok=True)
-    files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
-    files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
+    for path in removed:
+        path.unlink(missing_ok=True)
+    files.write_atomically(config_file, dump_config(config).encode())
+    files.write_json(data_file, split.transform.as_json())
 
 
 def _place(path: Path) -> tuple[Path, Path | None]:
@@ -117,23 +119,17 @@ def _place(path: Path) -> tuple[Path, Path | None]:
     if step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
         return absolute.parent.parent, absolute
     files.check_run_exists(path)
-    if not (path / metrics.CONFIG_FILE).is_file():
+    if not within(path, metrics.CONFIG_FILE).is_file():
         raise DataError(f"{path}: no such run: it has no {metrics.CONFIG_FILE}")
     return path, next(iter(checkpoints_of(path)), None)
 
 
-def _read(checkpoint: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a checkpoint has; nothing where there is none. An error offers the one before it."""
-    if checkpoint is None:
-        return {}, {}
+def _read(checkpoint: Path) -> Kept:
+    """What a checkpoint has. An error offers the one before it."""
     try:
-        manifest, tensors = read_checkpoint(checkpoint)
-        check_manifest(manifest)
-    except ValueError as error:
-        raise _offering(DataError(f"{checkpoint / MANIFEST_FILE}: {error}"), checkpoint) from error
+        return read_kept(checkpoint)
     except DataError as error:
         raise _offering(error, checkpoint) from error
-    return manifest, tensors
 
 
 def _offering(error: DataError, checkpoint: Path) -> DataError:
@@ -147,20 +143,23 @@ def _offering(error: DataError, checkpoint: Path) -> DataError:
     return error
 
 
-def _check_config(config: RunConfig, directory: Path, manifest: dict[str, Any]) -> None:
-    """Raise ConfigError where the config differs from that of the run in what may not change."""
-    was = manifest.get("config") or dump_config(load_config(directory / metrics.CONFIG_FILE))
-    if lines := changes(was, dump_config(config)):
+def _check_config(config: RunConfig, config_file: Path, kept: Kept | None) -> None:
+    """Raise ConfigError where the config differs in what may not change from that of the checkpoint, or else of the
+    run.
+    """
+    was = values_of(dump_config(load_config(config_file))) if kept is None else kept.config
+    if lines := changes(was, values_of(dump_config(config))):
         raise ConfigError(*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone")
-    if config.epochs <= manifest.get("epoch", 0) and config.epochs != yaml.safe_load(was)["epochs"]:
-        raise ConfigError(f"epochs must be above {manifest['epoch']}, which the run has done, not {config.epochs}")
+    num_epochs = 0 if kept is None else kept.manifest["epoch"]
+    if config.epochs <= num_epochs and config.epochs != was["epochs"]:
+        raise ConfigError(f"epochs must be above {num_epochs}, which the run has done, not {config.epochs}")
 
 
-def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, Any], checkpoint: Path) -> None:
+def _load(training: TrainingRun, kept: Kept, checkpoint: Path) -> None:
     try:
-        check_step(manifest, training.num_batches)
-        training.load(manifest, tensors)
-    except (KeyError, TypeError, ValueError) as error:
+        check_place(kept, training.num_batches)
+        training.load(kept.manifest, kept.tensors)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         problem = f"{checkpoint}: is no checkpoint of this run: {error}"
         raise _offering(DataError(problem), checkpoint) from error
 
@@ -168,7 +167,7 @@ def _load(training: TrainingRun, manifest: dict[str, Any], tensors: dict[str, An
 def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
     """Raise DataError where a file that grows with the run has lost what it had."""
     for name, size in sizes.items():
-        path = directory / name
+        path = within(directory, name)
         try:
             found = path.stat().st_size
             with path.open("rb") as file:
@@ -188,10 +187,9 @@ def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path,
         raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
     if not is_first:
         return
-    for kind in ("versions", "blas"):
-        for name, was in manifest[kind].items():
-            if (now := origin[kind].get(name)) != was:
-                print(f"note: {name} was {was}, is {now}: the last bits may differ", file=sys.stderr)
+    for name, was in {**manifest["versions"], **manifest["blas"]}.items():
+        if (now := {**origin["versions"], **origin["blas"]}.get(name)) != was:
+            print(one_line(f"note: {name} was {was}, is {now}: the last bits may differ"), file=sys.stderr)
     changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
     if changed:
-        print(f"note: {', '.join(changed)} changed since the run began", file=sys.stderr)
+        print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)

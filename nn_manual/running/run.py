@@ -16,6 +16,7 @@ from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFinite
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
+from nn_manual.run_directory.within import within
 from nn_manual.running.agreement import agree, check_all_see
 from nn_manual.running.bundle import keep
 from nn_manual.running.environment import blas, blas_of_compiled_steps, sha256_of, versions
@@ -64,7 +65,7 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
             files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
             group.remember_run(str(directory))  # before there is a run, processes that start again begin a new one
             note_processes(config, group)
-        return train(training, directory, {}, origin_of(config, split))
+        return train(training, directory, None, origin_of(config, split))
 
 
 def note_processes(config: RunConfig, group: Group) -> None:
@@ -85,26 +86,29 @@ def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
     }
 
 
-def train(training: TrainingRun, directory: Path, manifest: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
+def train(
+    training: TrainingRun, directory: Path, manifest: dict[str, Any] | None, origin: dict[str, Any]
+) -> dict[str, Any]:
     """Train to the end in a directory that is there, and return the summary. `manifest` is that of the checkpoint to go
-    on from, empty where the files of lines are to be made. Raises what `run` does.
+    on from; without it the files of lines are made. Raises what `run` does.
     """
-    config, sizes, is_first = training.config, manifest.get("sizes", {}), training.group.rank == 0
+    config, is_first = training.config, training.group.rank == 0
     num_checks = config.epochs * training.num_batches // max(config.gradient_check.every, 1)
-    window, size = ledger.window_size(num_checks), sizes.get(ledger.GRADIENTS_FILE)
+    window, sizes = ledger.window_size(num_checks), {} if manifest is None else manifest["sizes"]
+    metrics_file, gradients_file = within(directory, metrics.METRICS_FILE), within(directory, ledger.GRADIENTS_FILE)
     try:
         with (
             stop_request() as stop,
             training.trainer.finite.watching(),
-            files.JsonLines(directory / metrics.METRICS_FILE, sizes.get(metrics.METRICS_FILE))
+            files.JsonLines(metrics_file, sizes.get(metrics_file.name)) if is_first else NoLines() as epochs,
+            ledger.LedgerLines(gradients_file, window, sizes.get(gradients_file.name))
             if is_first
-            else NoLines() as epochs,
-            ledger.LedgerLines(directory / ledger.GRADIENTS_FILE, window, size) if is_first else NoLines() as gradients,
+            else NoLines() as gradients,
             RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
             if is_first
             else NoBar() as bar,
         ):
-            if "ledger" in manifest:
+            if manifest is not None:
                 gradients.load_state(manifest["ledger"])
             keeper = CheckpointKeeper(training, directory, origin, epochs, gradients)
             try:
@@ -173,7 +177,7 @@ def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:
 def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> dict[str, Any]:
     """Write the weights, the summary and the figure."""
     model, tally = training.trainer.model, training.tally
-    sha256 = files.write_weights(directory / metrics.WEIGHTS_FILE, model.state_dict(aliases=False))
+    sha256 = files.write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
     summary: dict[str, Any] = {
         **training.record,
         "parameters": model.num_parameters,
@@ -194,10 +198,10 @@ def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> d
         },
     }
     if training.best:
-        best_sha256 = files.write_weights(directory / BEST_FILE, training.best_weights)
+        best_sha256 = files.write_weights(within(directory, BEST_FILE), training.best_weights)
         summary["best"] = {**training.best, "sha256": best_sha256}
-    files.write_json(directory / metrics.SUMMARY_FILE, summary)
-    plot_runs([directory], directory / FIGURE_FILE)
+    files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
+    plot_runs([directory], within(directory, FIGURE_FILE))
     return summary
 
 
@@ -223,7 +227,7 @@ def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, 
         return
     summary = {"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words}
     with suppress(DataError):  # a disk that is full was reason enough
-        files.write_json(directory / metrics.SUMMARY_FILE, summary)
+        files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
 
 
 def _how_to_resume(directory: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,15 @@ from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
-from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
+from nn_manual.run_directory.checkpoints import checkpoints_of
 from nn_manual.run_directory.files import check_run_exists, read_file, read_weights, sha256_of_file
-from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
-from nn_manual.run_directory.records import read_object, shown
-from nn_manual.running.changes import changes
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, read_summary
+from nn_manual.run_directory.records import read_object
+from nn_manual.run_directory.schema import Summary
+from nn_manual.run_directory.within import within
+from nn_manual.running.changes import changes, values_of
 from nn_manual.running.loading import quiet
+from nn_manual.running.manifest import read_kept
 from nn_manual.running.slices import slice_size
 from nn_manual.running.training_run import BEST_FILE, STATE_FILE
 
@@ -122,34 +125,32 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
         model.load_state_dict(kept.weights)
     except (ValueError, TypeError) as error:
         raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
-    return TrainedRun(model, config, read_transform(directory / DATA_FILE), kept.checkpoint)
+    return TrainedRun(model, config, read_transform(within(directory, DATA_FILE)), kept.checkpoint)
 
 
 def _check_unchanged(directory: Path) -> None:
     """Raise DataError where the config of a run that has ended, or what was done to its data, isn't what it was."""
     recorded = recorded_sha256(directory)
     for name in (CONFIG_FILE, DATA_FILE):
-        if name in recorded and sha256_of_file(directory / name) != recorded[name]:
+        if name in recorded and sha256_of_file(within(directory, name)) != recorded[name]:
             raise DataError(f"{directory / name}: is not what the run was trained with: its SHA-256 is another one")
 
 
 def recorded_sha256(directory: Path) -> dict[str, str]:
     """What summary.json says of the files and of the examples of a run that has ended; nothing for another."""
-    path = directory / SUMMARY_FILE
-    recorded = read_object(path).get("sha256", {}) if path.exists() else {}
-    if not isinstance(recorded, dict):
-        raise DataError(f'{path}: "sha256" is {shown(recorded)}, expected an object')
-    return recorded
+    summary = read_summary(directory) or {}
+    return {name: str(sha256) for name, sha256 in summary.get("sha256", {}).items()}
 
 
 def read_config(directory: Path) -> RunConfig:
     """The config of a run directory. Raises DataError where it is missing."""
     check_run_exists(directory)
-    read_file(directory / CONFIG_FILE)  # a run without it is missing data, and no wrong config
-    return load_config(directory / CONFIG_FILE)
+    path = within(directory, CONFIG_FILE)
+    read_file(path)  # a run without it is missing data, and no wrong config
+    return load_config(path)
 
 
-class _Kept(NamedTuple):
+class _Weights(NamedTuple):
     """Weights by torch's names, the file that they are from, and which they are."""
 
     weights: dict[str, Array]
@@ -157,50 +158,43 @@ class _Kept(NamedTuple):
     checkpoint: Checkpoint
 
 
-def _kept_weights(directory: Path, which: Checkpoint | None) -> _Kept:
+def _kept_weights(directory: Path, which: Checkpoint | None) -> _Weights:
     """The weights asked for: those that the run left at its end, or, where it has not ended, in its newest checkpoint.
     """
-    path = directory / SUMMARY_FILE
-    summary = read_object(path) if path.exists() else None
+    summary = read_summary(directory)
     if summary is None or "stopped" in summary:
         return _of_checkpoint(directory, which, summary)
     best = summary.get("best")
     if _takes_best(directory, which, has_best=best is not None):
-        if not isinstance(best, dict):
-            raise DataError(f'{path}: "best" is {shown(best)}, expected an object')
-        file, sha256 = directory / BEST_FILE, _sha256(path, "best.sha256", best.get("sha256"))
-        return _Kept(read_weights(file, sha256), file, "best")
-    file, sha256 = directory / WEIGHTS_FILE, _sha256(path, "model_sha256", summary.get("model_sha256"))
-    return _Kept(read_weights(file, sha256), file, "last")
+        file = within(directory, BEST_FILE)
+        return _Weights(read_weights(file, best and best["sha256"]), file, "best")
+    if "model_sha256" not in summary:
+        raise DataError(f'{directory / SUMMARY_FILE}: "model_sha256" is missing')
+    file = within(directory, WEIGHTS_FILE)
+    return _Weights(read_weights(file, summary["model_sha256"]), file, "last")
 
 
-def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: dict[str, Any] | None) -> _Kept:
+def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: Summary | None) -> _Weights:
     """The weights in the newest checkpoint of a run that has not ended."""
     newest = next(iter(checkpoints_of(directory)), None)
     if newest is None:
         if summary is None:
             raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
         raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
-    manifest, tensors = read_checkpoint(newest)
-    if lines := changes(manifest["config"], dump_config(read_config(directory))):
+    kept = read_kept(newest)
+    if lines := changes(kept.config, values_of(dump_config(read_config(directory)))):
         raise DataError(*(f"{directory / CONFIG_FILE}: {line} since the checkpoint" for line in lines))
-    if _takes_best(directory, which, has_best=BEST_FILE in tensors):
-        return _Kept(tensors[BEST_FILE], newest / BEST_FILE, "best")
-    state = tensors.get(STATE_FILE, {})
+    if _takes_best(directory, which, has_best=BEST_FILE in kept.tensors):
+        return _Weights(kept.tensors[BEST_FILE], newest / BEST_FILE, "best")
+    state = kept.tensors.get(STATE_FILE, {})
     weights = {name: array for name, array in state.items() if " " not in name}  # the others are the optimizer's
-    return _Kept(weights, newest / STATE_FILE, "last")
+    return _Weights(weights, newest / STATE_FILE, "last")
 
 
 def _takes_best(directory: Path, which: Checkpoint | None, *, has_best: bool) -> bool:
     if which == "best" and not has_best:
         raise DataError(f"{directory}: has no best weights, only those of its last step: --checkpoint last")
     return has_best and which != "last"
-
-
-def _sha256(path: Path, key: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise DataError(f'{path}: "{key}" is {shown(value)}, expected a string')
-    return value
 
 
 def read_transform(path: Path) -> Transform:

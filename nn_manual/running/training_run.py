@@ -206,9 +206,7 @@ class TrainingRun:
         self.best_weights = dict(tensors[BEST_FILE]) if self.best else {}
 
 
-def _losses_of(
-    manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]
-) -> list[tuple[float, float]]:
+def _losses_of(manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> list[tuple[float, float]]:
     """The loss and its denominator of each step of the epoch under way. Older checkpoints have them in the manifest.
     Raises ValueError where there are more or fewer.
     """

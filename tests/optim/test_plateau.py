@@ -105,6 +105,14 @@ def test_a_state_goes_on_where_it_was_taken() -> None:
         second.load_state({"best": 1.0})
 
 
+@pytest.mark.parametrize("name", ["num_bad_epochs", "cooldown_counter", "num_reductions"])
+@pytest.mark.parametrize("value", [-1, 0.5, math.inf, math.nan])
+def test_a_count_that_is_none(name: str, value: float) -> None:
+    schedule = ReduceLROnPlateau()
+    with pytest.raises(ValueError, match=f"^{name} must be an integer of at least 0, not {value}$"):
+        schedule.load_state(schedule.state() | {name: value})
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

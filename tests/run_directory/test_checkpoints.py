@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,13 @@ import pytest
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory import checkpoints
-from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of, write_checkpoint
+from nn_manual.run_directory.checkpoints import (
+    checkpoints_of,
+    read_checkpoint,
+    remove_checkpoint,
+    step_of,
+    write_checkpoint,
+)
 
 TENSORS: dict[str, dict[str, Array]] = {
     "state.safetensors": {"0.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "0.count": np.array(3)},
@@ -23,6 +32,7 @@ TENSORS: dict[str, dict[str, Array]] = {
 
 
 def written(run: Path, step: int = 7, keep: int = 3, **manifest: Any) -> Path:
+    run.mkdir(exist_ok=True)
     return write_checkpoint(run, step, TENSORS, {"step": step, **manifest}, keep=keep)
 
 
@@ -111,3 +121,92 @@ def test_no_other_bit_and_no_shorter_file_is_read(tmp_path: Path, file: str) -> 
     path.unlink()
     with pytest.raises(DataError, match=f"^{folder}/{file}: can't be read: No such file"):
         read_checkpoint(folder)
+
+
+def signed_again(folder: Path, change: Callable[[str], str]) -> None:
+    """Another text of the manifest, whose SHA-256 is right."""
+    path = folder / "manifest.json"
+    text = path.read_text()
+    text = change(text.replace(json.loads(text)["sha256"], 64 * "0"))
+    path.write_text(text.replace(64 * "0", hashlib.sha256(text.encode()).hexdigest(), 1))
+
+
+@pytest.mark.parametrize("name", ["../../../secret", "/secret", "", ".", "..", "a/b.safetensors", "x\\u0000", "STATE"])
+def test_a_manifest_names_files_beside_it(tmp_path: Path, name: str) -> None:
+    folder = written(tmp_path / "run")
+    (tmp_path / "secret").write_text("secret")
+    signed_again(folder, lambda text: text.replace("state.safetensors", name))
+    with pytest.raises(DataError, match=r'/manifest\.json: "files\..*\[key\]" is ".*", expected a string of the form'):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("900 lists", "its lists are nested too deep"),
+        ('"\\ud800"', "is not JSON: 'utf-8' codec can't encode character"),
+        ("1e999", None),
+    ],
+)
+def test_what_the_signature_holds(tmp_path: Path, value: str, problem: str | None) -> None:
+    folder = written(tmp_path, losses=17.25)
+    value = 900 * "[" + 900 * "]" if value == "900 lists" else value
+    signed_again(folder, lambda text: text.replace("17.25", value))
+    if problem is None:
+        assert read_checkpoint(folder)[0]["losses"] == math.inf
+        return
+    with pytest.raises(DataError) as caught:
+        read_checkpoint(folder)
+    assert str(caught.value).startswith(f"{folder}/manifest.json: {problem}")
+
+
+@pytest.mark.parametrize("value", [{"float": "x"}, {"float": []}, {"float": "inf", "x": 1}, {"float": None}])
+def test_what_only_looks_like_a_number(tmp_path: Path, value: dict[str, Any]) -> None:
+    assert read_checkpoint(written(tmp_path, best=value))[0]["best"] == value
+
+
+@pytest.mark.parametrize("name", ["step-" + 5000 * "1", "step-" + 19 * "1", "step-007", "step--1", "step-\u0663"])
+def test_a_folder_of_another_name_is_none(tmp_path: Path, name: str) -> None:
+    assert step_of(tmp_path / name) is None
+
+
+class TestLinks:
+    """Nothing outside of the run is read, and nothing is removed."""
+
+    @pytest.fixture
+    def outside(self, tmp_path: Path) -> Path:
+        """Another run, with checkpoints."""
+        written(tmp_path / "outside")
+        return tmp_path / "outside" / "checkpoints"
+
+    def test_all_checkpoints(self, tmp_path: Path, outside: Path) -> None:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "checkpoints").symlink_to(outside)
+        for function in (lambda: checkpoints_of(tmp_path / "run"), lambda: written(tmp_path / "run", 9)):
+            with pytest.raises(DataError, match=r"run/checkpoints: is behind a link that leads out of "):
+                function()
+        assert os.listdir(outside) == ["step-7"]
+
+    def test_one_of_them(self, tmp_path: Path, outside: Path) -> None:
+        written(tmp_path / "run", 5)
+        link = tmp_path / "run" / "checkpoints" / "step-7"
+        link.symlink_to(outside / "step-7")
+        for function in (lambda: checkpoints_of(tmp_path / "run"), lambda: read_checkpoint(link)):
+            with pytest.raises(DataError, match=r"/step-7(/manifest\.json)?: is behind a link that leads out of "):
+                function()
+        remove_checkpoint(link)
+        assert not link.is_symlink()
+        assert sorted(os.listdir(outside / "step-7")) == ["best.safetensors", "manifest.json", "state.safetensors"]
+
+    def test_a_file_of_one(self, tmp_path: Path, outside: Path) -> None:
+        folder = written(tmp_path / "run")
+        (folder / "state.safetensors").unlink()
+        (folder / "state.safetensors").symlink_to(outside / "step-7" / "state.safetensors")
+        with pytest.raises(DataError, match=r"/step-7/state\.safetensors: is behind a link that leads out of "):
+            read_checkpoint(folder)
+
+    def test_one_that_stays_inside(self, tmp_path: Path) -> None:
+        folder = written(tmp_path / "run")
+        (folder / "state.safetensors").rename(tmp_path / "run" / "moved")
+        (folder / "state.safetensors").symlink_to("../../moved")
+        assert read_checkpoint(folder)[1].keys() == TENSORS.keys()

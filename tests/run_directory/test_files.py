@@ -16,7 +16,13 @@ import numpy as np
 import pytest
 
 from nn_manual.errors import DataError
-from nn_manual.run_directory.files import JsonLines, create_run_directory, read_weights, write_atomically
+from nn_manual.run_directory.files import (
+    JsonLines,
+    create_run_directory,
+    read_weights,
+    remove_temporary,
+    write_atomically,
+)
 
 # The run directory
 
@@ -90,6 +96,43 @@ def test_a_failure_leaves_the_old_file_and_no_other(
     assert str(caught.value) == message
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["model.safetensors"]
+
+
+def test_no_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("as it was")
+    (tmp_path / "run").mkdir()
+    for name in ("summary.json", f".summary.json.{os.getpid()}.tmp"):
+        (tmp_path / "run" / name).symlink_to("../outside")
+    write_atomically(tmp_path / "run" / "summary.json", b"{}")
+    assert (tmp_path / "outside").read_text() == "as it was"
+    assert not (tmp_path / "run" / "summary.json").is_symlink()
+    assert os.listdir(tmp_path / "run") == ["summary.json"]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    """Of a link, the link alone."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").touch()
+    run = tmp_path / "run"
+    (run / ".step-3.7.tmp" / "folder").mkdir(parents=True)
+    (run / ".summary.json.7.tmp").touch()
+    (run / ".a.tmp").symlink_to("../outside")
+    (run / ".b.tmp").symlink_to("../outside/file")
+    (run / ".c.tmp").symlink_to("nowhere")
+    (run / "d.tmp").touch()
+    remove_temporary(run)
+    assert os.listdir(run) == ["d.tmp"]
+    assert os.listdir(tmp_path / "outside") == ["file"]
+
+
+def test_what_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    (tmp_path / ".a.tmp").touch()
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(DataError, match=r"/\.a\.tmp: can't be removed: Operation not permitted$"):
+        remove_temporary(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_run_says_where_it_stopped(tmp_path: Path) -> None:
     [
         ("[1]", "expected a JSON object, not [1]"),
         ("{", "is not JSON: Expecting property name"),
-        ('{"stopped": "interrupted", "epochs": 3}', '"epoch" is null, expected a 64-bit integer'),
+        ('{"stopped": "interrupted", "epochs": 3}', '"epoch" is missing'),
         ('{"stopped": "interrupted", "epoch": 1, "epochs": "3"}', '"epochs" is "3", expected a 64-bit integer'),
         ('{"stopped": true, "epoch": 1, "epochs": 3}', '"stopped" is true, expected a string'),
     ],

@@ -267,6 +267,10 @@ def test_what_a_checkpoint_says(config_path: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["stopped"] == "terminated"
 
 
+#: What ReduceLROnPlateau remembers.
+SCHEDULE = {"best": 1.0, "num_bad_epochs": 0, "cooldown_counter": 0, "num_reductions": 0}
+
+
 def forged(checkpoint: Path, **changes: Any) -> None:
     """Another manifest, whose SHA-256 is right."""
     manifest, tensors = read_checkpoint(checkpoint)
@@ -277,21 +281,35 @@ def forged(checkpoint: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"schedule": []}, "manifest.json: schedule: Input should be a valid dictionary"),
-        ({"sizes": 3}, "manifest.json: sizes: Input should be a valid dictionary"),
-        ({"versions": 1}, "manifest.json: versions: Input should be a valid dictionary"),
-        ({"blas": None}, "manifest.json: blas: Input should be a valid dictionary"),
-        ({"config": 3}, "manifest.json: config: Input should be a valid string"),
-        ({"seconds": None}, "manifest.json: seconds: Input should be a valid number"),
-        ({"best": None}, "manifest.json: best: Input should be a valid dictionary"),
-        ({"best": {"epoch": 1}}, "manifest.json: best: lacks a key"),
-        ({"ledger": {}}, "manifest.json: ledger: has no window"),
-        ({"step": -1}, "manifest.json: step: Input should be greater than or equal to 0"),
-        ({"losses": [["x", 1.0]]}, "manifest.json: losses.0.0: Input should be a valid number, unable to parse "
-         "string as a number"),
-        ({"step": 6}, ": is no checkpoint of this run: step: is 6, and epoch 1 and batch 2 of 3 make 5"),
+        ({"schedule": []}, 'manifest.json: "schedule" is [], expected an object'),
+        ({"sizes": 3}, 'manifest.json: "sizes" is 3, expected an object'),
+        ({"sizes": {"../outside": 3}}, 'manifest.json: "sizes.metrics.jsonl" is missing'),
+        ({"versions": 1}, 'manifest.json: "versions" is 1, expected an object'),
+        ({"blas": None}, 'manifest.json: "blas" is null, expected an object'),
+        ({"blas": {"num_threads": 10**9}}, 'manifest.json: "blas.num_threads" is 1000000000, expected at most 4096'),
+        ({"config": 3}, 'manifest.json: "config" is 3, expected a string'),
+        ({"config": ""}, 'manifest.json: "config" is no config: config:1:1: is empty'),
+        ({"config": "epochs: x"}, 'manifest.json: "config" is no config: it has no epochs'),
+        ({"config": "[1, 2]"}, 'manifest.json: "config" is no config: it has no epochs'),
+        ({"config": "epochs: [1"}, "manifest.json: \"config\" is no config: config:1:11: expected ',' or ']', but got "
+         "'<stream end>' while parsing a flow sequence"),
+        ({"config": "epochs: 1\0"}, "manifest.json: \"config\" is no config: config:1:10: YAML doesn't allow "
+         r"'\x00'"),
+        ({"seconds": None}, 'manifest.json: "seconds" is null, expected a number'),
+        ({"seconds": {"float": "x"}}, 'manifest.json: "seconds" is {"float": "x"}, expected a number'),
+        ({"best": None}, 'manifest.json: "best" is null, expected an object'),
+        ({"best": {"epoch": 1}}, 'manifest.json: "best" lacks step, validation_loss'),
+        ({"ledger": {}}, 'manifest.json: "ledger" lacks errors, first_step, last_step, not_judged, num_steps, record, '
+         "window"),
+        ({"step": -1}, 'manifest.json: "step" is -1, expected at least 0'),
+        ({"step": 2**70}, f'manifest.json: "step" is {2**70}, expected a 64-bit integer'),
+        ({"step": 5.0}, 'manifest.json: "step" is 5.0, expected a 64-bit integer'),
+        ({"data": "x"}, 'manifest.json: "data" is "x", expected a string of the form ^[0-9a-f]{64}$'),
+        ({"losses": [["x", 1.0]]}, 'manifest.json: "losses.0.0" is "x", expected a number'),
+        ({"check": {"not_zero": [True]}}, 'manifest.json: "check.not_zero.0" is true, expected a 64-bit integer'),
+        ({"step": 6}, 'manifest.json: "step" is 6, and the folder is step-5'),
         ({"epoch": 2}, ": is no checkpoint of this run: step: is 5, and epoch 2 and batch 2 of 3 make 8"),
-        ({"early_stopping": {}}, ": is no checkpoint of this run: 'best'"),
+        ({"early_stopping": {}}, 'manifest.json: "early_stopping.best" is missing'),
     ],
 )
 def test_a_manifest_of_other_types_or_of_another_place(
@@ -303,6 +321,57 @@ def test_a_manifest_of_other_types_or_of_another_place(
     with pytest.raises(DataError) as caught:
         resume(tmp_path / "run")
     assert str(caught.value) == str(checkpoint) + ("" if problem.startswith(":") else "/") + problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"epoch": 4, "batch": 0, "step": 12}, "epoch: is 4, of 3"),
+        ({"schedule": SCHEDULE | {"num_reductions": 2**60}}, f"schedule.num_reductions: is {2**60:g}, after epoch 2"),
+        ({"schedule": SCHEDULE | {"num_bad_epochs": -1}}, "num_bad_epochs must be an integer of at least 0, not -1.0"),
+        ({"schedule": {}}, f"ReduceLROnPlateau keeps {sorted(SCHEDULE)}, not []"),
+    ],
+)
+def test_a_manifest_that_no_run_has_written(
+    config_path: Path, tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    plateau = ["lr_scheduler=ReduceLROnPlateau"]
+    stopped(config_path, tmp_path / "run", 6, *plateau)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    if "step" in changes:
+        checkpoint = checkpoint.rename(checkpoint.with_name(f"step-{changes['step']}"))
+    forged(checkpoint, **changes)
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
+    assert str(caught.value) == f"{checkpoint}: is no checkpoint of this run: {problem}"
+
+
+@pytest.mark.parametrize(
+    "name", ["metrics.jsonl", "gradients.jsonl", "summary.json", "checkpoints", "checkpoints/step-4", "loss.png",
+             "checkpoints/step-4/state.safetensors", "data.json", "config.yaml", "best.safetensors"]
+)  # fmt: skip
+def test_nothing_outside_is_touched(config_path: Path, tmp_path: Path, name: str) -> None:
+    """A link in a run directory, which somebody else may have made, leads out."""
+    stopped(config_path, tmp_path / "run", 4)
+    link = tmp_path / "run" / name
+    if not link.exists():
+        link.touch()
+    outside = link.rename(tmp_path / "outside")
+    link.symlink_to(outside)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(DataError, match=f"{link.name}(/manifest.json)?: is behind a link that leads out of "):
+        resume(tmp_path / "run")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_behind_links(config_path: Path, tmp_path: Path) -> None:
+    run(load_config(config_path), tmp_path / "whole")
+    stopped(config_path, tmp_path / "run", 4)
+    (tmp_path / "latest").symlink_to("run")
+    (tmp_path / "run" / "metrics.jsonl").rename(tmp_path / "run" / "moved")
+    (tmp_path / "run" / "metrics.jsonl").symlink_to("moved")
+    resume(tmp_path / "latest")
+    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("step", [1, 5, 6])

@@ -156,9 +156,12 @@ def summary(**content: object) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("spoil", "which", "message"),
     [
-        (summary(model_sha256="0", best=3), None, '/summary.json: "best" is 3, expected an object'),
-        (summary(model_sha256="0", best={}), None, '/summary.json: "best.sha256" is null, expected a string'),
-        (summary(model_sha256="0"), "best", ": has no best weights, only those of its last step: --checkpoint last"),
+        (summary(best=3), None, '/summary.json: "best" is 3, expected an object'),
+        (summary(best={}), None, '/summary.json: "best.sha256" is missing'),
+        (summary(best={"sha256": "0"}), None, '/summary.json: "best.sha256" is "0", expected a string of the form '),
+        (summary(sha256={"data.json": 0}), None, '/summary.json: "sha256.data.json" is 0, expected a string'),
+        (summary(), "last", '/summary.json: "model_sha256" is missing'),
+        (summary(), "best", ": has no best weights, only those of its last step: --checkpoint last"),
         (lambda run: (run / "best.safetensors").unlink(), None, "/best.safetensors: can't be read: No such file or "),
         (lambda run: (run / "best.safetensors").write_bytes(b"x"), None, "/best.safetensors: is corrupt: its SHA-256 "),
         (lambda run: (run / "data.json").write_text("{"), "last", "/data.json: is not JSON: "),
@@ -218,7 +221,7 @@ class TestARunThatHasNotEnded:
         shutil.rmtree(stopped / "checkpoints")
         with pytest.raises(DataError, match=r"summary.json: is missing: the run has not ended$"):
             load_run(stopped)
-        (stopped / "summary.json").write_text(json.dumps({"stopped": "interrupted"}))
+        (stopped / "summary.json").write_text(json.dumps({"stopped": "interrupted", "epoch": 1, "epochs": 3}))
         with pytest.raises(DataError, match=r"/stopped: stopped before its first checkpoint: interrupted$"):
             load_run(stopped)
 

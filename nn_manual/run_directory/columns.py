@@ -1,0 +1,49 @@
+"""The columns of a .jsonl file: one array a key, of values that have been checked one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from nn_manual.arrays import Array
+from nn_manual.errors import DataError
+from nn_manual.run_directory.schema import Count, Real, Text, validated
+
+
+class Column(NamedTuple):
+    """The type of each value in a column, and the dtype of its array."""
+
+    kind: TypeAdapter[Any]
+    dtype: type
+
+
+COUNT = Column(TypeAdapter(Count), np.int64)
+#: null is a float that was not finite: numpy makes NaN of it.
+NUMBER = Column(TypeAdapter(Real | None), np.float64)
+TEXT = Column(TypeAdapter(Text), np.object_)
+
+
+def columns(
+    path: Path,
+    records: Iterable[Mapping[str, Any]],
+    types: Mapping[str, Column],
+    optional: frozenset[str] = frozenset(),
+) -> dict[str, Array]:
+    """The columns of a .jsonl file's records. A column in `optional` is in every record or in none. Raises DataError,
+    with the file, the line and the key.
+    """
+    values: dict[str, list[Any]] = {key: [] for key in types}
+    for number, record in enumerate(records, start=1):
+        for key, column in values.items():
+            num_before = len(column)
+            if num_before < number - 1 if key in record else column or key not in optional:
+                raise DataError(f'{path}:{num_before + 1}: "{key}" is missing')
+            if key in record:
+                column.append(validated(f"{path}:{number}", record[key], types[key].kind, key))
+    return {
+        key: np.array(column, types[key].dtype) for key, column in values.items() if column or key not in optional
+    }

@@ -1,0 +1,80 @@
+"""Each value that is read back has a type and a range; the first that doesn't is named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from nn_manual.errors import DataError
+from nn_manual.run_directory import schema
+from nn_manual.run_directory.schema import validated
+
+WAITING: dict[str, Any] = {
+    "window": 25, "num_steps": 2, "first_step": 3, "last_step": 4, "record": {"step": 4, "ulps": None},
+    "not_judged": [], "errors": {"loss": [12.5, 1]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [
+        (schema.Count, 2**63 - 1, 2**63 - 1),
+        (schema.Real, 1, 1.0),
+        (schema.Real, math.inf, math.inf),
+        (schema.Lowest, math.inf, math.inf),
+        (schema.Text, "\0", "\0"),
+        (schema.SHA256, 64 * "a", 64 * "a"),
+        (schema.FileName, "state.safetensors", "state.safetensors"),
+        (schema.Best, {}, {}),
+        (schema.Step, {"step": 3, "of a later version": []}, {"step": 3}),
+        (schema.Ledger, WAITING, {**WAITING, "errors": {"loss": (12.5, 1.0)}}),
+    ],
+)
+def test_what_is_taken(kind: Any, value: Any, read: Any) -> None:
+    found = validated("file", value, TypeAdapter(kind))
+    assert found == read
+    assert type(found) is type(read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "problem"),
+    [
+        (schema.Count, -1, "is -1, expected at least 0"),
+        (schema.Count, True, "is true, expected a 64-bit integer"),
+        (schema.Count, 1.0, "is 1.0, expected a 64-bit integer"),
+        (schema.Count, 2**63, "is 9223372036854775808, expected a 64-bit integer"),
+        (schema.Count, None, "is null, expected a 64-bit integer"),
+        (schema.Positive, 0, "is 0, expected at least 1"),
+        (schema.Threads, 10**9, "is 1000000000, expected at most 4096"),
+        (schema.Real, "1", 'is "1", expected a number'),
+        (schema.Real, True, "is true, expected a number"),
+        (schema.Real, 10**400, "is 1" + 29 * "0" + "..." + 30 * "0" + ", expected a number"),
+        (schema.Finite, math.inf, "is Infinity, expected a finite number"),
+        (schema.NotNegative, -0.5, "is -0.5, expected at least 0"),
+        (schema.Lowest, math.nan, "is NaN"),
+        (schema.Bool, 1, "is 1, expected true or false"),
+        (schema.Text, 3, "is 3, expected a string"),
+        (schema.SHA256, 63 * "a", f'is "{63 * "a"}"'[:32]),
+        (schema.FileName, "../x.safetensors", 'is "../x.safetensors", expected a string of the form ^[a-z]+'),
+        (schema.FileName, "/etc/passwd", 'is "/etc/passwd", expected a string of the form ^[a-z]+'),
+        (schema.FileName, "x.safetensors\n", 'is "x.safetensors\\n", expected a string of the form ^[a-z]+'),
+        (schema.Step, [], "is [], expected an object"),
+        (schema.Zeros, {"shape": 3, "steps": 1, "multiples": []}, '"key.shape" is 3, expected a list'),
+        (schema.Zeros, {"shape": [], "steps": 1, "multiples": [[1]]}, '"key.multiples.0.1" is missing'),
+        (schema.Zeros, {"shape": [], "steps": 1, "multiples": [[1, 2, 3]]}, '"key.multiples.0" is [1, 2, 3], expected'),
+        (schema.Ledger, WAITING | {"errors": {"loss": [0, -1]}}, '"key.errors.loss.1" is -1, expected at least 0'),
+    ],
+)
+def test_what_is_refused(kind: Any, value: Any, problem: str) -> None:
+    with pytest.raises(DataError) as caught:
+        validated("file", value, TypeAdapter(kind), "key")
+    expected = problem if problem.startswith('"') else f'"key" {problem}'
+    assert str(caught.value).startswith(f"file: {expected}")
+
+
+def test_a_value_without_a_key() -> None:
+    with pytest.raises(DataError, match=r"^file: is null, expected an object$"):
+        validated("file", None, TypeAdapter(schema.Summary))
