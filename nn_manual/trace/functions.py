@@ -54,10 +54,17 @@ REFUSED: Mapping[Function, str] = {
 }
 
 
+#: The parameters of functions in C that have an `out`: before NumPy 2.4 such functions don't say theirs.
+_OF_C: Mapping[Function, list[str]] = {np.dot: ["a", "b", "out"], np.concatenate: ["arrays", "axis", "out"]}
+
+
 @functools.cache
 def _names(function: Function) -> list[str]:
-    """The parameters that can be given by their place."""
-    parameters = inspect.signature(function).parameters.values()
+    """The parameters that can be given by their place; of a function that doesn't say them and has no `out`, none."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return _OF_C.get(function, [])
     return [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
 
 
