@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.schema import Count, Real, Text, validated
+from nn_manual.run_directory.schema import Count, Fraction, NotNegative, Real, Text, validated
 
 
 class Column(NamedTuple):
@@ -24,6 +24,8 @@ class Column(NamedTuple):
 COUNT = Column(TypeAdapter(Count), np.int64)
 #: null is a float that was not finite: numpy makes NaN of it.
 NUMBER = Column(TypeAdapter(Real | None), np.float64)
+NOT_NEGATIVE = Column(TypeAdapter(NotNegative | None), np.float64)
+FRACTION = Column(TypeAdapter(Fraction | None), np.float64)
 TEXT = Column(TypeAdapter(Text), np.object_)
 
 

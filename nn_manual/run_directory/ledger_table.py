@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.columns import COUNT, NUMBER, TEXT, Column, columns
+from nn_manual.run_directory.columns import COUNT, NOT_NEGATIVE, TEXT, Column, columns
 from nn_manual.run_directory.records import read_records, shown
 from nn_manual.run_directory.step_line import ERRORS
 
@@ -23,10 +23,10 @@ GRADIENTS_COLUMNS: dict[str, Column] = {
     "step": COUNT,
     "tensors": COUNT,
     "worst": TEXT,
-    "absolute": NUMBER,
-    "relative": NUMBER,
-    "tolerance": NUMBER,
-    "ulps": NUMBER,
+    "absolute": NOT_NEGATIVE,
+    "relative": NOT_NEGATIVE,
+    "tolerance": NOT_NEGATIVE,
+    "ulps": NOT_NEGATIVE,
     "first_step": COUNT,
     "last_step": COUNT,
     "num_steps": COUNT,

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.messages import one_line
-from nn_manual.run_directory.columns import COUNT, NUMBER, Column, columns
+from nn_manual.run_directory.columns import COUNT, FRACTION, NOT_NEGATIVE, NUMBER, Column, columns
 from nn_manual.run_directory.files import check_run_exists, read_file
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.ledger_table import Ledger, read_gradients
@@ -50,9 +50,9 @@ METRICS_COLUMNS: dict[str, Column] = {
     "validation_loss": NUMBER,
     "num_validation_examples": COUNT,
     "validation_bits_per_character": NUMBER,
-    "validation_accuracy": NUMBER,
+    "validation_accuracy": FRACTION,
     "lr": NUMBER,
-    "seconds": NUMBER,
+    "seconds": NOT_NEGATIVE,
 }
 #: For each loss, the column that has how many examples it is the sum of.
 COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation_examples"}

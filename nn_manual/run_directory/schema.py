@@ -26,6 +26,7 @@ Positive: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=LARGEST_INTEGER)]
 Real: TypeAlias = Annotated[float, Strict()]
 Finite: TypeAlias = Annotated[float, Strict(), AllowInfNan(False)]
 NotNegative: TypeAlias = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0)]
+Fraction: TypeAlias = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0, le=1)]
 Bool: TypeAlias = Annotated[bool, Strict()]
 Text: TypeAlias = Annotated[str, Strict()]
 SHA256: TypeAlias = Annotated[str, Strict(), Field(pattern=r"^[0-9a-f]{64}$")]
@@ -80,9 +81,9 @@ class Epoch(TypedDict, total=False):
     validation_loss: Real | None
     num_validation_examples: Count
     validation_bits_per_character: Real | None
-    validation_accuracy: Real | None
+    validation_accuracy: Fraction
     lr: Real | None
-    seconds: Real | None
+    seconds: NotNegative | None
 
 
 class Best(TypedDict, total=False):
