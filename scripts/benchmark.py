@@ -51,6 +51,9 @@ def main() -> int:
     add("functions", _functions, "which wrong functions check_function catches, and its peers")
     reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
+    reliability.add_argument(
+        "--cases", type=_range, metavar="FIRST:STOP", help="of directories, these cases alone: 0:60, say"
+    )
     distributed = add("distributed", _distributed, "many processes: their speed, their bytes, what they survive")
     distributed.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(DISTRIBUTED_PARTS)}; or all")
     distributed.add_argument("--short", action="store_true", help="less of it, to see whether it runs")
@@ -133,7 +136,7 @@ def _functions(_: Options) -> int:
 def _reliability(options: Options) -> int:
     from benchmarks import reliability
 
-    return reliability.main(options.parts)
+    return reliability.main(options.parts, cases=options.cases)
 
 
 def _distributed(options: Options) -> int:

@@ -8,14 +8,17 @@ import importlib
 from collections.abc import Sequence
 
 #: Their modules, in the order in which they run.
-PARTS = ("kills", "failures", "flips", "configs", "typos", "data_files", "ledger", "cost")
+PARTS = ("kills", "failures", "flips", "directories", "configs", "typos", "data_files", "ledger", "cost")
 
 
-def main(parts: Sequence[str] = ()) -> int:
-    """Run the parts asked for, by default all: 0, or 1 where a figure is missed, or 2 for an unknown part."""
+def main(parts: Sequence[str] = (), *, cases: range | None = None) -> int:
+    """Run the parts asked for, by default all: 0, or 1 where a figure is missed, or 2 for an unknown part. Of the run
+    directories, `cases` are those to be run.
+    """
     unknown = set(parts) - set(PARTS)
     if unknown:
         print(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
         return 2
-    passed = [importlib.import_module(f"{__name__}.{part}").main() for part in parts or PARTS]
+    own = {"directories": {"cases": cases}}
+    passed = [importlib.import_module(f"{__name__}.{part}").main(**own.get(part, {})) for part in parts or PARTS]
     return 0 if all(passed) else 1

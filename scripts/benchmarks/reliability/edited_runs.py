@@ -1,0 +1,244 @@
+"""Run directories edited at random: links, names, folders and files of other kinds, and what `edited_files` does.
+
+What lies outside of a run is in a folder beside it: a copy of the whole run, which a link can lead to, and files whose
+contents nobody may see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from contextlib import chdir
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numpy.random import Generator
+
+from benchmarks.reliability.edited_files import (
+    Edit,
+    cited,
+    edit_arrays,
+    edit_bytes,
+    edit_header,
+    edit_threads,
+    edit_value_of_line,
+    edit_values,
+    one_of,
+    put_in_lines,
+    sign_again,
+)
+from benchmarks.reliability.made_runs import BUNDLE
+from nn_manual.run_directory.checkpoints import CHECKPOINTS_DIRECTORY, MANIFEST_FILE, checkpoints_of
+from nn_manual.run_directory.ledger import GRADIENTS_FILE
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, METRICS_FILE, SUMMARY_FILE, WEIGHTS_FILE
+from nn_manual.running.training_run import BEST_FILE
+
+#: What a canary says, in a file that no run has to do with.
+SECRET = "CANARY-7d1f0c"
+
+_OF_A_MODEL = (CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, BEST_FILE)
+#: The files that a command reads beside checkpoints and bundles.
+READ = {
+    "resume": (CONFIG_FILE, DATA_FILE, METRICS_FILE, GRADIENTS_FILE, SUMMARY_FILE),
+    "evaluate": _OF_A_MODEL,
+    "predict": _OF_A_MODEL,
+    "sample": _OF_A_MODEL,
+    "plot": (CONFIG_FILE, METRICS_FILE, GRADIENTS_FILE, SUMMARY_FILE),
+    "replay": (),
+}
+#: Names for a manifest, of files that it doesn't have. Those of the first line are there, outside.
+NAMES = [
+    *("../../../outside/secret.txt", "../../../outside/twin/metrics.jsonl", "/dev/zero"),
+    *("../../../x", "../manifest.json", "", ".", "..", "/", "~", "a/b", "a\0b", "x" * 5000, "\ud800", "\x1b[2J"),
+    *("manifest.json", "losses.safetensors"),
+]
+#: Names of a checkpoint's folder.
+STEPS = ["step-" + name for name in ("", "-4", "004", "0", "5", "99", "9" * 200, "٣", "1e3", "4 ", "2147483648")]
+
+
+@dataclass
+class Scene:
+    """A case before its command runs: `run/`, a copy of the run that was made with a name, and `outside/` in a folder.
+    Edits may change the `arguments` of the command. `words` say what was done; `edited` are the names of the files.
+    """
+
+    folder: Path
+    command: str
+    name: str
+    arguments: list[str]
+    random: Generator
+    words: list[str] = field(default_factory=list)
+    edited: set[str] = field(default_factory=set)
+
+    @property
+    def run(self) -> Path:
+        """The run directory."""
+        return self.folder / "run"
+
+    @property
+    def outside(self) -> Path:
+        """What has nothing to do with the run."""
+        return self.folder / "outside"
+
+    def targets(self) -> list[Path]:
+        """What can be edited: mostly what the command reads."""
+        if self.random.random() < 0.05:
+            return [path for path in sorted(self.run.rglob("*")) if not path.is_symlink()]
+        if self.command == "replay":
+            return sorted((self.run / BUNDLE).iterdir())
+        found = [self.run / name for name in READ[self.command] if (self.run / name).exists()]
+        newest = checkpoints_of(self.run)[:1] if self.command != "plot" else []
+        if newest and (self.command == "resume" or not (self.run / SUMMARY_FILE).exists()):
+            files = [*sorted(newest[0].iterdir()), newest[0] / MANIFEST_FILE]
+            found += [self.run / CHECKPOINTS_DIRECTORY, *newest, *files]
+        return found
+
+
+def write_outside(folder: Path, run: Path) -> None:
+    """Write what no command may touch into `folder`: a copy of the run, files and a folder."""
+    shutil.copytree(run, folder / "twin")
+    (folder / "folder").mkdir()
+    (folder / "secret.txt").write_text(f"{SECRET}\n")
+    (folder / "folder" / "secret.json").write_text(json.dumps({"sha256": SECRET, "step": SECRET}, indent=2) + "\n")
+
+
+Change = Callable[[Scene, Path], None]
+
+
+def edit(scene: Scene) -> None:
+    """One edit, sometimes two, of different files: links come last, for no edit may follow one."""
+    changes = list[tuple[Path, Change]]()
+    for _ in range(1 + int(scene.random.random() < 0.25)):
+        target = one_of(scene.random, scene.targets())
+        if all(not target.is_relative_to(other) and not other.is_relative_to(target) for other, _ in changes):
+            changes.append((target, one_of(scene.random, _OF_FOLDERS if target.is_dir() else _OF_FILES)))
+    for target, change in sorted(changes, key=lambda pair: pair[1] is not _content):
+        change(scene, target)
+        scene.edited.add(target.name)
+
+
+def _content(scene: Scene, target: Path) -> None:
+    edits = _EDITS.get(target.name) or _EDITS.get(target.suffix, [])
+    scene.words.append(f"{_name(scene, target)}: {one_of(scene.random, [*edits, edit_bytes])(target, scene.random)}")
+    if scene.random.random() < 0.85:
+        sign_again(target, scene.run)
+        scene.words[-1] += ", signed"
+
+
+def _edit_names(path: Path, random: Generator) -> str:
+    """Another name among a manifest's files, in the place of one of them or beside them, with its digest or a secret
+    file's.
+    """
+    manifest = json.loads(path.read_bytes())
+    secret = path.parents[3] / "outside" / "secret.txt"
+    name = one_of(random, [*NAMES, str(secret)])
+    digest = manifest["files"].get(old := one_of(random, list(manifest["files"])))
+    if random.random() < 0.5:
+        del manifest["files"][old]
+    if random.random() < 0.5:
+        digest = hashlib.sha256(secret.read_bytes()).hexdigest()
+    manifest["files"][name] = digest
+    path.write_text(json.dumps(manifest, indent=2) + "\n")
+    return f"files has {cited(name)}"
+
+
+def _link(scene: Scene, target: Path) -> None:
+    """A link in the place of a file or a folder."""
+    inside, outside, name = target.relative_to(scene.run), scene.outside, target.name
+    kept = scene.run / f"kept {name}"
+    links = {
+        "to a copy outside": outside / "twin" / inside,
+        "to a copy outside, by ..": Path(*[".."] * len(inside.parts), "outside", "twin", inside),
+        "to a file outside": outside / "secret.txt",
+        "to a folder outside": outside / "folder",
+        "to what isn't there, outside": outside / "none",
+        "to what isn't there": Path("none"),
+        "to itself": Path(name),
+        "to /dev/zero": Path("/dev/zero"),
+        "to /dev/full": Path("/dev/full"),
+        "to ..": Path(".."),
+        "to another file of the run": Path(*[".."] * (len(inside.parts) - 1), CONFIG_FILE),
+        "to itself, moved within the run": Path(*[".."] * (len(inside.parts) - 1), kept.name),
+    }
+    words = str(one_of(scene.random, list(links)))
+    if "moved" in words:
+        target.rename(kept)
+    else:
+        _take_away(target)
+    target.symlink_to(links[words])
+    scene.words.append(f"{_name(scene, target)} is a link {words}")
+
+
+def _remove(scene: Scene, target: Path) -> None:
+    _take_away(target)
+    scene.words.append(f"{_name(scene, target)} is removed")
+
+
+def _other_kind(scene: Scene, target: Path) -> None:
+    """A folder, a file, a FIFO or a socket in the place of something else."""
+    was_folder = target.is_dir()
+    _take_away(target)
+    kind = str(one_of(scene.random, ["a FIFO", "a socket", "a file" if was_folder else "a folder"]))
+    if kind == "a FIFO":
+        os.mkfifo(target)
+    elif kind == "a socket":
+        with chdir(target.parent), socket.socket(socket.AF_UNIX) as bound:  # the whole path may be too long
+            bound.bind(target.name)
+    elif was_folder:
+        target.touch()
+    else:
+        target.mkdir()
+    scene.words.append(f"{_name(scene, target)} is {kind}")
+
+
+def _rename(scene: Scene, target: Path) -> None:
+    """A checkpoint with another name, or beside one; the command line may name it, or a longer one."""
+    if target.name == CHECKPOINTS_DIRECTORY:
+        target = checkpoints_of(scene.run)[0]
+    other = target.with_name(str(one_of(scene.random, STEPS)))
+    if scene.random.random() < 0.5:
+        target.rename(other)
+    else:
+        shutil.copytree(target, other)
+    scene.words.append(f"a checkpoint is called {cited(other.name)}")
+    if scene.command == "resume" and scene.random.random() < 0.5:
+        longer = other.with_name("step-" + "9" * 5000)
+        scene.arguments[2] = str(one_of(scene.random, [other, longer]))
+        scene.words.append(f"the command names {cited(Path(scene.arguments[2]).name)}")
+
+
+def _temporary(scene: Scene, target: Path) -> None:
+    """What a process that was killed may seem to have left."""
+    path = target.parent / f".{target.name}.77.tmp"
+    others = {"a folder outside": scene.outside / "folder", "a file outside": scene.outside / "secret.txt",
+              "a folder of the run": scene.run, "itself": path, "nothing": Path("none")}  # fmt: skip
+    words = str(one_of(scene.random, list(others)))
+    path.symlink_to(others[words])
+    scene.words.append(f"{_name(scene, path)} is a link to {words}")
+
+
+def _take_away(target: Path) -> None:
+    if target.is_dir():
+        shutil.rmtree(target)
+    else:
+        target.unlink()
+
+
+def _name(scene: Scene, target: Path) -> str:
+    return cited(str(target.relative_to(scene.run)))[1:-1]
+
+
+_OF_FILES: tuple[Change, ...] = (*[_content] * 6, _link, _link, _remove, _other_kind, _temporary)
+_OF_FOLDERS: tuple[Change, ...] = (_link, _link, _remove, _other_kind, _rename, _rename, _temporary)
+#: By the name or the ending of a file.
+_EDITS: dict[str, list[Edit]] = {
+    MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, _edit_names, _edit_names],
+    ".json": [edit_values, edit_values, edit_values],
+    ".yaml": [edit_values, edit_values, edit_values],
+    ".jsonl": [edit_value_of_line, put_in_lines],
+    ".safetensors": [edit_arrays, edit_arrays, edit_arrays, edit_header],
+}
