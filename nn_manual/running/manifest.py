@@ -18,11 +18,14 @@ _MANIFEST = TypeAdapter(Manifest)
 
 
 class Kept(NamedTuple):
-    """What a checkpoint of a run has: the manifest, the arrays by file and name, and the values of the config."""
+    """What a checkpoint of a run has: the manifest, the arrays by file and name, and the values of the config. `sha256`
+    is that of the manifest, which has those of the arrays.
+    """
 
     manifest: dict[str, Any]
     tensors: dict[str, dict[str, Array]]
     config: dict[str, Any]
+    sha256: str
 
 
 def read_kept(checkpoint: Path) -> Kept:
@@ -36,7 +39,7 @@ def read_kept(checkpoint: Path) -> Kept:
         config = values_of(manifest["config"])
     except ValueError as error:
         raise DataError(f'{place}: "config" {error}') from error
-    return Kept(manifest, tensors, config)
+    return Kept(manifest, tensors, config, content["sha256"])
 
 
 def check_place(kept: Kept, num_batches: int) -> None:

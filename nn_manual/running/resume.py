@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
 from collections.abc import Sequence
@@ -64,8 +63,8 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
             _take_threads(kept.manifest["blas"].get("num_threads"))
         with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
             split, model = load(config)
-            state = hashlib.sha256(repr(kept and kept.manifest).encode()).hexdigest()  # it has the hashes of the arrays
-            agree(config, split, model, group, checkpoint=str(checkpoint and checkpoint.name), state=state)
+            name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)
+            agree(config, split, model, group, checkpoint=name, state=state)
             group.connect()
             training = TrainingRun(config, split, model, group)
             config, origin = training.config, origin_of(training.config, split)
