@@ -175,7 +175,7 @@ def _named_in(directory: Path) -> list[str]:
         return found
 
     def walk(node: Any) -> None:
-        if isinstance(node, str) and 0 < len(node) < 1000 and "\0" not in node and node.strip("./"):
+        if isinstance(node, str) and node.isprintable() and node.strip("./") and len(node) < 1000:
             found.extend(str(base / node) for base in (directory, directory.parent / "out"))
         elif isinstance(node, dict | list):
             for item in node.values() if isinstance(node, dict) else node:
