@@ -25,6 +25,7 @@ import yaml
 
 from nn_manual.errors import ConfigError
 from nn_manual.messages import quoted
+from nn_manual.opening import open_file
 
 #: A config of a thousand layers takes 50 kB and a fifth of a second; anything beyond this is not a config.
 MAX_BYTES = 256 * 1024
@@ -86,7 +87,7 @@ class Node:
 def read_file(path: str | os.PathLike[str]) -> str:
     """The text of a config. Raises ConfigError where there is no readable one."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         raise ConfigError(f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}") from None

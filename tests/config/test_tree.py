@@ -1,10 +1,12 @@
 """What is wrong with a file before anything in it has a meaning, and how scalars are read."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from no_files import NO_FILES
 
 from nn_manual.config import load_config
 from nn_manual.config.tree import MAX_BYTES, MAX_DEPTH, Errors, Place, parse_scalar, plain, read_tree
@@ -134,6 +136,15 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         assert str(caught.value) == f"{path}: {reason}"
     with pytest.raises(ConfigError, match="embedded null byte"):
         load_config("a\0b")
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
+    path = tmp_path / "a run.yaml"
+    make(path)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert str(caught.value) == f"{path}: {words}"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
