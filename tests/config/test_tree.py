@@ -30,6 +30,9 @@ from .conftest import VALID, ErrorsOf, valid_but
         ("-9223372036854775808", -(2**63)),
         ("9223372036854775808", 2.0**63),
         ("-9223372036854775809", -(2.0**63)),
+        ("5e-324", 5e-324),
+        ("0e-99999", 0.0),
+        ("-0.00e99999", -0.0),
         ("true", True),
         ("false", False),
         ("null", None),
@@ -47,6 +50,7 @@ def test_a_scalar_is_what_it_looks_like(text: str, value: object) -> None:
     [
         *("010", "00", "1:30", "0x10", "0o7", "1_000", ".inf", "-.inf", ".nan", "1e999", "9" * 5000, "٣"),
         *("yes", "no", "on", "off", "True", "NULL", ".", "e3", "-", "1e"),
+        *("1e-99999", "-1e-400", ".1E-400", "0.0010e-400", "2e-324", f"0.{'0' * 400}1"),
     ],
 )
 def test_what_yaml_would_turn_into_something_else_is_text(text: str) -> None:
