@@ -16,7 +16,7 @@ PACKAGE = Path(nn_manual.__file__).parent
 
 #: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
 #: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"messages", "errors", "arrays"}
+ARRAYS = {"messages", "errors", "opening", "arrays"}
 FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
 TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
 COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
@@ -28,6 +28,7 @@ RUNNING |= {"check.sliced", "check.gradients"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "errors": {"messages"},
+    "opening": set(),
     "arrays": {"messages", "errors"},
     "streams": set(),
     "layers": ARRAYS | {"streams"},

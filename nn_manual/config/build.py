@@ -9,7 +9,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
-from nn_manual.config.names import advice, beside, named, unknown
+from nn_manual.config.names import REPEAT, advice, beside, named, unknown
+from nn_manual.config.repeat import layers_of
 from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
 from nn_manual.config.tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
@@ -148,6 +149,10 @@ class Builder:
     def component(self, kind: type, node: Node, path: str, **given: Any) -> Any:
         """`Name`, or a mapping of the name alone to its keyword arguments."""
         label = KINDS[kind].label
+        if node.is_faulty:  # the layers in such a Repeat may have errors of their own
+            for index, item in enumerate(layers_of(node)):
+                self.component(kind, item, f"{path}.{REPEAT}.{index}")
+            return MISSING
         if isinstance(node.value, str):
             name, place, arguments = node.value, node.place, Node({}, node.place, node.place)
         elif isinstance(node.value, dict) and node.value:

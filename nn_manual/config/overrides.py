@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from nn_manual.config.leaf import describe
 from nn_manual.config.names import is_component
@@ -37,7 +38,7 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
     The key is a path of keys, component names and list indices; the value is YAML. A key that isn't there yet is added,
     and so are a component's keyword arguments where only its name is given. A path that leads nowhere and a value that
     isn't YAML are recorded in `errors`; the validation checks keys and values later. The place of the new value is
-    `place`.
+    `place`. A lone "-", the name of standard input, is text: to YAML it would be a list of nothing.
     """
     path, equals, text = override.partition("=")
     if not equals:
@@ -46,7 +47,7 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
     if not text.strip():
         errors.add(place, "has no value after '='")
         return
-    value = read_tree(text, lambda _line, _column: place, errors)
+    value = Node("-", place, place) if text.strip() == "-" else read_tree(text, lambda _line, _column: place, errors)
     if value is None:
         return
     node: Node | None = root
@@ -67,7 +68,10 @@ def _names(path: str) -> Iterator[str]:
 
 
 def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> Node | None:
-    """The node called `name` in `node`, which stands at `path`; made where a mapping doesn't have it yet."""
+    """The node called `name` in `node`, which stands at `path`; made where a mapping doesn't have it yet.
+
+    None, of which nothing is said, in a list behind a Repeat that can't be expanded: nobody knows what stands there.
+    """
     if node.value is None:
         node.value = {}
     elif node.value == name or is_component(node.value):  # alone: without keyword arguments
@@ -75,9 +79,12 @@ def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> No
     if isinstance(node.value, dict):
         child: Node = node.value.setdefault(name, Node({}, place, place))
         return child
-    if isinstance(node.value, list) and name in map(str, range(len(node.value))):
-        item: Node = node.value[int(name)]
-        return item
+    if isinstance(node.value, list):
+        known: list[Node] = list(takewhile(lambda item: not item.is_faulty, node.value))
+        if name in map(str, range(len(known))):
+            return known[int(name)]
+        if len(known) < len(node.value):
+            return None
     found = describe(node.value)
     if isinstance(node.value, list) and node.value:
         found += f" of 0 to {len(node.value) - 1}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 
 from nn_manual.config.leaf import describe
 from nn_manual.config.names import REPEAT, advice
@@ -17,9 +18,17 @@ MAX_COPIED = 100_000
 
 def expand_repeats(root: Node, errors: Errors) -> None:
     """Put the copies in the place of each Repeat below `root`. They are nodes of their own at the same places: an
-    override can change one of them, and an error in all of them is one error.
+    override can change one of them, and an error in all of them is one error. A Repeat that can't be expanded stays,
+    and so do those around it, which are not at fault.
     """
     _Expansion(errors).expand(root)
+
+
+def layers_of(repeat: Node) -> list[Node]:
+    """The layers in a Repeat, as far as it has some."""
+    arguments = repeat.value[REPEAT].value if isinstance(repeat.value, dict) else None
+    layers = arguments.get("layers") if isinstance(arguments, dict) else None
+    return layers.value if layers is not None and isinstance(layers.value, list) else []
 
 
 class _Expansion:
@@ -40,7 +49,9 @@ class _Expansion:
             node.value = [item for child in node.value for item in self.repeated(child)]
 
     def repeated(self, node: Node) -> list[Node]:
-        """The copies of a Repeat's layers; of anything else itself."""
+        """The copies of a Repeat's layers; of anything else itself, and of a Repeat that can't be expanded."""
+        if node.is_faulty:
+            return [node]
         if node.value == REPEAT:
             arguments = node
         elif isinstance(node.value, dict) and list(node.value) == [REPEAT]:
@@ -48,14 +59,17 @@ class _Expansion:
         else:
             return [node]
         checked = self.arguments(arguments)
-        if checked is None:
-            return []
+        if checked is None or _has_faulty(checked[1]):
+            node.is_faulty = True
+            return [node]
         times, layers = checked
-        self.num_copied += times.value * _num_nodes(layers)
-        if self.num_copied > MAX_COPIED:
+        num_copied = self.num_copied + times.value * _num_nodes(layers)
+        if num_copied > MAX_COPIED:
             message = f"the copies have more than {MAX_COPIED:,} names, keys and values: is there a digit too many?"
             self.errors.add(times.name_place, message)
-            return []
+            node.is_faulty = True
+            return [node]
+        self.num_copied = num_copied
         return [copy.deepcopy(layer) for _ in range(times.value) for layer in layers.value]
 
     def arguments(self, node: Node) -> tuple[Node, Node] | None:
@@ -82,5 +96,13 @@ class _Expansion:
 
 def _num_nodes(node: Node) -> int:
     """How many nodes it is made of, itself among them."""
-    inner = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
-    return 1 + sum(map(_num_nodes, inner))
+    return 1 + sum(map(_num_nodes, _inner(node)))
+
+
+def _has_faulty(node: Node) -> bool:
+    """Whether there is a Repeat in it that can't be expanded."""
+    return node.is_faulty or any(map(_has_faulty, _inner(node)))
+
+
+def _inner(node: Node) -> Iterable[Node]:
+    return node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()

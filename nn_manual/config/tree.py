@@ -6,7 +6,7 @@ read `1e-3` as text, `no` as false, `010` as 8 and `1:30` as 90. Here plain text
     true, false           a bool, in no other spelling
     null, ~ or nothing    None
     10, -3                an int, where 64 bits hold it; a float beyond that
-    0.5, .5, 1e-3, 1e3    a float, where it is finite
+    0.5, .5, 1e-3, 1e3    a float, where it is finite, and is 0 only where 0 is written
     anything else         text, and so are 010, 1:30, 0x10, 1_000, .inf, yes, no, on, off and all that is quoted
 
 so that what YAML would silently turn into something else is refused wherever a number or a bool is expected.
@@ -25,6 +25,7 @@ import yaml
 
 from nn_manual.errors import ConfigError
 from nn_manual.messages import quoted
+from nn_manual.opening import open_file
 
 #: A config of a thousand layers takes 50 kB and a fifth of a second; anything beyond this is not a config.
 MAX_BYTES = 256 * 1024
@@ -76,17 +77,19 @@ class Node:
     """A value: a scalar, a list of Nodes or a dict of Nodes by key.
 
     `place` is the value's own, `name_place` that of the key before it; a list's item has no key, its two are one.
+    `is_faulty` marks a Repeat that can't be expanded: what is wrong with it is among the errors.
     """
 
     value: Any
     place: Place
     name_place: Place
+    is_faulty: bool = False
 
 
 def read_file(path: str | os.PathLike[str]) -> str:
     """The text of a config. Raises ConfigError where there is no readable one."""
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         raise ConfigError(f"{os.fspath(path)}: {getattr(error, 'strerror', None) or error}") from None
@@ -133,9 +136,14 @@ def parse_scalar(text: str) -> Any:
         return text == "true"
     if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
-    if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+    if _FLOAT.fullmatch(text) and math.isfinite(float(text)) and not becomes_zero(text):
         return float(text)
     return text
+
+
+def becomes_zero(text: str) -> bool:
+    """Whether it is a float, and so near to 0 that float64 has no number for it but 0."""
+    return bool(_FLOAT.fullmatch(text) and not float(text) and re.match(r"[^eE]*[1-9]", text))
 
 
 def _end_of(text: str) -> tuple[int, int]:

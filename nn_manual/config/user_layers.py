@@ -22,6 +22,7 @@ from nn_manual.config.names import advice, named
 from nn_manual.errors import ConfigError, NNManualError, last_line, out_of_memory, raise_if_out_of_memory
 from nn_manual.layers import Layer
 from nn_manual.messages import quoted
+from nn_manual.opening import module_not_a_file
 
 
 class CannotImport(Exception):  # noqa: N818 - says what happened; the builder adds the place and makes it an error
@@ -94,6 +95,8 @@ class Importer:
         except (Exception, SystemExit) as error:  # a module's code may raise anything
             raise_if_out_of_memory(error)
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+                if problem := module_not_a_file(self.folder, str(error.name)):
+                    raise CannotImport(problem) from None
                 modules = sorted(path.stem for path in self.folder.glob("*.py") if path.is_file())
                 hint = advice(name, modules) if modules else ""
                 raise CannotImport(

@@ -22,6 +22,7 @@ from nn_manual.data.tables import Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
 from nn_manual.messages import one_line, quoted
+from nn_manual.opening import open_file
 
 #: The file name that stands for standard input.
 STANDARD_INPUT = Path("-")
@@ -64,7 +65,7 @@ def _opened(file: Path) -> Iterator[TextIO]:
         finally:
             stream.detach()  # or it would close standard input with itself
         return
-    with gzip.open(file, "rt", **AS_TEXT) if file.suffix == ".gz" else file.open(**AS_TEXT) as stream:
+    with open_file(file) as raw, io.TextIOWrapper(gzip.open(raw) if file.suffix == ".gz" else raw, **AS_TEXT) as stream:
         yield stream
 
 

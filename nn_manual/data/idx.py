@@ -22,6 +22,7 @@ from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.reading import MOST_A_BYTE, SLICE_SIZE, check_memory, reading
 from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.errors import DataError
+from nn_manual.opening import open_file
 
 IMAGE_SHAPE = (28, 28)
 PIXEL = np.dtype(np.uint8)
@@ -136,7 +137,7 @@ def read_idx(file: Path, num_dimensions: int, dtype: np.dtype[Any] = PIXEL) -> A
     says.
     """
     is_gzipped = file.suffix == ".gz"
-    with reading(file, EOFError, zlib.error), gzip.open(file) if is_gzipped else file.open("rb") as stream:
+    with reading(file, EOFError, zlib.error), open_file(file) as raw, gzip.open(raw) if is_gzipped else raw as stream:
         shape, offset = _header(file, stream, num_dimensions)
         size, file_size = math.prod(shape), file.stat().st_size
         declared = f"the header says {' x '.join(map(str, shape))} = {size} bytes from offset {offset}"

@@ -26,6 +26,7 @@ from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
 from nn_manual.messages import one_line, quoted
+from nn_manual.opening import open_file
 
 #: What zipfile raises for an archive that is cut off, flipped or encrypted.
 CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error)
@@ -53,7 +54,7 @@ def read_npz(file: Path, input: Part, target: Part) -> Table:
     number is read. Nothing in the file is executed: pickled objects are refused. Raises DataError with the array and
     index.
     """
-    with reading(file, *CORRUPT_ARCHIVE), file.open("rb") as stream:
+    with reading(file, *CORRUPT_ARCHIVE), open_file(file) as stream:
         if not zipfile.is_zipfile(stream):
             raise DataError(f"{file}: is not an .npz archive")
         with zipfile.ZipFile(stream) as archive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from nn_manual.data.reading import SLICE_SIZE, check_memory, reading
 from nn_manual.data.split import check_validation_fraction
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
+from nn_manual.opening import open_file
 
 #: A message names this many unknown characters: a text in another script can have thousands.
 LISTED_CHARACTERS = 10
@@ -119,9 +121,9 @@ def read_text(file: Path) -> str:
 
     Raises DataError where the file can't be read, and with the offset of the first byte that is no UTF-8.
     """
-    with reading(file, ValueError):  # of a path with a NUL in it
-        check_memory(file, file.stat().st_size)
-        content = file.read_bytes()
+    with reading(file, ValueError), open_file(file) as stream:  # ValueError: of a path with a NUL in it
+        check_memory(file, os.fstat(stream.fileno()).st_size)
+        content = stream.read()
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

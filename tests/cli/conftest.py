@@ -54,6 +54,7 @@ def take_signals() -> None:
 
 def start(
     *arguments: str,
+    stdin: int | None = None,
     stdout: int | IO[str] = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
     file_limit: int = resource.RLIM_INFINITY,
@@ -67,7 +68,13 @@ def start(
     # Unbuffered, nothing would be left to write, and to fail, at exit.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.Popen(
-        [COMMAND, *arguments], stdout=stdout, stderr=stderr, preexec_fn=prepare, env=environment, text=True
+        [COMMAND, *arguments],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        preexec_fn=prepare,
+        env=environment,
+        text=True,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -153,12 +152,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
 @pytest.mark.usefixtures("trained")
 def test_by_a_signal(number: int, word: str) -> None:
-    os.mkfifo("endless.csv")
-    process = start("predict", "run", "--input", "endless.csv", "--output", "out.csv")
-    writer = os.open("endless.csv", os.O_WRONLY)  # waits until the command reads
+    process = start("predict", "run", "--input", "-", "--output", "out.csv", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write("a,b\n" + "1,2\n" * 2**18)  # more than a pipe holds: it waits until the command reads
+    process.stdin.flush()
     process.send_signal(number)
     assert finish(process) == (128 + number, "", f"nn-manual: {word}\n")
-    os.close(writer)
     assert not Path("out.csv").exists()
 
 

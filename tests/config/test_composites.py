@@ -138,6 +138,20 @@ def test_repeat_stands_for_copies(load) -> None:  # type: ignore[no-untyped-def]
         ("Repaet: {times: 3, layers: [ReLU]}", ["8:5: unknown layer 'Repaet'; did you mean 'Repeat'?"]),
         ("Repeat: {times: 999, layers: [Repeat: {times: 999, layers: [ReLU]}]}",
          ["8:14: the copies have more than 100,000 names, keys and values: is there a digit too many?"]),
+        # Only the Repeat at fault is blamed: not those around it, nor what is made of its layers.
+        (f"{'Repeat: {times: 999, layers: [' * 4}ReLU{']}' * 4}",
+         ["8:74: the copies have more than 100,000 names, keys and values: is there a digit too many?"]),
+        (f"{'Repeat: {times: 3, layers: [' * 3}Repeat: {{times: 0, layers: [ReLU]}}{']}' * 3}",
+         ["8:98: times must be an integer from 1 to 1000, not 0"]),
+        ("Residual: [Sequential: [Repeat: {times: 2}]]", ["8:29: Repeat needs layers"]),
+        (f"Repeat: {{times: 0, layers: [{OF_32}, RLU, Repeat: {{times: 2, layers: [Tnh]}}]}}", [
+            "8:14: times must be an integer from 1 to 1000, not 0",
+            "8:78: unknown layer 'RLU'; did you mean 'ReLU'?",
+            "8:111: unknown layer 'Tnh'; did you mean 'Tanh'?",
+        ]),
+        ("Repeat: {times: 2, layers: [RLU, Repeat: [ReLU]]}", [
+            "8:33: unknown layer 'RLU'; did you mean 'ReLU'?", "8:38: Repeat needs times and layers"
+        ]),
         ("Residual: [ReLU, Tahn, Embedding: {num_embeddings: 3, embedding_dim: 2}]", [
             "8:22: unknown layer 'Tahn'; did you mean 'Tanh'?",
             "8:28: Embedding takes integers alone, and the layer before it makes none",
@@ -161,6 +175,31 @@ def test_repeat_stands_for_copies(load) -> None:  # type: ignore[no-untyped-def]
 )  # fmt: skip - a table
 def test_errors_are_reported_where_they_stand_and_once(errors_of: ErrorsOf, layer: str, errors: list[str]) -> None:
     assert errors_of(valid_but(8, f"  - {layer}")) == [f"run.yaml:{error}" for error in errors]
+
+
+def test_nothing_is_said_of_what_stands_behind_a_repeat_at_fault(errors_of: ErrorsOf) -> None:
+    """How many copies there would be isn't known: an override of a layer behind it may be right."""
+    error = "run.yaml:8:14: times must be an integer from 1 to 1000, not 0"
+    narrow = "Linear: {in_features: 32, out_features: 7}"
+    text = valid_but(8, f"  - Repeat: {{times: 0, layers: [{narrow}, Linear: {{in_features: 7, out_features: 32}}]}}")
+    assert errors_of(text) == [error]
+    assert errors_of(text, "model.4.Linear.bias=false", "model.1=ReLU", "model.0.Linear.bias=0", "seed=-1") == [
+        error,
+        "override 'model.0.Linear.bias=0': bias must be true or false, not 0",
+        "override 'seed=-1': seed must be at least 0, not -1",
+    ]
+    text = valid_but(8, "  - Repeat: {times: 600, layers: [Repeat: {times: 200, layers: [ReLU]}]}")
+    assert errors_of(text, "model.1.Repeat.times=2", "model.1.Repeat.layers.0.Repeat.times=0") == [
+        "override 'model.1.Repeat.layers.0.Repeat.times=0': times must be an integer from 1 to 1000, not 0"
+    ]
+
+
+def test_a_small_repeat_beside_one_that_is_too_large(errors_of: ErrorsOf) -> None:
+    large = "Repeat: {times: 999, layers: [Repeat: {times: 999, layers: [ReLU]}]}"
+    text = valid_but(8, f"  - {large}\n  - Repeat: {{times: 2, layers: [ReLU]}}")
+    assert errors_of(text) == [
+        "run.yaml:8:14: the copies have more than 100,000 names, keys and values: is there a digit too many?"
+    ]
 
 
 TIED = "tied: [[0.weight, 1.weight]]\n"

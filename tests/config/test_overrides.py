@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from nn_manual.config import EarlyStopping, RunConfig, load_config
+from nn_manual.data import Arrays
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, MSELoss
 from nn_manual.optim import StepLR
@@ -68,10 +69,33 @@ def test_a_component_may_be_replaced_and_then_configured(tmp_path: Path) -> None
     assert config.loss.reduction == "sum"
 
 
+@pytest.mark.parametrize("dash", ["-", " - ", "'-'", '"-"'])
+def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
+    """To YAML, a lone dash would be a list of nothing."""
+    arrays = "data={Arrays: {file: a.csv, target: class, task: classification}}"
+    data = load(tmp_path, arrays, f"data.Arrays.file={dash}").data
+    assert isinstance(data, Arrays)
+    assert data.file == Path("-")
+
+
 @pytest.mark.parametrize(
     ("override", "error"),
     [
         ("optimizer.SGD.lr=abc", "lr must be a number, not the text 'abc'"),
+        ("optimizer.SGD.lr=1e-99999", "lr must be a number, not the text '1e-99999'; it is so near to 0 that it would "
+         "become 0"),
+        ("optimizer.SGD.lr=-1e-400", "lr must be a number, not the text '-1e-400'; it is so near to 0 that it would "
+         "become 0"),
+        ("optimizer.SGD.lr='1e-400'", "lr must be a number, not the text '1e-400'; it is so near to 0 that it would "
+         "become 0"),
+        ("optimizer.SGD.lr='0e-400'", "lr must be a number, not the text '0e-400'; numbers are decimal, finite and "
+         "without quotes: 10, 0.5, 1e-3"),
+        ("optimizer.SGD.lr=1e99999", "lr must be a number, not the text '1e99999'; numbers are decimal, finite and "
+         "without quotes: 10, 0.5, 1e-3"),
+        ("optimizer.SGD.momentum=1e-99999", "momentum must be a number, not the text '1e-99999'; it is so near to 0 "
+         "that it would become 0"),
+        ("optimizer.SGD.lr=-", "lr must be a number, not the text '-'"),
+        ("optimizer.SGD.lr=- 1", "lr must be a number, not a list"),
         ("optimizer.SGD.lr=-1", "lr must be at least 0, not -1.0"),
         ("optimizer.SGD.momentun=0.5", "unknown key 'momentun' in SGD; did you mean 'momentum'?"),
         ("optimizer.sgd.lr=0.5",

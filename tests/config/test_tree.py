@@ -1,10 +1,12 @@
 """What is wrong with a file before anything in it has a meaning, and how scalars are read."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from no_files import NO_FILES
 
 from nn_manual.config import load_config
 from nn_manual.config.tree import MAX_BYTES, MAX_DEPTH, Errors, Place, parse_scalar, plain, read_tree
@@ -28,6 +30,9 @@ from .conftest import VALID, ErrorsOf, valid_but
         ("-9223372036854775808", -(2**63)),
         ("9223372036854775808", 2.0**63),
         ("-9223372036854775809", -(2.0**63)),
+        ("5e-324", 5e-324),
+        ("0e-99999", 0.0),
+        ("-0.00e99999", -0.0),
         ("true", True),
         ("false", False),
         ("null", None),
@@ -45,6 +50,7 @@ def test_a_scalar_is_what_it_looks_like(text: str, value: object) -> None:
     [
         *("010", "00", "1:30", "0x10", "0o7", "1_000", ".inf", "-.inf", ".nan", "1e999", "9" * 5000, "٣"),
         *("yes", "no", "on", "off", "True", "NULL", ".", "e3", "-", "1e"),
+        *("1e-99999", "-1e-400", ".1E-400", "0.0010e-400", "2e-324", f"0.{'0' * 400}1"),
     ],
 )
 def test_what_yaml_would_turn_into_something_else_is_text(text: str) -> None:
@@ -134,6 +140,15 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         assert str(caught.value) == f"{path}: {reason}"
     with pytest.raises(ConfigError, match="embedded null byte"):
         load_config("a\0b")
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
+    path = tmp_path / "a run.yaml"
+    make(path)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert str(caught.value) == f"{path}: {words}"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from no_files import NO_FILES
 
 from nn_manual.config import dump_config, load_config
 
@@ -93,6 +95,18 @@ def test_a_folder_is_no_module(tmp_path: Path, errors_of: ErrorsOf) -> None:
     message = f"run.yaml:8:5: no module 'other' in {tmp_path / 'empty'}, and none of that name is installed"
     (tmp_path / "empty" / "other.py").mkdir(parents=True)
     assert errors_of(with_layer("other:Softplus") + "layer_folder: empty\n") == [message]
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize("name", ["waiting", "package.waiting", "waiting.more"])
+def test_what_is_no_file(
+    tmp_path: Path, errors_of: ErrorsOf, make: Callable[[Path], object], words: str, name: str
+) -> None:
+    """Python passes over it, and says that there is no such module."""
+    (tmp_path / "package").mkdir()
+    file = tmp_path / f"{name.removesuffix('.more').replace('.', '/')}.py"
+    make(file)
+    assert errors_of(with_layer(f"{name}:Softplus")) == [f"run.yaml:8:5: {file}: {words}"]
 
 
 @pytest.mark.parametrize(

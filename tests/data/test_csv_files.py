@@ -4,9 +4,11 @@ import gzip
 import io
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from no_files import NO_FILES
 from user_files import CSV, load, message, write
 
 from nn_manual.data import csv_files, reading
@@ -75,6 +77,13 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         assert message(tmp_path / name) == ": No such file or directory"
         (tmp_path / name).mkdir()
         assert message(tmp_path / name) == ": Is a directory"
+
+
+@pytest.mark.parametrize("name", ["file.csv", "some file.csv.gz"])
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(tmp_path: Path, make: Callable[[Path], object], words: str, name: str) -> None:
+    make(tmp_path / name)
+    assert message(tmp_path / name) == f": {words}"
 
 
 def test_numbers_as_tables_have_them(tmp_path: Path) -> None:

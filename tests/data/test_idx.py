@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from no_files import NO_FILES
 
 from nn_manual.data import MNIST, FashionMNIST, reading
 from nn_manual.data.idx import read_idx
@@ -119,6 +120,15 @@ def test_file_is_a_folder(folder: Path) -> None:
     (folder / "train-images-idx3-ubyte").unlink()
     (folder / "train-images-idx3-ubyte").mkdir()
     assert_message(folder, folder / "train-images-idx3-ubyte", "Is a directory")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(folder: Path, make: Callable[[Path], object], words: str, ending: str) -> None:
+    (folder / "train-images-idx3-ubyte").unlink()
+    file = folder / f"train-images-idx3-ubyte{ending}"
+    make(file)
+    assert_message(folder, f"{file}: {words}")
 
 
 def test_wrong_magic(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from no_files import NO_FILES
 from user_files import X, Y, changed, load, message, write, write_npz
 
 from nn_manual.data import npz_files, reading
@@ -96,6 +97,12 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
     assert message(tmp_path / "file.npz", input="x") == ": No such file or directory"
     (tmp_path / "file.npz").mkdir()
     assert message(tmp_path / "file.npz", input="x") == ": Is a directory"
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
+    make(tmp_path / "file.npz")
+    assert message(tmp_path / "file.npz", input="x") == f": {words}"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Text: windows of characters, the vocabulary, and texts that can't be used."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from no_files import NO_FILES
 
 from nn_manual.data import Text, batches, reading
 from nn_manual.data.text import read_text
@@ -151,6 +153,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(DataError) as raised:
             Text(file).load(0, FLOAT32)
         assert str(raised.value) == f"{file}: {problem}".replace("\0", "\\x00")
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
+    make(tmp_path / "text.txt")
+    with pytest.raises(DataError) as raised:
+        Text(tmp_path / "text.txt").load(0, FLOAT32)
+    assert str(raised.value) == f"{tmp_path / 'text.txt'}: {words}"
 
 
 def test_a_file_larger_than_the_memory(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import STREAMS, kept
 from nn_manual.errors import ConfigError, raise_if_out_of_memory
 from nn_manual.messages import nearest, one_line, quoted
+from nn_manual.opening import module_not_a_file
 
 #: The shape of a tensor with one number.
 SCALAR = "scalar"
@@ -121,7 +122,8 @@ def _imported(path: str) -> Any:
         if is_from_outside(error):
             raise
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError(f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed") from None
+            missing = f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed"
+            raise ConfigError(module_not_a_file(Path.cwd(), str(error.name)) or missing) from None
         raise ConfigError(f"module {quoted(module_name)} raised {words_of(error)}{place_of(error)}") from error
     for part in name.split("."):
         if not _has(thing, part, path):

@@ -117,9 +117,10 @@ def _scene(folder: Path, case: Path, command: str, random: np.random.Generator) 
     for name in ("out", "tmp"):
         (case / name).mkdir(parents=True)
     shutil.copytree(folder / "runs" / made.name, case / "run")
-    write_outside(case / "outside", case / "run")
     arguments, status = arguments_of(command, made, folder / "data", case / "run", random)
-    return Scene(case, command, made.name, arguments, random), status
+    scene = Scene(case, command, made.name, arguments, random)
+    write_outside(scene)
+    return scene, status
 
 
 def run_case(folder: Path, case: Path, number: int) -> Outcome:
@@ -175,7 +176,7 @@ def _named_in(directory: Path) -> list[str]:
         return found
 
     def walk(node: Any) -> None:
-        if isinstance(node, str) and 0 < len(node) < 1000 and "\0" not in node and node.strip("./"):
+        if isinstance(node, str) and node.isprintable() and node.strip("./") and len(node) < 1000:
             found.extend(str(base / node) for base in (directory, directory.parent / "out"))
         elif isinstance(node, dict | list):
             for item in node.values() if isinstance(node, dict) else node:
@@ -207,33 +208,26 @@ def statuses(scene: Scene) -> set[int]:
 def problems_of(scene: Scene, ended: Ended, right: set[int], data: str) -> list[str]:
     """All that is wrong with how a case ended."""
     problems = [f"it {line}" for line in ended.touched[:4]]
+    secrets = [SECRET, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in scene.secrets)]
+    if any(secret in ended.said + ended.errors for secret in secrets):
+        problems.append("what lies outside is printed")
+    if "Traceback" in ended.errors:
+        return [*problems, f"a traceback: {_last_of(ended.errors)}"]
     if ended.status is None:
         problems.append(f"didn't end in {SECONDS} s")
-    elif "Traceback" in ended.errors:
-        problems.append(f"a traceback: {_last_of(ended.errors)}")
     elif ended.status not in right:
         problems.append(f"status {ended.status}, not {' or '.join(map(str, sorted(right)))}: {ended.errors[:300]!r}")
     if "not enough memory" in ended.errors and CONFIG_FILE not in scene.edited:
         problems.append(f"took more memory than is allowed: {ended.errors[:200]!r}")
     lines = ended.errors.splitlines()
-    most_lines = MOST_LINES_OF_REPORT if ended.status in (2, 3) else MOST_LINES
-    if len(lines) > most_lines and "Traceback" not in ended.errors:
+    if len(lines) > (MOST_LINES_OF_REPORT if ended.status in (2, 3) else MOST_LINES):
         problems.append(f"{len(lines)} lines on standard error")
-    printed = [*lines, *([] if scene.command == "sample" else ended.said.split("\n"))]
-    for line in printed:
-        if not line.isprintable():
-            problems.append(f"unprintable: {line[:300]!r}")
-            break
+    printed = [*ended.errors.split("\n"), *([] if scene.command == "sample" else ended.said.split("\n"))]
+    problems += [f"unprintable: {line[:300]!r}" for line in printed if not line.isprintable()][:1]
     problems += [f"a line of {len(line)} characters: {line[:100]!r}" for line in lines if len(line) > LONGEST_LINE][:1]
-    if ended.status == 5 and not any(place in ended.errors for place in (str(scene.folder), data)):
+    if ended.status == 5 and not any(place in ended.errors for place in (f"{scene.folder.name}/", data)):
         problems.append(f"names no file: {ended.errors[:300]!r}")
-    secrets = [SECRET, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in _secret_files(scene))]
-    problems += ["what lies outside is printed" for secret in secrets if secret in ended.said + ended.errors]
     return problems
-
-
-def _secret_files(scene: Scene) -> list[Path]:
-    return [path for path in scene.outside.rglob("secret*") if path.is_file()]
 
 
 def _last_of(errors: str) -> str:

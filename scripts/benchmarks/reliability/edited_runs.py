@@ -84,6 +84,11 @@ class Scene:
         """What has nothing to do with the run."""
         return self.folder / "outside"
 
+    @property
+    def secrets(self) -> list[Path]:
+        """The files there of which nobody may see anything."""
+        return [self.outside / "secret.txt", self.outside / "folder" / "secret.json"]
+
     def targets(self) -> list[Path]:
         """What can be edited: mostly what the command reads."""
         if self.random.random() < 0.05:
@@ -93,17 +98,17 @@ class Scene:
         found = [self.run / name for name in READ[self.command] if (self.run / name).exists()]
         newest = checkpoints_of(self.run)[:1] if self.command != "plot" else []
         if newest and (self.command == "resume" or not (self.run / SUMMARY_FILE).exists()):
-            files = [*sorted(newest[0].iterdir()), newest[0] / MANIFEST_FILE]
-            found += [self.run / CHECKPOINTS_DIRECTORY, *newest, *files]
+            found += [self.run / CHECKPOINTS_DIRECTORY, *newest, *sorted(newest[0].iterdir())]
+            found += [newest[0] / MANIFEST_FILE] * len(found)  # it says the most
         return found
 
 
-def write_outside(folder: Path, run: Path) -> None:
-    """Write what no command may touch into `folder`: a copy of the run, files and a folder."""
-    shutil.copytree(run, folder / "twin")
-    (folder / "folder").mkdir()
-    (folder / "secret.txt").write_text(f"{SECRET}\n")
-    (folder / "folder" / "secret.json").write_text(json.dumps({"sha256": SECRET, "step": SECRET}, indent=2) + "\n")
+def write_outside(scene: Scene) -> None:
+    """Write what no command may touch: a copy of the run, files and a folder."""
+    shutil.copytree(scene.run, scene.outside / "twin")
+    (scene.outside / "folder").mkdir()
+    for path in scene.secrets:
+        path.write_text(json.dumps({"sha256": SECRET, "step": SECRET}, indent=2) + "\n")
 
 
 Change = Callable[[Scene, Path], None]
@@ -130,17 +135,16 @@ def _content(scene: Scene, target: Path) -> None:
 
 
 def _edit_names(path: Path, random: Generator) -> str:
-    """Another name among a manifest's files, in the place of one of them or beside them, with its digest or a secret
-    file's.
+    """Another name among a manifest's files, in the place of one of them or beside them, with the digest of that one or
+    the right one.
     """
     manifest = json.loads(path.read_bytes())
-    secret = path.parents[3] / "outside" / "secret.txt"
-    name = one_of(random, [*NAMES, str(secret)])
+    name = one_of(random, [*NAMES, str(path.parents[3] / "outside" / "secret.txt")])
     digest = manifest["files"].get(old := one_of(random, list(manifest["files"])))
     if random.random() < 0.5:
         del manifest["files"][old]
-    if random.random() < 0.5:
-        digest = hashlib.sha256(secret.read_bytes()).hexdigest()
+    if random.random() < 0.5 and name.endswith((".txt", ".jsonl")):
+        digest = hashlib.sha256((path.parent / name).read_bytes()).hexdigest()
     manifest["files"][name] = digest
     path.write_text(json.dumps(manifest, indent=2) + "\n")
     return f"files has {cited(name)}"
@@ -232,7 +236,7 @@ def _name(scene: Scene, target: Path) -> str:
     return cited(str(target.relative_to(scene.run)))[1:-1]
 
 
-_OF_FILES: tuple[Change, ...] = (*[_content] * 6, _link, _link, _remove, _other_kind, _temporary)
+_OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, _remove, _other_kind, _temporary)
 _OF_FOLDERS: tuple[Change, ...] = (_link, _link, _remove, _other_kind, _rename, _rename, _temporary)
 #: By the name or the ending of a file.
 _EDITS: dict[str, list[Edit]] = {

@@ -149,6 +149,8 @@ def watched(work: Callable[[], int], folder: Path, read: Iterable[str], written:
         try:
             _begin(folder, files, read, written)
             status = _status(work)
+        except BaseException:  # of what stands here, which no case may hide
+            traceback.print_exc()
         finally:
             os._exit(status)
     deadline = time.monotonic() + SECONDS

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kernel_files import SCALE
+from no_files import NO_FILES
 
 from nn_manual.check.functions.from_text import check_named_function
 from nn_manual.errors import ConfigError
@@ -106,6 +107,16 @@ def test_a_mistake_is_one_line(function: str, options: dict[str, Any], words: st
         check(function, **options)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(kernels: Path, make: Callable[[Path], object], words: str) -> None:
+    """Python passes over it, and says that there is no such module."""
+    file = kernels.with_name("waiting_kernels.py")
+    make(file)
+    with pytest.raises(ConfigError) as caught:
+        check("waiting_kernels:Scale")
+    assert str(caught.value) == f"{file}: {words}"
 
 
 @pytest.mark.usefixtures("kernels")

@@ -1,0 +1,54 @@
+"""Files that a person names, opened to be read: what is no file may have no end, or keep its reader waiting."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+#: What else than a file or a folder a path can name, by the type in its mode.
+KINDS = {
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+}
+
+#: The name that the system has for standard input, which is a pipe or a terminal as a rule.
+STANDARD_INPUT = "/dev/stdin"
+
+
+def open_file(path: str | os.PathLike[str]) -> BufferedReader:
+    """The bytes of a file; of standard input, by the system's name for it, where that is a pipe or a terminal.
+
+    Raises OSError where the path names a folder, a device, a FIFO or a socket, by itself or through links, and where
+    the system refuses; ValueError for a path with a NUL in it.
+    """
+    if problem := not_a_file(path):
+        raise OSError(errno.EINVAL, problem, os.fspath(path))
+    return open(path, "rb")
+
+
+def not_a_file(path: str | os.PathLike[str]) -> str | None:
+    """What is said of a path that names a device, a FIFO or a socket, such as "is a FIFO, not a file". None of any
+    other, and of standard input. Raises OSError where nothing is there, or the system refuses; ValueError as above.
+    """
+    mode = os.stat(path).st_mode
+    kind = KINDS.get(stat.S_IFMT(mode))
+    if kind is None or (os.fspath(path) == STANDARD_INPUT and (stat.S_ISFIFO(mode) or os.isatty(0))):
+        return None
+    return f"is {kind}, not a file"
+
+
+def module_not_a_file(folder: Path, name: str) -> str | None:
+    """The same of the file in `folder` that Python would look for to import a module, with its path; None where there
+    is none. Python passes over it, and says that there is no such module.
+    """
+    file = folder / f"{name.replace('.', '/')}.py"
+    try:
+        problem = not_a_file(file)
+    except OSError:
+        return None
+    return problem and f"{file}: {problem}"
