@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 from nn_manual.errors import DataError
-
-#: What else than a file or a folder a path can name, by the type in its mode.
-KINDS = {
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-}
+from nn_manual.opening import not_a_file
 
 
 def within(directory: Path, *names: str) -> Path:
@@ -29,9 +21,9 @@ def within(directory: Path, *names: str) -> Path:
     if not real.is_relative_to(root):
         raise DataError(f"{path}: is behind a link that leads out of {directory}, to {real}")
     try:
-        kind = KINDS.get(stat.S_IFMT(path.stat().st_mode))
+        problem = not_a_file(path)
     except OSError:  # it is missing, or who opens it will be refused
         return path
-    if kind is not None:
-        raise DataError(f"{path}: is {kind}, not a file")
+    if problem is not None:
+        raise DataError(f"{path}: {problem}")
     return path
