@@ -64,7 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.catalogue": CHECKING | {"registry"},
     "check.functions": CHECKING,
     "config": TRAINING | {"data", "registry", "ties", "distributed", "compile"},
-    "run_directory": ARRAYS | {"opening"},
+    "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "running": RUNNING,
     "unroll": TRAINING | {"trace", "streams", "data", "config", "run_directory", "running"},
