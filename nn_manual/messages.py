@@ -11,13 +11,25 @@ LONGEST_LINE = 1000
 #: The longest name or value that a message cites.
 LONGEST_VALUE = 60
 
+#: What counts as printable, and shows nothing: Unicode's ignorable characters, fillers and the blank of Braille.
+INVISIBLE = frozenset(
+    chr(point)
+    for first, last in (
+        *((0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180D), (0x180F, 0x180F), (0x2800, 0x2800)),
+        *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0x16FE4, 0x16FE4), (0x1D159, 0x1D159)),
+        (0xE0100, 0xE01EF),
+    )
+    for point in range(first, last + 1)
+)
+
 
 def one_line(text: str, length: int = LONGEST_LINE) -> str:
     """`text` as one line of at most `length` characters, or of three more where it was longer and lost its middle.
 
-    What can't be printed is escaped: line ends, and what moves a terminal's cursor, hides text or turns it around.
+    What can't be printed or seen is escaped: line ends, and what moves a terminal's cursor, hides text or turns it
+    around; blanks other than the plain one.
     """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    line = "".join(c if c.isprintable() and c not in INVISIBLE else c.encode("unicode_escape").decode() for c in text)
     half = length // 2
     return line if len(line) <= length else f"{line[:half]}...{line[-half:]}"
 
