@@ -63,7 +63,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     Raises DataError where nothing but the data says what shape an example has, and they can't be read, and ConfigError
     where these don't fit the model.
     """
-    example_shape = config.data.example_shape
+    example_shape, split = config.data.example_shape, None
     if example_shape is None:
         split = config.data.load(config.seed, DTYPES[config.dtype])
         check_sizes(config, split)
@@ -87,7 +87,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
         lines.append("a parameter that several layers share counts once in the total")
     notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
     texts = [_memory(config, sizes)]
-    texts += measured(config) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
+    texts += measured(config, split) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
     said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
     return "\n".join([*lines, *notes, *said])
 
