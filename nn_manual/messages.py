@@ -22,6 +22,11 @@ def one_line(text: str, length: int = LONGEST_LINE) -> str:
     return line if len(line) <= length else f"{line[:half]}...{line[-half:]}"
 
 
+def first_line(text: str) -> str:
+    """The first line of `text` that isn't blank: of what anyone's error says, the others are advice or a listing."""
+    return one_line(text.strip().partition("\n")[0])
+
+
 def quoted(name: str) -> str:
     """A name or a text from a file or a command line, as a message cites it."""
     return one_line(repr(name), LONGEST_VALUE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,8 @@ def check(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
-        return _report(check_config(config))
+        report = check_config(config)
+    return _report(report)
 
 
 def check_function(options: argparse.Namespace) -> int:
@@ -155,7 +157,8 @@ def summary(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
-        print(summary_of(config, measure=options.measure))
+        table = summary_of(config, measure=options.measure)
+    print(table)
     return 0
 
 
@@ -198,10 +201,11 @@ def sample(options: argparse.Namespace) -> int:
         seed=options.seed,
         checkpoint=options.checkpoint,
     )
+    out = sys.stdout  # a layer may put another one in its place
     first = next(texts)
     try:
         for text in itertools.chain([first], texts):
-            print(text, end="", flush=True)
+            print(text, end="", file=out, flush=True)
     finally:  # what ended it stands on a line of its own
-        print()
+        print(file=out)
     return 0

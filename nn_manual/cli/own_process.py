@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from nn_manual.cli.terminal import clear_line, open_standard_streams
+from nn_manual.cli.terminal import clear_line, own_streams
 from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, out_of_memory
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ def _how_it_ended(status: int, dump: IO[str]) -> tuple[str, bool]:
     return f"the process ended with {how}{place_in_dump(dumped)}", is_of_the_reference_in_dump(dumped)
 
 
+@own_streams()
 def run(own_end: int, dump: int, parent: int) -> None:
     """What the process does: it is told the arguments and the known rows, and says which row begins, what came of it,
     and in the end the verdict or what was raised.
     """
     _end_with(parent)
-    open_standard_streams()
     for signum in SIGNALS:
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.SIG_DFL)

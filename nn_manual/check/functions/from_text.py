@@ -16,10 +16,10 @@ from nn_manual.check.functions.battery.families import Known, Told, nobody_liste
 from nn_manual.check.functions.battery.trial import Dtype
 from nn_manual.check.functions.callables import is_mere_class
 from nn_manual.check.functions.check_function import put_through, trial_of
-from nn_manual.check.functions.raised import is_from_outside, is_of_the_reference, place_of, words_of
+from nn_manual.check.functions.raised import is_of_the_reference, place_of
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import STREAMS, kept
-from nn_manual.errors import ConfigError, raise_if_out_of_memory
+from nn_manual.errors import ConfigError, is_from_outside, raise_if_out_of_memory, words_of
 from nn_manual.messages import nearest, one_line, quoted
 
 #: The shape of a tensor with one number.

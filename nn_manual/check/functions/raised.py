@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import re
 import sysconfig
 import traceback
@@ -14,7 +13,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.settings import kept
-from nn_manual.errors import Interrupted, raise_if_out_of_memory
+from nn_manual.errors import is_from_outside, raise_if_out_of_memory, text_of, words_of
 from nn_manual.messages import one_line
 
 #: The note on what a reference raises.
@@ -37,18 +36,8 @@ def going_on() -> Iterator[None]:
         except BaseException as end:
             if is_from_outside(end):
                 raise
-            words = f"sys.exit({end})" if isinstance(end, SystemExit) else words_of(end)
+            words = f"sys.exit({text_of(end)})" if isinstance(end, SystemExit) else words_of(end)
             raise RuntimeError(words) from end
-
-
-def is_from_outside(error: BaseException) -> bool:
-    """Whether somebody interrupts the check: no `raise` stands where it came up."""
-    if isinstance(error, Interrupted) or not isinstance(error, KeyboardInterrupt):
-        return isinstance(error, Interrupted)
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return last is None or last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 
 
 @contextmanager
@@ -92,17 +81,8 @@ def told(error: Exception) -> str:
     if notes := getattr(error, "__notes__", []):
         return f"{words_of(error)}{place_of(error)}, {one_line(notes[0])}"
     if isinstance(error, ValueError | TypeError):
-        return one_line(str(error))
+        return text_of(error)
     return f"{words_of(error)}{place_of(error)}"
-
-
-def words_of(error: BaseException) -> str:
-    """The error's type and the first line of what it says, as can be printed."""
-    try:
-        said = str(error).partition("\n")[0]
-    except Exception as another:  # its own __str__ may raise anything
-        said = f"whose text raised {type(another).__name__}"
-    return one_line(f"{type(error).__name__}: {said}" if said else type(error).__name__)
 
 
 def place_of(error: BaseException) -> str:

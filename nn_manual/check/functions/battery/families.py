@@ -24,10 +24,10 @@ from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wr
 from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
 from nn_manual.check.functions.low_precision import TooCoarse
-from nn_manual.check.functions.raised import is_of_the_reference, met_in, place_of, words_of
+from nn_manual.check.functions.raised import is_of_the_reference, met_in, place_of
 from nn_manual.check.functions.report import AS_ABOVE, AS_ASKED, FULL_SIZE, Row
 from nn_manual.check.functions.settings import kept_generators
-from nn_manual.errors import out_of_memory, raise_if_out_of_memory
+from nn_manual.errors import out_of_memory, raise_if_out_of_memory, words_of
 from nn_manual.messages import nearest, one_line
 
 #: Seconds after which a bar shows how far the rows are.
