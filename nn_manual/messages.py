@@ -17,9 +17,14 @@ def one_line(text: str, length: int = LONGEST_LINE) -> str:
 
     What can't be printed is escaped: line ends, and what moves a terminal's cursor, hides text or turns it around.
     """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    line = printable(text, but="")
     half = length // 2
     return line if len(line) <= length else f"{line[:half]}...{line[-half:]}"
+
+
+def printable(text: str, but: str = "\n\t") -> str:
+    """`text` as a terminal may show it: what can't be printed is escaped, but for some characters."""
+    return "".join(c if c in but or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def first_line(text: str) -> str:

@@ -69,7 +69,7 @@ def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
     if isinstance(error, BrokenPipeError):
         return "", BROKEN_PIPE
     if isinstance(error, OSError):  # The errors of files have become DataErrors: this is one of standard output.
-        return f"{error.filename or 'standard output'}: {error.strerror or error}", DataError.exit_status
+        return one_line(f"{error.filename or 'standard output'}: {error.strerror or error}"), DataError.exit_status
     if isinstance(error, ValueError) and is_closed(out):
         return "standard output was closed by what ran here", DataError.exit_status
     if isinstance(error, Exception):

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nn_manual.cli.terminal import clear_line, own_streams
 from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, out_of_memory
+from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
     from nn_manual.check.functions.report import Row
@@ -93,7 +94,7 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
             if not doing.startswith(ROW):
                 if by_reference:
                     raise ConfigError(f"the reference {arguments[1]}: {words}, in {doing}")
-                return Verdict(f"gradient check failed: {arguments[0]}: {words}, in {doing}", passed=False)
+                return Verdict(one_line(f"gradient check failed: {arguments[0]}: {words}, in {doing}"), passed=False)
             row = doing.removeprefix(ROW)
             if not by_reference:
                 known[row] = ("WRONG", words)

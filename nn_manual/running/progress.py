@@ -130,15 +130,14 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
     results = [f"{name.replace('_', ' ')} {summary[name]:.4g}" for name in names]
     if "validation_accuracy" in summary:
         results.append(f"accuracy {summary['validation_accuracy']:.2%}")
-    return "\n".join(
-        [
-            "",
-            f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
-            *_describe_bits(summary),
-            *_describe_check(summary["gradient_check"]),
-            f"run directory {one_line(str(directory))}",
-        ]
-    )
+    lines = [
+        "",
+        f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
+        *_describe_bits(summary),
+        *_describe_check(summary["gradient_check"]),
+        f"run directory {directory}",
+    ]
+    return "\n".join(map(one_line, lines))
 
 
 def _describe_bits(summary: dict[str, Any]) -> list[str]:

@@ -191,7 +191,7 @@ def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path,
     for kind in ("versions", "blas"):
         for name, was in manifest[kind].items():
             if (now := origin[kind].get(name)) != was:
-                print(f"note: {name} was {was}, is {now}: the last bits may differ", file=sys.stderr)
+                print(one_line(f"note: {name} was {was}, is {now}: the last bits may differ"), file=sys.stderr)
     changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
     if changed:
-        print(f"note: {', '.join(changed)} changed since the run began", file=sys.stderr)
+        print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)

@@ -13,6 +13,7 @@ from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split, num_batches
 from nn_manual.distributed.group import ALONE, Group
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
+from nn_manual.messages import one_line
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
@@ -241,4 +242,5 @@ def _note_schedule(config: RunConfig, split: Split) -> None:
     duration = config.lr_scheduler.duration
     if duration > length:
         place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
-        print(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}", file=sys.stderr)
+        said = one_line(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")
+        print(said, file=sys.stderr)

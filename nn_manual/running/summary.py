@@ -14,6 +14,7 @@ from nn_manual.config import RunConfig, check_sizes
 from nn_manual.contract import checked_input_shapes, checked_length
 from nn_manual.data.reading import machine_memory
 from nn_manual.layers import Layer
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.running.loading import quiet
 from nn_manual.running.measuring import measured, steps_checked
@@ -89,7 +90,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     texts = [_memory(config, sizes)]
     texts += measured(config) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
     said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
-    return "\n".join([*lines, *notes, *said])
+    return "\n".join(map(one_line, [*lines, *notes, *said]))
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:
