@@ -153,14 +153,18 @@ def is_from_outside(error: BaseException) -> bool:
 
 
 def words_of(error: BaseException) -> str:
-    """The type of anyone's error and the first line of what it says, as can be printed."""
-    said = text_of(error)
-    return one_line(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+    """The type of anyone's error and what it says, as one line that can be printed."""
+    return one_line(": ".join(filter(None, (type(error).__name__, text_of(error)))))
+
+
+def first_words_of(error: BaseException) -> str:
+    """The same with the first line alone of what it says: torch appends advice that concerns others."""
+    return one_line(": ".join(filter(None, (type(error).__name__, first_line(_said_by(error))))))
 
 
 def text_of(error: BaseException) -> str:
-    """The first line of what anyone's error says, as can be printed."""
-    return first_line(_said_by(error))
+    """What anyone's error says, as one line that can be printed."""
+    return one_line(" ".join(_said_by(error).split()))
 
 
 def notes_of(error: BaseException) -> list[str]:

@@ -18,6 +18,7 @@ import nn_manual
 from nn_manual.errors import (
     Interrupted,
     OthersEnded,
+    first_words_of,
     is_from_outside,
     notes_of,
     out_of_memory,
@@ -237,7 +238,7 @@ class WordlessError(Exception):
     ("error", "words"),
     [
         (ValueError(), "ValueError"),
-        (ValueError("\n first\x1b\nsecond"), "ValueError: first\\x1b"),
+        (ValueError("\n first\x1b\nsecond"), "ValueError: first\\x1b second"),
         (ValueError("x" * 10**6), f"ValueError: {'x' * 488}...{'x' * 500}"),
         (WordlessError(), "WordlessError: whose text raised SystemExit"),
         (type("\x9b", (Exception,), {})("\ud800"), "\\x9b: \\ud800"),
@@ -245,6 +246,7 @@ class WordlessError(Exception):
 )
 def test_the_words_of_an_error(error: Exception, words: str) -> None:
     assert words_of(error) == words
+    assert first_words_of(error) == words.removesuffix(" second")
 
 
 def test_the_notes_on_an_error() -> None:

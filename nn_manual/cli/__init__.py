@@ -44,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _end_on_signals()
             try:
                 options = parse(arguments)
-            finally:
-                out.flush()  # --help and --version end here
+            except SystemExit:  # of --help and --version, too
+                out.flush()
+                raise
             status = int(options.command(options))
             out.flush()
         except BaseException as error:

@@ -78,8 +78,8 @@ def _own(stream: TextIO | None, stack: ExitStack) -> TextIO:
     if stream is None:
         return stack.enter_context(open(os.devnull, "w"))
     try:
-        stream.flush()
         own = _Own(stream)
+        stream.flush()
     except (OSError, ValueError, AttributeError):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

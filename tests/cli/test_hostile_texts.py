@@ -1,4 +1,4 @@
-"""Names and texts of others, in all that the commands print and draw: nothing in them moves a cursor, hides or forges."""
+"""Names and texts of others, in all that is printed and drawn: nothing in them moves a cursor, hides or forges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def check_printable(said: str) -> None:
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """What a command says, on both streams, with the status."""
 
     def run(*arguments: str, status: int) -> str:
@@ -313,7 +313,7 @@ class TestSample:
     def test_a_terminal(self, tmp_path: Path) -> None:
         run = write_run(tmp_path, vocabulary="\x1b\n\t")
         parent, child = pty.openpty()
-        arguments = [COMMAND, "sample", str(run), "--prompt", "\x1b\n", "--length", "4"]
+        arguments = [str(COMMAND), "sample", str(run), "--prompt", "\x1b\n", "--length", "4"]
         with subprocess.Popen(arguments, stdout=child, stderr=child) as process:
             os.close(child)
             shown = b""

@@ -9,7 +9,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 
 def run_reference(
@@ -23,7 +23,7 @@ def run_reference(
         raise
     except BaseException as error:  # a user's own reference may raise anything
         raise_if_nobodys_fault(error)
-        words = f"{words_of(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
+        words = f"{first_words_of(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
         raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
     if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
         if input._version != version:
@@ -45,7 +45,7 @@ def run_loss_reference(twin: Twin, prediction: torch.Tensor, target: torch.Tenso
         loss = twin.loss_function(prediction, target)
     except BaseException as error:  # a user's own reference may raise anything
         raise_if_nobodys_fault(error)
-        raise CannotCompare(f"loss: its reference raised {words_of(error)}") from error
+        raise CannotCompare(f"loss: its reference raised {first_words_of(error)}") from error
     if not isinstance(loss, torch.Tensor) or loss.ndim:
         raise CannotCompare(f"loss: its reference returned {described(loss)}, it must return a scalar tensor")
     return loss

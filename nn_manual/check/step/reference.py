@@ -26,7 +26,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 Move = Callable[[torch.Tensor], torch.Tensor]
 
@@ -107,7 +107,7 @@ class Anchored:
             grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
         except BaseException as error:  # a user's own reference may be one that torch can't differentiate
             raise_if_nobodys_fault(error)
-            raise CannotCompare(f"torch can't differentiate a reference: {words_of(error)}") from error
+            raise CannotCompare(f"torch can't differentiate a reference: {first_words_of(error)}") from error
         self.values |= zip(names, grads, strict=True)
         self.values |= {
             name: torch.stack([self.values[self.plan.grad_names[use]] for use in uses]).sum(0)

@@ -17,7 +17,7 @@ import torch
 
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.ring import NOISE
-from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 Tensors = dict[str, torch.Tensor]
 
@@ -32,7 +32,7 @@ class NoRoom(CannotStack):
 
 def described(error: BaseException) -> str:
     """An error's type, and the first sentence of its text: torch's have many."""
-    return words_of(error).partition(". ")[0]
+    return first_words_of(error).partition(". ")[0]
 
 
 def taken(item: Item) -> str:
