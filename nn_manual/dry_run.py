@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 
@@ -41,8 +41,8 @@ def first_misfit(model: Sequential, input: Array) -> Misfit | None:
         model.forward(input)
     except _Refused as refused:
         return refused.misfit
-    except (Exception, SystemExit) as error:  # a user's own code may raise anything
-        raise_if_out_of_memory(error)
+    except BaseException as error:  # a user's own code may raise anything
+        raise_if_nobodys_fault(error)
         return None
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import errno
 import os
 import re
@@ -10,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from nn_manual.messages import one_line
+from nn_manual.messages import first_line, one_line
 
 #: What asks to stop: Ctrl-C, `kill`, and a terminal that is closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -94,42 +95,91 @@ class ProcessLostError(NNManualError):
     exit_status = 7
 
 
-#: In what a RuntimeError says of memory that isn't there: torch's, of the processor's and of a GPU's, and C++'s.
-OUT_OF_MEMORY = ("allocate memory", "out of memory", "not enough memory", "bad_alloc")
-#: In what an ImportError says of a library for which there is no memory.
-NOT_LOADED = "failed to map segment"
+class OthersEnded(BaseException):
+    """Of several functions that run in turns, another has raised. No layer's own `except Exception` may catch it."""
+
+
+#: In what an error says of memory that isn't there, in lower case. RuntimeError: torch of the processor's and of a
+#: GPU's, C++, and Python of a thread's stack. ImportError and OSError: what loads a library. SystemError: C code that
+#: failed and told Python nothing, as most does that looks no further than that where memory ends.
+OUT_OF_MEMORY: dict[type[Exception], tuple[str, ...]] = {
+    RuntimeError: ("allocate memory", "out of memory", "not enough memory", "bad_alloc", "can't start new thread"),
+    ImportError: ("failed to map segment", "cannot allocate memory"),
+    OSError: ("failed to map segment", "cannot allocate memory"),
+    SystemError: ("without setting an exception", "without exception set"),
+}
 
 
 def out_of_memory(error: BaseException) -> str | None:
     """What to say of an error that memory which isn't there has raised, with the size that was asked for where the
-    error has it; None of any other error. NumPy and Python raise MemoryError, torch RuntimeError, the system OSError,
-    and what loads a library ImportError.
+    error has it; None of any other error. NumPy and Python raise MemoryError, others those of OUT_OF_MEMORY.
     """
-    if isinstance(error, RuntimeError):
-        said = str(next(iter(error.args), ""))
-        if not any(words in said.lower() for words in OUT_OF_MEMORY):
+    said = _said_by(error)
+    if not isinstance(error, MemoryError) and getattr(error, "errno", None) != errno.ENOMEM:
+        words = next((words for kind, words in OUT_OF_MEMORY.items() if isinstance(error, kind)), ())
+        if not any(word in said.lower() for word in words):
             return None
-        found = re.search(r"tried to allocate ([\d.]+) (\w+)", said, re.IGNORECASE)
-        size, unit = found.groups() if found else ("", "")
-        if found:
-            said = f"torch tried to allocate {f'{int(size):,}' if size.isdecimal() else size} {unit}"
-    elif (
-        isinstance(error, MemoryError)
-        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        or (isinstance(error, ImportError) and NOT_LOADED in str(error))
-    ):
-        said = str(error)
-    else:
-        return None
-    return f"not enough memory: {one_line(said.partition(chr(10))[0]) or 'how much was asked for is not known'}"
+    if found := re.search(r"tried to allocate ([\d.]+) (\w+)", said, re.IGNORECASE):
+        size, unit = found.groups()
+        said = f"torch tried to allocate {f'{int(size):,}' if size.isdecimal() else size} {unit}"
+    return f"not enough memory: {first_line(said) or 'how much was asked for is not known'}"
 
 
 def raise_if_out_of_memory(error: BaseException) -> None:
-    """Raise `error` again if it says that memory isn't there. Who takes any error of somebody's code for a fault of
-    that code asks this first: it is nobody's fault.
-    """
+    """Raise `error` again if it says that memory isn't there: that is nobody's fault."""
     if out_of_memory(error) is not None:
         raise error
+
+
+def raise_if_nobodys_fault(error: BaseException) -> None:
+    """Raise `error` again if it says that memory isn't there, or that somebody or something else ends the work. Who
+    takes anything that somebody's code raises for a fault of that code asks this first.
+    """
+    if is_from_outside(error):
+        raise error
+    raise_if_out_of_memory(error)
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether it isn't the code's own that it came up in: a signal, another function that has ended, or Ctrl-C and the
+    end of a generator, at which no `raise` stands.
+    """
+    if isinstance(error, Interrupted | OthersEnded) or not isinstance(error, KeyboardInterrupt | GeneratorExit):
+        return isinstance(error, Interrupted | OthersEnded)
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is None or last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
+
+
+def words_of(error: BaseException) -> str:
+    """The type of anyone's error and what it says, as one line that can be printed."""
+    return one_line(": ".join(filter(None, (type(error).__name__, text_of(error)))))
+
+
+def first_words_of(error: BaseException) -> str:
+    """The same with the first line alone of what it says: torch appends advice that concerns others."""
+    return one_line(": ".join(filter(None, (type(error).__name__, first_line(_said_by(error))))))
+
+
+def text_of(error: BaseException) -> str:
+    """What anyone's error says, as one line that can be printed."""
+    return one_line(" ".join(_said_by(error).split()))
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """The notes on anyone's error, each a line that can be printed."""
+    notes = getattr(error, "__notes__", ())
+    return [one_line(note) for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
+
+def _said_by(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as another:  # its own __str__ may raise anything
+        if is_from_outside(another):
+            raise
+        return f"whose text raised {type(another).__name__}"
 
 
 def last_line(error: BaseException, folder: Path) -> str | None:

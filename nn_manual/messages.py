@@ -11,15 +11,38 @@ LONGEST_LINE = 1000
 #: The longest name or value that a message cites.
 LONGEST_VALUE = 60
 
+#: What counts as printable, and shows nothing: Unicode's ignorable characters, fillers and the blank of Braille.
+INVISIBLE = frozenset(
+    chr(point)
+    for first, last in (
+        *((0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180D), (0x180F, 0x180F), (0x2800, 0x2800)),
+        *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0x16FE4, 0x16FE4), (0x1D159, 0x1D159)),
+        (0xE0100, 0xE01EF),
+    )
+    for point in range(first, last + 1)
+)
+
 
 def one_line(text: str, length: int = LONGEST_LINE) -> str:
     """`text` as one line of at most `length` characters, or of three more where it was longer and lost its middle.
 
-    What can't be printed is escaped: line ends, and what moves a terminal's cursor, hides text or turns it around.
+    What can't be printed or seen is escaped: line ends, and what moves a terminal's cursor, hides text or turns it
+    around; blanks other than the plain one.
     """
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    line = printable(text, but="")
     half = length // 2
     return line if len(line) <= length else f"{line[:half]}...{line[-half:]}"
+
+
+def printable(text: str, but: str = "\n\t") -> str:
+    """`text` as a terminal may show it: what can't be printed or seen is escaped, but for some characters."""
+    shown = (c in but or (c.isprintable() and c not in INVISIBLE) for c in text)
+    return "".join(c if is_shown else c.encode("unicode_escape").decode() for c, is_shown in zip(text, shown, strict=True))
+
+
+def first_line(text: str) -> str:
+    """The first line of `text` that isn't blank: of what anyone's error says, the others are advice or a listing."""
+    return one_line(text.strip().partition("\n")[0])
 
 
 def quoted(name: str) -> str:

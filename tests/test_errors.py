@@ -1,10 +1,13 @@
-"""Memory that isn't there: what is said of it, and that no code of the package takes it for something else."""
+"""Memory that isn't there, and what ends the work from outside: nobody takes them for something else."""
 
 from __future__ import annotations
 
 import ast
 import errno
-from collections.abc import Iterator
+import os
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,17 @@ import pytest
 import torch
 
 import nn_manual
-from nn_manual.errors import out_of_memory, raise_if_out_of_memory
+from nn_manual.errors import (
+    Interrupted,
+    OthersEnded,
+    first_words_of,
+    is_from_outside,
+    notes_of,
+    out_of_memory,
+    raise_if_nobodys_fault,
+    raise_if_out_of_memory,
+    words_of,
+)
 
 ROOT = Path(nn_manual.__file__).parents[1]
 SOURCES = [*sorted((ROOT / "nn_manual").rglob("*.py")), ROOT / "_nn_manual_pytest_plugin.py"]
@@ -29,7 +42,7 @@ ALLOWED = {
     "check/functions/raised.py: going_on": "the handler before it raises it again",
     "cli/__init__.py: main": "it asks, and ends the command",
     "cli/own_process.py: run": "it asks, and tells the process that started it",
-    "check/functions/raised.py: words_of": "it puts any error into words",
+    "errors.py: _said_by": "it puts any error into words",
     "data/npz_files.py: _header": "Python's parser raises MemoryError of brackets that are nested too deeply",
     "distributed/lockstep.py: _run": "another thread raises it",
     "distributed/roll_call.py: lost": "the store has gone",
@@ -63,6 +76,18 @@ def loaders() -> None:
     raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
 
 
+def libraries() -> None:
+    raise OSError("libgomp.so.1: cannot allocate memory in static TLS block")
+
+
+def threads() -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def forgetful() -> None:
+    raise SystemError("<function _find_and_load at 0x7f8b0a317ce0> returned NULL without setting an exception")
+
+
 SHORTAGES = {
     numpys: "not enough memory: Unable to allocate 8.00 PiB for an array with shape (1099511627776, 1024) and data "
     "type float64",
@@ -71,6 +96,10 @@ SHORTAGES = {
     gpus: "not enough memory: torch tried to allocate 20.00 GiB",
     systems: "not enough memory: [Errno 12] Cannot allocate memory",
     loaders: "not enough memory: libtorch_cpu.so: failed to map segment from shared object",
+    libraries: "not enough memory: libgomp.so.1: cannot allocate memory in static TLS block",
+    threads: "not enough memory: can't start new thread",
+    forgetful: "not enough memory: <function _find_and_load at 0x7f8b0a317ce0> returned NULL without setting an "
+    "exception",
 }
 
 
@@ -85,7 +114,8 @@ def test_what_is_said_of_memory_that_is_not_there(shortage: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("shapes differ"), ValueError("out of memory"), OSError(2, "no file"), ImportError("no x")]
+    "error", [RuntimeError("shapes differ"), ValueError("out of memory"), OSError(2, "no file"), ImportError("no x"),
+     SystemError("bad argument")],
 )
 def test_other_errors_are_about_something_else(error: Exception) -> None:
     assert out_of_memory(error) is None
@@ -105,7 +135,8 @@ def handlers(path: Path) -> Iterator[tuple[str, ast.ExceptHandler]]:
 
 def lets_through(handler: ast.ExceptHandler) -> bool:
     """Whether it asks, or raises again whatever it is."""
-    if f"raise_if_out_of_memory({handler.name})" in map(ast.unparse, handler.body):
+    asks = [f"{name}({handler.name})" for name in ("raise_if_out_of_memory", "raise_if_nobodys_fault")]
+    if not set(asks).isdisjoint(map(ast.unparse, handler.body)):
         return True
     ends = [node for node in ast.walk(handler) if isinstance(node, ast.Raise | ast.Return | ast.Continue)]
     return ends == handler.body[-1:] and ast.unparse(ends[0]) == "raise"
@@ -121,3 +152,106 @@ def test_who_catches_any_error_lets_this_one_through(path: Path) -> None:
 def test_nothing_is_suppressed_with_it() -> None:
     for path in SOURCES:
         assert "suppress(Exception" not in path.read_text(encoding="utf-8"), path
+
+
+def test_who_catches_more_than_errors_lets_through_what_comes_from_outside() -> None:
+    for path in SOURCES:
+        inside = path.relative_to(ROOT).as_posix().removeprefix("nn_manual/")
+        for name, handler in handlers(path):
+            if handler.type is None or "BaseException" in ast.unparse(handler.type):
+                asks = f"raise_if_nobodys_fault({handler.name})" in map(ast.unparse, handler.body)
+                assert asks or lets_through(handler) or f"{inside}: {name}" in ALLOWED, f"{inside}: {name}"
+
+
+def ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(600)
+
+
+def ended_generator() -> None:
+    def generator() -> Generator[int, None, None]:
+        yield 1
+
+    running = generator()
+    next(running)
+    running.throw(GeneratorExit)
+
+
+def by_signal() -> None:
+    raise Interrupted(signal.SIGTERM)
+
+
+def by_another() -> None:
+    raise OthersEnded
+
+
+def raised() -> None:
+    raise KeyboardInterrupt
+
+
+def raised_before_the_end() -> None:
+    try:
+        raise GeneratorExit
+    finally:
+        time.sleep(0)
+
+
+def raised_again() -> None:
+    try:
+        raise KeyboardInterrupt
+    except BaseException:
+        time.sleep(0)
+        raise
+
+
+def left() -> None:
+    raise SystemExit(1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "from_outside"),
+    [
+        *((ends, True) for ends in (ctrl_c, ended_generator, by_signal, by_another)),
+        *((ends, False) for ends in (raised, raised_before_the_end, raised_again, left, numpys)),
+    ],
+)
+def test_what_comes_from_outside(ends: Callable[[], None], from_outside: bool) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(BaseException) as caught:  # noqa: PT011 - of any type
+            ends()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert is_from_outside(caught.value) == from_outside
+    if from_outside:
+        with pytest.raises(type(caught.value)):
+            raise_if_nobodys_fault(caught.value)
+
+
+class WordlessError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError(), "ValueError"),
+        (ValueError("\n first\x1b\nsecond"), "ValueError: first\\x1b second"),
+        (ValueError("x" * 10**6), f"ValueError: {'x' * 488}...{'x' * 500}"),
+        (WordlessError(), "WordlessError: whose text raised SystemExit"),
+        (type("\x9b", (Exception,), {})("\ud800"), "\\x9b: \\ud800"),
+    ],
+)
+def test_the_words_of_an_error(error: Exception, words: str) -> None:
+    assert words_of(error) == words
+    assert first_words_of(error) == words.removesuffix(" second")
+
+
+def test_the_notes_on_an_error() -> None:
+    error = ValueError()
+    error.add_note("a\x1b\nb")
+    assert notes_of(error) == ["a\\x1b\\nb"]
+    error.__notes__ = 5  # type: ignore[assignment]  # nobody can stop it
+    assert notes_of(error) == []

@@ -13,6 +13,12 @@ from nn_manual.messages import LONGEST_LINE, nearest, one_line, quoted
         ("\u202egpj.exe\u2066\u200b\ufeff", "\\u202egpj.exe\\u2066\\u200b\\ufeff"),
         ("\u2028\u2029\x85", "\\u2028\\u2029\\x85"),
         ("\udcff\ue000\U000e0041", "\\udcff\\ue000\\U000e0041"),
+        ("\u00a01\u1680\u3000", "\\xa01\\u1680\\u3000"),
+        # These count as printable, and nobody sees them.
+        ("1\u2800\u3164\u115f\u1160\uffa0", "1\\u2800\\u3164\\u115f\\u1160\\uffa0"),
+        ("1\u034f\u17b4\u17b5\u180b\u180d\u180f", "1\\u034f\\u17b4\\u17b5\\u180b\\u180d\\u180f"),
+        ("1\ufe00\ufe0f\U00016fe4\U0001d159", "1\\ufe00\\ufe0f\\U00016fe4\\U0001d159"),
+        ("1\U000e0100\U000e01ef", "1\\U000e0100\\U000e01ef"),
     ],
 )
 def test_what_cannot_be_printed_is_escaped(text: str, line: str) -> None:

@@ -25,8 +25,7 @@ from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.verdict.again import in_float64
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
-from nn_manual.errors import GradientMismatch, NotFiniteError, raise_if_out_of_memory
-from nn_manual.messages import one_line
+from nn_manual.errors import GradientMismatch, NotFiniteError, raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer, Scheduler
 
 
@@ -265,9 +264,9 @@ class UpdateChecker:
         """Each tensor after our step, made again in float64; None for an optimizer that doesn't run there."""
         try:
             return self._made_in_float64(made)
-        except Exception as error:  # a user's own optimizer may raise anything
-            raise_if_out_of_memory(error)
-            self._raised_in_float64 = one_line(f"{type(error).__name__}: {error}")
+        except BaseException as error:  # a user's own optimizer may raise anything
+            raise_if_nobodys_fault(error)
+            self._raised_in_float64 = words_of(error)
             return None
 
     def _made_in_float64(self, made: Made) -> list[Array]:

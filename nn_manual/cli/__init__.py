@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from types import FrameType
+from typing import TextIO
 
 from nn_manual.cli.options import parse
-from nn_manual.cli.terminal import going_on_without_a_reader, open_standard_streams
-from nn_manual.errors import SIGNALS, ConfigError, DataError, Interrupted, NNManualError, end_at_once, out_of_memory
+from nn_manual.cli.terminal import going_on_without_a_reader, is_closed, own_streams
+from nn_manual.errors import (
+    SIGNALS,
+    ConfigError,
+    DataError,
+    Interrupted,
+    NNManualError,
+    end_at_once,
+    is_from_outside,
+    notes_of,
+    out_of_memory,
+    words_of,
+)
 from nn_manual.messages import one_line
 
 #: What a shell reports for a program that the end of a pipe ended: 128 plus the signal's number.
@@ -25,44 +38,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
     """
-    open_standard_streams()
-    try:
-        _end_on_signals()
-        options = parse(arguments)
-        status = int(options.command(options))
-        sys.stdout.flush()
-    except NNManualError as error:
-        return _end(error, str(error), error.exit_status)
-    except Interrupted as end:
-        return _end(end, str(end), end.exit_status)
-    except (MemoryError, OSError, RuntimeError, ImportError) as error:
-        if (shortage := out_of_memory(error)) is not None:
-            return _end(error, shortage, ConfigError.exit_status)
-        if not isinstance(error, OSError):
-            raise
-        # The errors of files have become DataErrors: this is one of standard output.
-        sys.stdout = None  # keeps Python from writing again, and failing again, at exit
-        if isinstance(error, BrokenPipeError):
-            return BROKEN_PIPE
-        return _end(error, f"{error.filename or 'standard output'}: {error.strerror or error}", DataError.exit_status)
-    except ValueError as error:
-        if sys.stdout is None or not sys.stdout.closed:
-            raise
-        sys.stdout = None  # as above
-        return _end(error, "standard output was closed by what ran here", DataError.exit_status)
+    options = None
+    with own_streams() as out:
+        try:
+            _end_on_signals()
+            try:
+                options = parse(arguments)
+            except SystemExit:  # of --help and --version, too
+                out.flush()
+                raise
+            status = int(options.command(options))
+            out.flush()
+        except BaseException as error:
+            if options is None and isinstance(error, SystemExit):
+                raise
+            message, status = _ending(error, out)
+            if message and not getattr(error, "is_told", False):  # by another process
+                with going_on_without_a_reader():
+                    print("\n".join([f"nn-manual: {message}", *notes_of(error)]), file=sys.stderr)
     return status
 
 
-def _end(error: BaseException, message: str, status: int) -> int:
-    """Say what ended the command, with the notes that were added on the way, unless another process does; returns
-    `status`.
+def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
+    """What to say of what ended the command, and the exit status. Raises `error` again where the package has raised
+    what it mustn't.
     """
-    if getattr(error, "is_told", False):
-        return status
-    lines = [f"nn-manual: {message}", *map(one_line, getattr(error, "__notes__", []))]
-    with going_on_without_a_reader():
-        print("\n".join(lines), file=sys.stderr)
-    return status
+    if isinstance(error, NNManualError | Interrupted):
+        return str(error), error.exit_status
+    if (shortage := out_of_memory(error)) is not None:
+        return shortage, ConfigError.exit_status
+    if isinstance(error, BrokenPipeError):
+        return "", BROKEN_PIPE
+    if isinstance(error, OSError):  # The errors of files have become DataErrors: this is one of standard output.
+        return one_line(f"{error.filename or 'standard output'}: {error.strerror or error}"), DataError.exit_status
+    if isinstance(error, ValueError) and is_closed(out):
+        return "standard output was closed by what ran here", DataError.exit_status
+    if isinstance(error, Exception):
+        raise error
+    if is_from_outside(error):  # by the handler of somebody's code
+        return _ending(Interrupted(signal.SIGINT), out)
+    file, line, *_ = traceback.extract_tb(error.__traceback__)[-1]
+    return one_line(f"{file}:{line}: {words_of(error)}"), ConfigError.exit_status
 
 
 def _end_on_signals() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
-from nn_manual.messages import one_line
+from nn_manual.messages import one_line, printable
 
 if TYPE_CHECKING:
     from nn_manual.distributed.group import Group
@@ -86,7 +87,8 @@ def check(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
-        return _report(check_config(config))
+        report = check_config(config)
+    return _report(report)
 
 
 def check_function(options: argparse.Namespace) -> int:
@@ -128,7 +130,8 @@ def evaluate(options: argparse.Namespace) -> int:
         evaluated = evaluate_run(run, options.run, options.overrides)
     print(evaluated)
     if evaluated.confusion is not None:
-        print(f"confusion matrix {plot_confusion(evaluated.confusion, evaluated.classes, output, evaluated.title)}")
+        figure = plot_confusion(evaluated.confusion, evaluated.classes, output, evaluated.title)
+        print(one_line(f"confusion matrix {figure}"))
     elif options.output is not None:
         raise ConfigError(f"--output {output}: a regression has no confusion matrix")
     return 0
@@ -144,7 +147,7 @@ def predict(options: argparse.Namespace) -> int:
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         num_examples = predict_file(run, options.input, options.output)
     counted = "1 prediction" if num_examples == 1 else f"{num_examples:,} predictions"
-    print(f"{counted}, by the {run.checkpoint} weights, in {options.output}")
+    print(one_line(f"{counted}, by the {run.checkpoint} weights, in {options.output}"))
     return 0
 
 
@@ -155,7 +158,8 @@ def summary(options: argparse.Namespace) -> int:
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
-        print(summary_of(config, measure=options.measure))
+        table = summary_of(config, measure=options.measure)
+    print(table)
     return 0
 
 
@@ -198,10 +202,11 @@ def sample(options: argparse.Namespace) -> int:
         seed=options.seed,
         checkpoint=options.checkpoint,
     )
+    out = sys.stdout  # a layer may put another one in its place
     first = next(texts)
     try:
         for text in itertools.chain([first], texts):
-            print(text, end="", flush=True)
+            print(printable(text) if out.isatty() else text, end="", file=out, flush=True)
     finally:  # what ended it stands on a line of its own
-        print()
+        print(file=out)
     return 0

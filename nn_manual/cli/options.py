@@ -6,10 +6,13 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from nn_manual.cli import commands
 from nn_manual.messages import one_line
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 #: The kinds of components, by the names of config.listing, which is loaded when it is needed.
 KINDS = ("layers", "losses", "optimizers", "schedules", "data", "initializers")
@@ -66,6 +69,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 class _Parser(argparse.ArgumentParser):
     """What is wrong on the command line, as one printable line."""
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print it; argparse says nothing where that fails."""
+        print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the message, and exit with status 2. Of several processes, which have one command line,

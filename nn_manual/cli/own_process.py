@@ -15,8 +15,9 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from nn_manual.cli.terminal import clear_line, open_standard_streams
+from nn_manual.cli.terminal import clear_line, own_streams
 from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, out_of_memory
+from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
     from nn_manual.check.functions.report import Row
@@ -93,7 +94,7 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
             if not doing.startswith(ROW):
                 if by_reference:
                     raise ConfigError(f"the reference {arguments[1]}: {words}, in {doing}")
-                return Verdict(f"gradient check failed: {arguments[0]}: {words}, in {doing}", passed=False)
+                return Verdict(one_line(f"gradient check failed: {arguments[0]}: {words}, in {doing}"), passed=False)
             row = doing.removeprefix(ROW)
             if not by_reference:
                 known[row] = ("WRONG", words)
@@ -144,12 +145,12 @@ def _how_it_ended(status: int, dump: IO[str]) -> tuple[str, bool]:
     return f"the process ended with {how}{place_in_dump(dumped)}", is_of_the_reference_in_dump(dumped)
 
 
+@own_streams()
 def run(own_end: int, dump: int, parent: int) -> None:
     """What the process does: it is told the arguments and the known rows, and says which row begins, what came of it,
     and in the end the verdict or what was raised.
     """
     _end_with(parent)
-    open_standard_streams()
     for signum in SIGNALS:
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.SIG_DFL)

@@ -6,27 +6,86 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, TextIO
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any, BinaryIO, TextIO
 
 
-def open_standard_streams() -> None:
-    """Put the null device where a standard stream is closed (`>&-`): otherwise the next file that is opened, a log or
-    the weights, would take its number, and what a library prints would land there. Characters that the terminal lacks
-    are written as escapes.
+class _Own(io.TextIOWrapper):
+    """A standard stream behind a descriptor of its own, which code that runs here can't close: not by
+    `sys.stdout.close()`, not by `os.close(1)`, and not by a stream around `sys.stdout.buffer`, which is closed when
+    nobody holds it any more. Characters that the terminal lacks are written as escapes.
+    """
+
+    _lent: BinaryIO | None = None
+
+    def __init__(self, stream: TextIO) -> None:
+        is_unbuffered = getattr(stream, "write_through", False)
+        super().__init__(
+            os.fdopen(os.dup(stream.fileno()), "wb", buffering=0 if is_unbuffered else -1),
+            encoding=stream.encoding,
+            errors="backslashreplace",
+            line_buffering=bool(stream.line_buffering),
+            write_through=is_unbuffered,
+        )
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """Where bytes can be written: behind another descriptor of the same file."""
+        if self._lent is None or self._lent.closed:
+            self._lent = os.fdopen(os.dup(self.fileno()), "wb")
+        return self._lent
+
+    def detach(self) -> BinaryIO:
+        """The same: the stream stays whole."""
+        return self.buffer
+
+    def close(self) -> None:
+        """Flush: the stream is the command's to close."""
+        self.flush()
+
+    def end(self) -> None:
+        """Write what waits, where that can be, and close."""
+        for write in (self._lent.close if self._lent else self.flush, self.flush, super().close):
+            with suppress(OSError, ValueError):
+                write()
+
+
+@contextmanager
+def own_streams() -> Iterator[TextIO]:
+    """The context in which standard output and standard error stay what they are, whatever code that runs here does to
+    them; `sys.stdout` and `sys.stderr` are put back at its end. Gives standard output.
+
+    Where a standard stream is closed (`>&-`) the null device is put: otherwise the next file that is opened, a log or
+    the weights, would take its number, and what a library prints would land there.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
-    for stream in (sys.stdout, sys.stderr):
+    before = sys.stdout, sys.stderr
+    with ExitStack() as stack:
+        sys.stdout, sys.stderr = (_own(stream, stack) for stream in before)
+        out = sys.stdout
+        try:
+            yield out
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+def _own(stream: TextIO | None, stack: ExitStack) -> TextIO:
+    """A stream on another descriptor of the same file; itself where it has none, as in a test or a notebook."""
+    if stream is None:
+        return stack.enter_context(open(os.devnull, "w"))
+    try:
+        own = _Own(stream)
+        stream.flush()
+    except (OSError, ValueError, AttributeError):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+        return stream
+    stack.callback(own.end)
+    return own
 
 
 def clear_line() -> None:
@@ -36,8 +95,16 @@ def clear_line() -> None:
             print("\r\x1b[K", end="", file=sys.stderr)
 
 
+def is_closed(stream: TextIO) -> bool:
+    """Whether somebody has closed the stream, or what is under it."""
+    try:
+        return stream.closed
+    except ValueError:  # what is under it was taken away
+        return True
+
+
 class _Silenced:
-    """A stream that goes silent, and stays so, once it can't be written."""
+    """A stream that goes silent, and stays so, once it can't be written, or somebody has closed it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -47,24 +114,26 @@ class _Silenced:
 
     def write(self, text: str) -> int:
         """Write `text`, or nothing."""
-        try:
-            return self._stream.write(text)
-        except OSError:
-            self._silence()
+        with self._going_silent():
+            self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
         """Flush, or go silent."""
-        try:
+        with self._going_silent():
             self._stream.flush()
-        except OSError:
-            self._silence()
 
-    def _silence(self) -> None:
-        # Under the stream: what waits in its buffer is written at exit, too.
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self._stream.fileno())
-        os.close(null)
+    @contextmanager
+    def _going_silent(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # under the stream: what waits in its buffer is written at exit, too
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
+        except ValueError:
+            if not is_closed(self._stream):
+                raise
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_
 from nn_manual.config.tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
 from nn_manual.contract import check_layers
-from nn_manual.errors import LayerError, raise_if_out_of_memory
+from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.messages import quoted
 from nn_manual.model import Sequential
@@ -186,9 +186,9 @@ class Builder:
                 check_layers(layer)
         except (CannotImport, LayerError) as error:
             self.errors.add(place, str(error))
-        except (Exception, SystemExit) as error:  # a user's own layer may raise anything
-            raise_if_out_of_memory(error)
-            self.errors.add(place, f"{name} raised {type(error).__name__}: {error}")
+        except BaseException as error:  # a user's own layer may raise anything
+            raise_if_nobodys_fault(error)
+            self.errors.add(place, f"{name} raised {words_of(error)}")
         else:
             return layer
         return MISSING

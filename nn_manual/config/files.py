@@ -19,11 +19,12 @@ from nn_manual.config.run_config import RunConfig
 from nn_manual.config.sizes import find_misfits
 from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.config.updates import find_compiling_misfits, find_update_misfits
-from nn_manual.config.user_layers import Importer, import_path
+from nn_manual.config.user_layers import Importer, import_path, kept_streams
 from nn_manual.layers import Layer
 from nn_manual.registry import KINDS, takes_layers
 
 
+@kept_streams()
 def load_config(
     path: str | os.PathLike[str], overrides: Sequence[str] = (), *, folder: Path | None = None
 ) -> RunConfig:

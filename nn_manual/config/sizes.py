@@ -15,7 +15,7 @@ from nn_manual.config.tree import Errors, Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
 from nn_manual.distributed.slices import cut
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -101,7 +101,7 @@ class _Fit:
             try:
                 first.check_values(examples.input)
             except ValueError as error:
-                self.add(path, str(error))
+                self.add(path, text_of(error))
                 return
 
     def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:
@@ -141,10 +141,10 @@ class _Fit:
                 self.add(path, f"output_shape returned {output_shape!r}, not a tuple")
                 return None
             except ValueError as error:
-                self.add(path, str(error))
-            except (Exception, SystemExit) as error:  # a user's own layer may raise anything
-                raise_if_out_of_memory(error)
-                self.add(path, f"output_shape raised {type(error).__name__}: {error}")
+                self.add(path, text_of(error))
+            except BaseException as error:  # a user's own layer may raise anything
+                raise_if_nobodys_fault(error)
+                self.add(path, f"output_shape raised {words_of(error)}")
                 return None
         in_features = getattr(layer, "in_features", None)
         if in_features is None:

@@ -19,7 +19,15 @@ from pydantic.errors import PydanticUserError
 from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
 from nn_manual.config.names import advice, named
-from nn_manual.errors import ConfigError, NNManualError, last_line, out_of_memory, raise_if_out_of_memory
+from nn_manual.errors import (
+    ConfigError,
+    NNManualError,
+    last_line,
+    notes_of,
+    out_of_memory,
+    raise_if_nobodys_fault,
+    words_of,
+)
 from nn_manual.layers import Layer
 from nn_manual.messages import quoted
 from nn_manual.opening import module_not_a_file
@@ -92,8 +100,8 @@ class Importer:
         try:
             with _import_from(self.folder):
                 return importlib.import_module(name)
-        except (Exception, SystemExit) as error:  # a module's code may raise anything
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a module's code may raise anything
+            raise_if_nobodys_fault(error)
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
                 if problem := module_not_a_file(self.folder, str(error.name)):
                     raise CannotImport(problem) from None
@@ -123,24 +131,37 @@ def reported(model: Iterable[Layer], folder: Path | None, *, checked: bool) -> I
     names the line of their code that asked for it.
     """
     try:
-        yield
+        with kept_streams():
+            yield
     except NNManualError:
         raise
-    except (Exception, SystemExit) as error:  # a user's own layer may raise anything
+    except BaseException as error:  # a user's own layer may raise anything
         if out_of_memory(error) is not None and folder is not None and (place := last_line(error, folder)) is not None:
             error.add_note(f"asked for at {place}")
-        raise_if_out_of_memory(error)
+        raise_if_nobodys_fault(error)
         classes = [type(layer) for layer in model]
         theirs = [owner.__name__ for owner in classes if not owner.__module__.startswith("nn_manual.")]
-        placed = ConfigError(_describe(error, folder))
-        if folder is None or last_line(error, folder) is None:
+        # What Python makes of a StopIteration that leaves a generator says less.
+        first = error.__cause__ if isinstance(error.__cause__, StopIteration) else error
+        placed = ConfigError(_describe(first, folder))
+        if folder is None or last_line(first, folder) is None:
             if not theirs or isinstance(error, OSError):
                 raise
             advice = "" if checked else ": gradient_check.every=1 names the layer"
             placed.add_note(f"{' or '.join(theirs)} may have returned it{advice}")
-        for note in getattr(error, "__notes__", []):
+        for note in notes_of(error):
             placed.add_note(note)
         raise placed from error
+
+
+@contextmanager
+def kept_streams() -> Iterator[None]:
+    """A context for the user's code, after which standard output and standard error are the streams that they were."""
+    before = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 @contextmanager
@@ -166,9 +187,9 @@ def _check_fields(path: str, layer_class: type[Layer]) -> None:
     """Raise CannotImport for a field that has no type, or one that YAML has no way to write."""
     try:
         hints = get_type_hints(layer_class, include_extras=True)
-    except Exception as error:  # annotations are code
-        raise_if_out_of_memory(error)
-        raise CannotImport(f"{path}: its fields' types: {type(error).__name__}: {error}") from None
+    except BaseException as error:  # annotations are code
+        raise_if_nobodys_fault(error)
+        raise CannotImport(f"{path}: its fields' types: {words_of(error)}") from None
     assert is_dataclass(layer_class)
     for field in fields(layer_class):
         if layer_field(hints[field.name]) is not None:
@@ -190,4 +211,4 @@ def _describe(error: BaseException, folder: Path | None) -> str:
     if place is None:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{frame.filename}:{frame.lineno}"
-    return f"{place}: {type(error).__name__}: {error}"
+    return f"{place}: {words_of(error)}"

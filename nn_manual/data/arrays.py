@@ -58,6 +58,8 @@ class Arrays(Dataset):
             raise ValueError(f"target must be one name for an .npz or a classification, not {self.target}")
         if not targets:
             raise ValueError("target must name at least one column")
+        if self.input is not None and not inputs:
+            raise ValueError("input must name at least one column, or be null: all but the targets")
         for name in targets:
             if (inputs + targets).count(name) > 1:
                 raise ValueError(f"target must name {name} once, and input must not name it")

@@ -148,6 +148,8 @@ class _Lines:
         if not line:
             raise StopIteration
         self.num_lines += 1
+        if self.num_lines == 1:  # one byte order mark has been read away; a program may have added one to another's
+            line = line.lstrip("\ufeff")
         self.num_characters += len(line)
         if self.num_characters > LONGEST_ROW:
             raise DataError(f"{self.source}:{self.num_lines}: a row has more than {LONGEST_ROW:,} characters")
@@ -178,5 +180,5 @@ def _refuse(place: str, names: list[str], cells: list[str]) -> NoReturn:
     for name, cell in zip(names, cells, strict=True):
         if not _add_numbers(found := array("d"), [cell]):
             kind = "a finite number" if found else "a number"
-            raise DataError(f"{place}: column {quoted(name)} holds {quoted(cell.strip())}, not {kind}")
+            raise DataError(f"{place}: column {quoted(name)} holds {quoted(cell)}, not {kind}")
     raise AssertionError(f"{place}: each cell is a number, and the row isn't")

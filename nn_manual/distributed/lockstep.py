@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from nn_manual.errors import OthersEnded
+
 Result = TypeVar("Result")
 
 
@@ -70,7 +72,7 @@ class Lockstep:
                 raise RuntimeError("the slices of a batch run different layers: forward must not depend on values")
             self._num_ended += 1
             self._pass_turn(number + 1)
-        except _OthersEndedError:
+        except OthersEnded:
             pass
         except BaseException as error:  # whatever it is, the thread of the caller raises it
             with self._changed:
@@ -86,8 +88,4 @@ class Lockstep:
         with self._changed:
             self._changed.wait_for(lambda: self._turn == number or self._error is not None)
         if self._error is not None:
-            raise _OthersEndedError
-
-
-class _OthersEndedError(BaseException):
-    """Another function has raised. No layer's own `except Exception` may catch it."""
+            raise OthersEnded

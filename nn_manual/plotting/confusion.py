@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.messages import one_line, quoted
 from nn_manual.plotting.names import shorten
 from nn_manual.plotting.saving import save
 
@@ -47,7 +48,7 @@ def draw_confusion(confusion: Array, classes: Sequence[str], title: str = "") ->
     axes = figure.subplots()
     parts = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
     image = axes.imshow(parts, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold", parse_math=False)
+    axes.set_title(one_line(title), loc="left", fontsize="medium", fontweight="bold", parse_math=False)
     axes.set_xlabel("predicted class")
     axes.set_ylabel("class")
     if num_classes <= MAXIMUM_NAMES:
@@ -74,4 +75,4 @@ def draw_confusion(confusion: Array, classes: Sequence[str], title: str = "") ->
 
 def _printable(name: str) -> str:
     """A name; one of blanks or control characters, such as a line's end, as Python writes it."""
-    return name if name.isprintable() and name.strip() else repr(name)
+    return name if name.isprintable() and name.strip() else quoted(name)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nn_manual.messages import one_line
+
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def shorten(names: Sequence[str], length: int) -> list[str]:
-    """The names, those of more than `length` characters without a part that an ellipsis stands for.
+    """The names as can be printed, those of more than `length` characters without a part that an ellipsis stands for.
 
     The part is the middle, or as near to it as lets no other name fit what is left. Names that differ in too many
     places for that lose their middle.
     """
+    names = [one_line(name) for name in names]
     return [name if len(name) <= length else _cut(name, set(names) - {name}, length) for name in names]
 
 

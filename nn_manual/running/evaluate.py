@@ -15,6 +15,7 @@ from nn_manual.data import Dataset, Examples
 from nn_manual.data.csv_files import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
+from nn_manual.messages import one_line
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
 from nn_manual.run_directory.within import within
 from nn_manual.running.environment import sha256_of
@@ -52,7 +53,7 @@ class EvaluatedRun(NamedTuple):
             results.append(f"accuracy {self.accuracy:.2%}")
         if self.bits is not None:
             results.append(f"bits a character {self.bits:.4g}")
-        return f"{self.examples}\n{self.checkpoint} weights: {', '.join(results)}"
+        return f"{one_line(self.examples)}\n{self.checkpoint} weights: {', '.join(results)}"
 
 
 @quiet

@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, carve, first_not_finite
 from nn_manual.distributed.sliced_step import SlicedStep
-from nn_manual.errors import NotFiniteError, raise_if_out_of_memory
+from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -81,8 +81,8 @@ def not_finite_output(model: Sequential, input: Array) -> str | None:
         model.forward(input)
     except _Found as found:
         return str(found)
-    except (Exception, SystemExit) as error:  # a user's own code may raise anything
-        raise_if_out_of_memory(error)
+    except BaseException as error:  # a user's own code may raise anything
+        raise_if_nobodys_fault(error)
         return None
     return None
 

@@ -25,10 +25,12 @@ if TYPE_CHECKING:  # torch is only loaded for what is checked
 quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
-def load(config: RunConfig) -> tuple[Split, Sequential]:
-    """The data and the model of a config, once they are known to fit each other. Raises ConfigError and DataError."""
+def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequential]:
+    """The data and the model of a config, once they are known to fit each other; where the data have been read already,
+    `split` is what they are: standard input can be read once. Raises ConfigError and DataError.
+    """
     _check_memory(config)
-    split = config.data.load(config.seed, DTYPES[config.dtype])
+    split = split or config.data.load(config.seed, DTYPES[config.dtype])
     if (config.slices or 1) > (num_rows := min(config.batch_size, len(split.train.input))):
         raise ConfigError(f"slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
     check_sizes(config, split)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nn_manual.arrays import Array
 from nn_manual.compile.program import program
 from nn_manual.config import RunConfig
-from nn_manual.data import batches
+from nn_manual.data import Split, batches
 from nn_manual.errors import NNManualError
 from nn_manual.running.loading import load
 from nn_manual.running.trainer import Trainer
@@ -27,9 +27,11 @@ class FirstStep(NamedTuple):
     target: Array
 
 
-def measured(config: RunConfig) -> Iterator[str]:
-    """What the first step of a run takes, and how it is checked: sentences, each with its subject before a colon."""
-    step = _first_step(config)
+def measured(config: RunConfig, split: Split | None) -> Iterator[str]:
+    """What the first step of a run takes, and how it is checked: sentences, each with its subject before a colon.
+    `split` is the config's data where they have been read.
+    """
+    step = _first_step(config, split)
     yield from _costs(config, step)
     yield f"gradient check: {_how_checked(config, step)}"
 
@@ -42,10 +44,10 @@ def steps_checked(config: RunConfig) -> str:
     return "every step" if every == 1 else f"1 step of {every:,}"
 
 
-def _first_step(config: RunConfig) -> FirstStep | NNManualError:
+def _first_step(config: RunConfig, split: Split | None) -> FirstStep | NNManualError:
     """What the run's first step is made with, or why there is none."""
     try:
-        split, model = load(config)
+        split, model = load(config, split)
         plain = dataclasses.replace(config, compiled=False, blas=None, threads=None)  # nothing is compiled yet
         trainer = TrainingRun(plain, split, model).trainer
         return FirstStep(trainer, *next(batches(split.train, config.batch_size, config.seed, epoch=0)))

@@ -45,6 +45,9 @@ class NoBar:
     def note(self, text: str) -> None:
         """Nothing."""
 
+    def say(self, line: str) -> None:
+        """Nothing."""
+
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:  # noqa: ARG002 - RunBar's signature
         """The steps."""
         return steps

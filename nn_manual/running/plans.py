@@ -13,6 +13,7 @@ from nn_manual.compile.blas import Choice, check_choice
 from nn_manual.compile.compiling import Report, check_numba
 from nn_manual.compile.plan import Plan
 from nn_manual.losses import Loss
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import CannotTrace
@@ -73,7 +74,7 @@ class Plans:
 
     def _note(self, line: str) -> None:
         if not self._is_silent:
-            print(f"note: {line}", file=sys.stderr)
+            print(one_line(f"note: {line}"), file=sys.stderr)
 
 
 #: What repr says all of, in a tenth of the time of a fingerprint: it is asked for before each call.

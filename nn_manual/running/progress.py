@@ -55,7 +55,8 @@ class GradientTally:
 
 
 class RunBar:
-    """A bar on standard error for a whole run, with the time that is left; none where that is a file.
+    """A bar on standard error for a whole run, with the time that is left, none where that is a file; and the lines
+    about the run. All go to the streams of its start: a layer of the user's may have put others in their place.
 
         with RunBar(num_epochs, num_steps, tally) as bar:
             for epoch in range(num_epochs):
@@ -66,9 +67,16 @@ class RunBar:
 
     def __init__(self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0) -> None:
         self.num_epochs, self.tally = num_epochs, tally
+        self._out, self._err = sys.stdout, sys.stderr
         # The time that is left comes from the mean speed, which evaluations between the epochs are a part of.
         self._bar = tqdm(
-            total=num_epochs * num_steps, initial=first_step, smoothing=0, leave=False, disable=None, bar_format=BAR
+            total=num_epochs * num_steps,
+            initial=first_step,
+            smoothing=0,
+            leave=False,
+            disable=None,
+            bar_format=BAR,
+            file=self._err,
         )
 
     def __enter__(self) -> Self:
@@ -79,7 +87,11 @@ class RunBar:
 
     def note(self, text: str) -> None:
         """A line on standard error, above the bar."""
-        tqdm.write(text, file=sys.stderr)
+        tqdm.write(one_line(text), file=self._err)
+
+    def say(self, line: str) -> None:
+        """A line on standard output."""
+        print(line, file=self._out, flush=True)
 
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
         """The steps of an epoch, counted from 0. Behind the last the bar is gone until the next step: what is printed
@@ -118,15 +130,14 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
     results = [f"{name.replace('_', ' ')} {summary[name]:.4g}" for name in names]
     if "validation_accuracy" in summary:
         results.append(f"accuracy {summary['validation_accuracy']:.2%}")
-    return "\n".join(
-        [
-            "",
-            f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
-            *_describe_bits(summary),
-            *_describe_check(summary["gradient_check"]),
-            f"run directory {one_line(str(directory))}",
-        ]
-    )
+    lines = [
+        "",
+        f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
+        *_describe_bits(summary),
+        *_describe_check(summary["gradient_check"]),
+        f"run directory {directory}",
+    ]
+    return "\n".join(map(one_line, lines))
 
 
 def _describe_bits(summary: dict[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from nn_manual.data import Examples
 from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
 from nn_manual.distributed.slices import cut
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.messages import one_line
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.running.bundle import (
@@ -89,13 +90,13 @@ class Replay:
             lines.append(f"{worst} differs by {self.deviations[worst]:.1e} of its norm from the recorded one")
         elif worst:
             lines.append("the gradients between the layers are the recorded ones, bit for bit")
-        return "\n".join([*lines, "", self._verdict()])
+        return "\n".join([*map(one_line, lines), "", self._verdict()])
 
     def _verdict(self) -> str:
         if self.report is not None:
             return str(self.report)
         since = f", since {' and '.join(self.changed)} changed" if self.passed else ", but not reproduced"
-        return f"step {self.bundle.step} is: equal to torch's{since}"
+        return one_line(f"step {self.bundle.step} is: equal to torch's{since}")
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # as in a run

@@ -13,6 +13,7 @@ from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split, num_batches
 from nn_manual.distributed.group import ALONE, Group
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
+from nn_manual.messages import one_line
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
@@ -134,7 +135,6 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
     checkpoint, where a signal has asked to stop.
     """
-    is_first = training.group.rank == 0
     for step in bar.over(training.steps(), training.epoch):
         training.group.signum = stop.signum or 0  # the others learn of it in the next step
         if step.number < training.trainer.num_steps:  # of a call of many, which end at all that is to be done
@@ -149,13 +149,12 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     keeper.epochs.append(record)
     keeper.epochs.flush()
     keeper.gradients.flush()
-    if is_first:
-        print(epoch_line(record, training.config.epochs), flush=True)
+    bar.say(epoch_line(record, training.config.epochs))
     _stop_if_asked(stop, keeper)
     keeper.after_epoch()
-    if training.early_stop.has_stopped and is_first:
+    if training.early_stop.has_stopped:
         num_epochs = training.early_stop.num_epochs_since
-        print(f"stopped early: the validation loss has not fallen for {num_epochs} epochs", flush=True)
+        bar.say(f"stopped early: the validation loss has not fallen for {num_epochs} epochs")
 
 
 def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:
@@ -247,4 +246,5 @@ def _note_schedule(config: RunConfig, split: Split) -> None:
     duration = config.lr_scheduler.duration
     if duration > length:
         place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
-        print(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}", file=sys.stderr)
+        said = one_line(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")
+        print(said, file=sys.stderr)

@@ -14,6 +14,7 @@ from nn_manual.config import RunConfig, check_sizes
 from nn_manual.contract import checked_input_shapes, checked_length
 from nn_manual.data.reading import machine_memory
 from nn_manual.layers import Layer
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.running.loading import quiet
 from nn_manual.running.measuring import measured, steps_checked
@@ -63,7 +64,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     Raises DataError where nothing but the data says what shape an example has, and they can't be read, and ConfigError
     where these don't fit the model.
     """
-    example_shape = config.data.example_shape
+    example_shape, split = config.data.example_shape, None
     if example_shape is None:
         split = config.data.load(config.seed, DTYPES[config.dtype])
         check_sizes(config, split)
@@ -87,9 +88,9 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
         lines.append("a parameter that several layers share counts once in the total")
     notes = (line for row in rows for line in textwrap.wrap(row.note, WIDTH, subsequent_indent="  "))
     texts = [_memory(config, sizes)]
-    texts += measured(config) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
+    texts += measured(config, split) if measure or sizes.parameters <= MOST_MEASURED else _not_measured(config)
     said = (line for text in texts for line in textwrap.wrap(text, WIDTH, subsequent_indent="  "))
-    return "\n".join([*lines, *notes, *said])
+    return "\n".join(map(one_line, [*lines, *notes, *said]))
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from nn_manual.arrays import Array, keep_freed_memory
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.data import Examples, batches
 from nn_manual.distributed.sliced_step import ONE_SLICE, SlicedStep, Slicing
-from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
@@ -355,8 +355,9 @@ class Trainer:
         for batch in batches:
             try:
                 step = self._train_step(*batch, unchecked, together=True, run=run)
-            except Exception:
-                self.flush()  # what was wrong before comes first
+            except BaseException as error:
+                if not is_from_outside(error):
+                    self.flush()  # what was wrong before comes first
                 raise
             yield step
             unchecked = None

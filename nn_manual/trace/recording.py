@@ -14,6 +14,7 @@ import numpy as np
 
 from nn_manual import arrays
 from nn_manual.arrays import Array
+from nn_manual.errors import words_of
 from nn_manual.trace.memory import Memory, untraced
 from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, sum_of
 
@@ -93,12 +94,12 @@ class Recording:
         if self._refusal:
             raise self._refusal
 
-    def blamed(self, error: Exception) -> CannotTrace:
+    def blamed(self, error: BaseException) -> CannotTrace:
         """An error that says where a formula came to another one, which arrays that are traced alone bring about."""
         if self._refusal or isinstance(error, CannotTrace):
             return self._refusal or CannotTrace(str(error))
         place = self._place(reversed(list(walk_tb(error.__traceback__))))
-        return CannotTrace(f"{place}: {type(error).__name__}: {error}")
+        return CannotTrace(f"{place}: {words_of(error)}")
 
     def _place(self, frames: Iterable[tuple[FrameType, int]]) -> Place:
         """The innermost running method of a layer, loss or optimizer; outside of all, the innermost function."""

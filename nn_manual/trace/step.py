@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
@@ -139,9 +139,9 @@ class TracedStep:
     ) -> None:
         try:
             self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
-        except Exception as error:  # whatever a layer of the user's keeps
-            raise_if_out_of_memory(error)
-            raise CannotTrace(f"the model can't be copied: {type(error).__name__}: {error}") from error
+        except BaseException as error:  # whatever a layer of the user's keeps
+            raise_if_nobodys_fault(error)
+            raise CannotTrace(f"the model can't be copied: {words_of(error)}") from error
         self.max_norm, self._observe = max_norm, observe or _unobserved
         #: What the model saved in the run under way, and what is wanted of it.
         self._saved: Sequence[Any] = ()
@@ -154,8 +154,8 @@ class TracedStep:
                 with self._watched_by(tracer):
                     results = self._run({name: tracer.give(name, array) for name, array in arrays.items()})
                 tracer.check()
-            except Exception as error:
-                raise_if_out_of_memory(error)
+            except BaseException as error:
+                raise_if_nobodys_fault(error)
                 raise tracer.blamed(error) from error
             results |= self._observed(self._saved)
             return Recorded(tracer.trace(results), tracer.loops, tracer.origins, tracer.sums)

@@ -13,7 +13,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches
-from nn_manual.errors import ConfigError, raise_if_out_of_memory
+from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
 from nn_manual.messages import one_line
 from nn_manual.run_directory import files
 from nn_manual.running.loading import load, quiet
@@ -94,9 +94,9 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
     try:
         exec(compile(text, "<the script>", "exec"), space)
         found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
-    except Exception as error:  # of a layer of the user's, who knows; another try may be right
-        raise_if_out_of_memory(error)
-        return f"for {len(batch[0])} examples the script ends with {type(error).__name__}: {error}"
+    except BaseException as error:  # of a layer of the user's, who knows; another try may be right
+        raise_if_nobodys_fault(error)
+        return f"for {len(batch[0])} examples the script ends with {words_of(error)}"
     expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)
     after = given(model, optimizer, *batch)
     names = ["param", "buffer", "counters", *optimizer.vectors]

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
+from nn_manual.messages import one_line
 from nn_manual.trace.operation import View
 from nn_manual.unroll.expressions import IN_NUMPY
 from nn_manual.unroll.functions import Function
 from nn_manual.unroll.script import Script
-from nn_manual.unroll.sections import Subject, body, formulas_of
+from nn_manual.unroll.sections import Subject, body, comment, formulas_of
 from nn_manual.unroll.text import Name, render
 from nn_manual.unroll.wrapping import wrapped
 
@@ -25,7 +26,8 @@ layer 2 calls x.
 
 def page(script: Script, subject: Subject, run: Sequence[str] = ()) -> str:
     """The module: it defines `train_step`, and ends with the lines of `run`."""
-    lines = [f'"""{ABOUT.format(name=subject.name)}"""', "", *_imports(script, run), *_settings(script, subject)]
+    about = ABOUT.format(name=_within_text(subject.name))
+    lines = [f'"""{about}"""', "", *_imports(script, run), *_settings(script, subject)]
     words = " ".join(render(parts) for parts in script.texts)
     for name, source in IN_NUMPY.items():
         lines += ["", "", *source.splitlines()] if f"{name}(" in words else []
@@ -42,6 +44,11 @@ def arguments(script: Script, subject: Subject) -> list[Name]:
     others = [name for name in script.given.arguments if name not in first]
     changing = [*script.settings.lrs] if subject.is_scheduled else []
     return [*first, *others, *changing, *([Name("step")] if Name("step") in script.names else [])]
+
+
+def _within_text(name: str) -> str:
+    """A file's name as it can stand between quotes."""
+    return one_line(name).replace("\\", r"\\").replace('"', r"\"")
 
 
 def _imports(script: Script, run: Sequence[str]) -> list[str]:
@@ -63,7 +70,7 @@ def _function(function: Function, subject: Subject) -> Iterator[str]:
     """A layer's forward or backward."""
     yield from wrapped(f"def {function.name}({', '.join(map(str, function.arguments))}):", 0)
     layer, saved = subject.layers[function.layer], ", ".join(map(str, function.saved))
-    yield from (f"    # {line}" for line in formulas_of(layer, is_backward=function.is_backward))
+    yield from (f"    {comment(line)}" for line in formulas_of(layer, is_backward=function.is_backward))
     if saved and function.is_backward:
         yield f"    {saved} = saved"
     for depth, words in function.lines:

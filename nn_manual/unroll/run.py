@@ -18,6 +18,7 @@ from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.streams import Stream
 from nn_manual.trace.step import flat_buffers
 from nn_manual.unroll.script import Script
+from nn_manual.unroll.sections import comment
 from nn_manual.unroll.text import Name
 
 #: The layers whose masks the script draws, and what they call the probability of a 0.
@@ -88,7 +89,7 @@ def run_lines(
         yield from ["", *RANDOM.format(seed=config.seed, stream=int(Stream.NOISE)).splitlines()]
     yield from ("", "")
     yield 'if __name__ == "__main__":'
-    yield f"    # The run: {epochs} of {steps}. {file} has what it begins with."
+    yield f"    {comment(f'The run: {epochs} of {steps}. {file} has what it begins with.')}"
     if "np.exp(" in " ".join(map(str, (part for line in script.lines for part in line.parts))):
         yield '    np.seterr(over="ignore")  # where exp overflows, a division by infinity gives the 0 that is wanted'
     yield '    run = np.load(Path(__file__).with_suffix(".npz"))'

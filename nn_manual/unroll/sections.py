@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
+from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN
@@ -59,12 +60,17 @@ def body(script: Script, subject: Subject) -> Iterator[str]:
         if (owner, statement.member) != group:
             group = owner, statement.member
             yield ""
-            yield from (f"# {line}".rstrip() for line in _comment(owner, section, subject, statement))
+            yield from (comment(line) for line in _comment(owner, section, subject, statement))
             before = script.given.before[statement.member] if section == "Update" else []
             yield from (f"{name} = {text}" for name, text in before if name in script.names)
         indent = "    " * statement.depth
         yield from (f"{indent}{line}" for line in wrapped(render(statement.parts), 4 + len(indent)))
     yield from ("", "return loss")
+
+
+def comment(line: str) -> str:
+    """A line of a comment, of anyone's text."""
+    return f"# {one_line(line)}".rstrip()
 
 
 def formulas_of(layer: Layer, *, is_backward: bool, is_partial: bool = False) -> list[str]:

@@ -44,6 +44,17 @@ def test_csv_quotes_spaces_blank_lines_and_byte_order_mark(tmp_path: Path) -> No
     assert split.train.target.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("num_marks", [0, 1, 2, 5])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", ["", "\n"])
+def test_byte_order_marks_are_no_part_of_a_name(tmp_path: Path, num_marks: int, line_end: str, before: str) -> None:
+    """A program that writes one puts it before the one that the file has already."""
+    lines = ["\ufeff" * num_marks + before + '"a",b,class', "1,2,0", "3,4,1"]
+    split = load(write(tmp_path, line_end.join(lines)), input=["a", "b"])
+    assert split.transform.names.input == ("a", "b")
+    assert split.train.input.tolist() == [[1, 2], [3, 4]]
+
+
 def test_split_and_standardised_when_asked(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(5, 3, (40, 3))
     file = write(tmp_path, "a,b,y\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows.tolist()))
@@ -167,6 +178,9 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
         ({"target": []}, "target must be one name for an .npz or a classification, not []"),
         ({"target": ["a", "b"]}, "target must be one name for an .npz or a classification, not ['a', 'b']"),
         ({"target": [], "task": "regression"}, "target must name at least one column"),
+        ({"input": []}, "input must name at least one column, or be null: all but the targets"),
+        ({"input": [], "task": "regression"}, "input must name at least one column, or be null: all but the targets"),
+        ({"file": "a.npz", "input": []}, "input must name one array of the .npz, not []"),
         ({"target": ["a", "a"], "task": "regression"}, "target must name a once, and input must not name it"),
         ({"target": "a", "input": ["b", "a"]}, "target must name a once, and input must not name it"),
         ({"file": "a.npz"}, "input must name one array of the .npz, not None"),

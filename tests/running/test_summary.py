@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -343,6 +344,17 @@ def test_data_that_must_be_read(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("a,b,c,y\n1,2,3,0\n3,4,3,1\n")
     with pytest.raises(ConfigError, match=r"small.yaml:5:5: Linear takes in_features=2 "):
         table(tmp_path, text)
+
+
+def test_data_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input has nothing left for a second time."""
+    text = CONFIG.replace(
+        "{Spirals: {num_examples: 60, turns: 0.5, validation_fraction: 0.2}}",
+        "{Arrays: {file: -, target: y, task: classification}}",
+    )
+    content = "a,b,y\n" + "1,2,0\n3,4,1\n" * 30
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    assert table(tmp_path, text) == ["Arrays: examples of 2", *table(tmp_path)[1:]]
 
 
 def test_a_model_larger_than_the_memory(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.kinds import inside, spread
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers import Layer
 
 #: How often an interval of half a unit is halved: down to neighbouring numbers of float64, except near 0.
@@ -41,8 +41,8 @@ def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
             _check_elementwise(layer, rows)
             below, above = _jumps(layer, rows[:-1], rows[1:])
             kinks = _stated_kinks(layer, column)
-    except Exception as error:  # a layer may raise anything; it raises it again where it is checked
-        raise_if_out_of_memory(error)
+    except BaseException as error:  # a layer may raise anything; it raises it again where it is checked
+        raise_if_nobodys_fault(error)
         return edges[:0]
     up = edges.dtype.type(np.inf)
     further = np.nextafter(np.concatenate([below, kinks]), -up), np.nextafter(np.concatenate([above, kinks]), up)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Shape
 from nn_manual.check.kinds import draw
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 
@@ -59,7 +59,7 @@ def _takes(layer: Layer, shape: Shape, dtype: str, *, as_said: bool = False) -> 
             model = Sequential(copy.deepcopy(layer), dtype=dtype)
             output, saved = model.forward(input)
             model.update_buffers(saved)  # it may be a buffer alone that fixes a size
-    except Exception as error:  # what doesn't fit may raise anything
-        raise_if_out_of_memory(error)
+    except BaseException as error:  # what doesn't fit may raise anything
+        raise_if_nobodys_fault(error)
         return False
     return output.size > 0 and bool(np.isfinite(output).all()) and not (as_said and output.shape != said)

@@ -16,10 +16,10 @@ from nn_manual.check.functions.battery.families import Known, Told, nobody_liste
 from nn_manual.check.functions.battery.trial import Dtype
 from nn_manual.check.functions.callables import is_mere_class
 from nn_manual.check.functions.check_function import put_through, trial_of
-from nn_manual.check.functions.raised import is_from_outside, is_of_the_reference, place_of, words_of
+from nn_manual.check.functions.raised import is_of_the_reference, place_of
 from nn_manual.check.functions.report import FunctionReport
 from nn_manual.check.functions.settings import STREAMS, kept
-from nn_manual.errors import ConfigError, raise_if_out_of_memory
+from nn_manual.errors import ConfigError, first_words_of, is_from_outside, raise_if_out_of_memory
 from nn_manual.messages import nearest, one_line, quoted
 from nn_manual.opening import module_not_a_file
 
@@ -50,7 +50,7 @@ def check_named_function(
     except Exception as error:  # a reference may raise anything
         raise_if_out_of_memory(error)
         if is_of_the_reference(error):
-            raise ConfigError(f"the reference {reference} raised {words_of(error)}{place_of(error)}") from error
+            raise ConfigError(f"the reference {reference} raised {first_words_of(error)}{place_of(error)}") from error
         if isinstance(error, ValueError | TypeError):
             raise ConfigError(f"{function}: {one_line(str(error))}") from error
         raise
@@ -124,7 +124,7 @@ def _imported(path: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
             missing = f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed"
             raise ConfigError(module_not_a_file(Path.cwd(), str(error.name)) or missing) from None
-        raise ConfigError(f"module {quoted(module_name)} raised {words_of(error)}{place_of(error)}") from error
+        raise ConfigError(f"module {quoted(module_name)} raised {first_words_of(error)}{place_of(error)}") from error
     for part in name.split("."):
         if not _has(thing, part, path):
             meant = nearest(part, [known for known in vars(thing) if not known.startswith("_")])
@@ -144,4 +144,5 @@ def _has(thing: Any, name: str, path: str) -> bool:
         return hasattr(thing, name)
     except Exception as error:
         raise_if_out_of_memory(error)
-        raise ConfigError(f"{quoted(path)} can't be read: {name} raised {words_of(error)}{place_of(error)}") from error
+        words = f"{first_words_of(error)}{place_of(error)}"
+        raise ConfigError(f"{quoted(path)} can't be read: {name} raised {words}") from error

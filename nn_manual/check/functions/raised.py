@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import re
 import sysconfig
 import traceback
@@ -14,7 +13,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.settings import kept
-from nn_manual.errors import Interrupted, raise_if_out_of_memory
+from nn_manual.errors import first_words_of, is_from_outside, raise_if_out_of_memory, text_of
 from nn_manual.messages import one_line
 
 #: The note on what a reference raises.
@@ -37,18 +36,8 @@ def going_on() -> Iterator[None]:
         except BaseException as end:
             if is_from_outside(end):
                 raise
-            words = f"sys.exit({end})" if isinstance(end, SystemExit) else words_of(end)
+            words = f"sys.exit({text_of(end)})" if isinstance(end, SystemExit) else first_words_of(end)
             raise RuntimeError(words) from end
-
-
-def is_from_outside(error: BaseException) -> bool:
-    """Whether somebody interrupts the check: no `raise` stands where it came up."""
-    if isinstance(error, Interrupted) or not isinstance(error, KeyboardInterrupt):
-        return isinstance(error, Interrupted)
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return last is None or last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 
 
 @contextmanager
@@ -60,7 +49,7 @@ def naming(label: str, doing: str) -> Iterator[None]:
         raise
     except Exception as error:  # anyone's function may raise anything
         raise_if_out_of_memory(error)
-        raise CannotCompare(f"{label}: {doing} raised {words_of(error)}{place_of(error)}") from error
+        raise CannotCompare(f"{label}: {doing} raised {first_words_of(error)}{place_of(error)}") from error
 
 
 @contextmanager
@@ -81,28 +70,19 @@ def is_of_the_reference(error: BaseException) -> bool:
 def met_in(error: BaseException | None) -> Iterator[str]:
     """What it says, and what was raised behind it and where: two rows that share one of these met the same."""
     while error is not None:
-        yield f"{words_of(error)}{place_of(error)}"
+        yield f"{first_words_of(error)}{place_of(error)}"
         error = error.__cause__
 
 
 def told(error: Exception) -> str:
     """In one line, what keeps a check from being made."""
     if is_of_the_reference(error):
-        return f"the reference raised {words_of(error)}{place_of(error)}"
+        return f"the reference raised {first_words_of(error)}{place_of(error)}"
     if notes := getattr(error, "__notes__", []):
-        return f"{words_of(error)}{place_of(error)}, {one_line(notes[0])}"
+        return f"{first_words_of(error)}{place_of(error)}, {one_line(notes[0])}"
     if isinstance(error, ValueError | TypeError):
-        return one_line(str(error))
-    return f"{words_of(error)}{place_of(error)}"
-
-
-def words_of(error: BaseException) -> str:
-    """The error's type and the first line of what it says, as can be printed."""
-    try:
-        said = str(error).partition("\n")[0]
-    except Exception as another:  # its own __str__ may raise anything
-        said = f"whose text raised {type(another).__name__}"
-    return one_line(f"{type(error).__name__}: {said}" if said else type(error).__name__)
+        return text_of(error)
+    return f"{first_words_of(error)}{place_of(error)}"
 
 
 def place_of(error: BaseException) -> str:

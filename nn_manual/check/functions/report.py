@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 
 from nn_manual.check.verdict.report import WIDTH, GradientReport
+from nn_manual.messages import one_line
 
 #: The family of rows at the sizes that were asked for, and why a row is skipped that was left out, or that met what the
 #: values met.
@@ -118,4 +119,4 @@ def _counted(num_right: int) -> str:
 
 def _indented(start: str, text: str) -> list[str]:
     wrapper = textwrap.TextWrapper(WIDTH, start, " " * len(start), break_long_words=False, break_on_hyphens=False)
-    return wrapper.wrap(text)
+    return [one_line(line) for line in wrapper.wrap(text)]

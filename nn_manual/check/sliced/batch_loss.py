@@ -23,7 +23,7 @@ from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.check.verdict.rounding import Rounding
 from nn_manual.distributed.slices import Part, loss_of
-from nn_manual.errors import NotFiniteError, raise_if_out_of_memory
+from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault
 from nn_manual.losses import Loss, as_number
 
 LOSS, GRAD_PREDICTION = "batch.loss", "batch.grad_prediction"
@@ -71,8 +71,8 @@ class _Judge:
         if self.batch.prediction.dtype != DOUBLE:
             try:
                 in_double = _pairs(self._ours_in_float64(), self._truth)
-            except Exception as error:  # a user's own loss may raise anything there
-                raise_if_out_of_memory(error)
+            except BaseException as error:  # a user's own loss may raise anything there
+                raise_if_nobodys_fault(error)
                 return frozenset()
             doubtful = beyond_tolerance(in_double)
             if doubtful and len(self._explained(doubtful)) < len(doubtful):

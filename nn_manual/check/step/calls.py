@@ -13,7 +13,7 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.tree import Item
 from nn_manual.contract import takes_noise
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.losses import Loss
 
 
@@ -21,7 +21,7 @@ class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cau
     """A layer or a loss raised `error` while it was watched."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(str(error))
+        super().__init__(text_of(error))
         self.error = error
 
 
@@ -140,11 +140,11 @@ class LayerCalls:
         self._running = True
         try:
             return method(*arguments)
-        except (CallFailed, MemoryError):  # of a child, which is named; or nobody's fault
+        except CallFailed:  # of a child, which is named
             raise
-        except (Exception, SystemExit) as error:  # a user's own code may raise anything: the layer is named
-            raise_if_out_of_memory(error)
-            self.failure = f"{name} raised {type(error).__name__}: {error}{place_of_error(self.layer, error)}"
+        except BaseException as error:  # a user's own code may raise anything: the layer is named
+            raise_if_nobodys_fault(error)
+            self.failure = f"{name} raised {words_of(error)}{place_of_error(self.layer, error)}"
             raise CallFailed(error) from error
         finally:
             self._running = False
@@ -186,8 +186,8 @@ class LossCalls:
         """The loss's check of a target: a refusal is noted."""
         try:
             self._check_target(prediction, target)
-        except Exception as error:  # a user's own code may raise anything: the loss is named
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a user's own code may raise anything: the loss is named
+            raise_if_nobodys_fault(error)
             self.refused = True
             raise CallFailed(error) from error
 
@@ -196,8 +196,8 @@ class LossCalls:
         self.prediction, self.target = prediction, target
         try:
             self.value, self.saved = self._forward(prediction, target)
-        except Exception as error:  # a user's own code may raise anything: the loss is named
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a user's own code may raise anything: the loss is named
+            raise_if_nobodys_fault(error)
             self.refused = True
             raise CallFailed(error) from error
         return self.value, self.saved
@@ -211,9 +211,9 @@ class LossCalls:
         """The loss's backward, noted."""
         try:
             self.grad_prediction = self._backward(saved)
-        except Exception as error:  # a user's own code may raise anything: the loss is named
-            raise_if_out_of_memory(error)
-            self.failure = f"backward raised {type(error).__name__}: {error}"
+        except BaseException as error:  # a user's own code may raise anything: the loss is named
+            raise_if_nobodys_fault(error)
+            self.failure = f"backward raised {words_of(error)}"
             raise CallFailed(error) from error
         return self.grad_prediction
 

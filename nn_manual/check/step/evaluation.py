@@ -16,7 +16,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Misfit, evaluation_function
 from nn_manual.contract import takes_noise
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 
 
@@ -49,9 +49,9 @@ def _run(item: Item, what: str, function: Callable[[Any], Any], input: Any) -> A
             return function(input)
     except CannotCompare:
         raise
-    except Exception as error:  # a user's own code may raise anything
-        raise_if_out_of_memory(error)
-        words = f"{what} raised {type(error).__name__}: {error}{place_of_error(item.layer, error)}"
+    except BaseException as error:  # a user's own code may raise anything
+        raise_if_nobodys_fault(error)
+        words = f"{what} raised {words_of(error)}{place_of_error(item.layer, error)}"
         raise CannotCompare(f"{item.label}: in evaluation, {words}") from error
 
 

@@ -9,7 +9,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 
 def run_reference(
@@ -21,9 +21,9 @@ def run_reference(
         output = function(input)
     except CannotCompare:  # of a child
         raise
-    except Exception as error:  # a user's own reference may raise anything
-        raise_if_out_of_memory(error)
-        words = f"{error_line(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
+    except BaseException as error:  # a user's own reference may raise anything
+        raise_if_nobodys_fault(error)
+        words = f"{first_words_of(error)}{place_of_error(calls.layer, error)}{counterpart.advice}"
         raise CannotCompare(f"{label}: {counterpart.name} raised {words}") from error
     if isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype:
         if input._version != version:
@@ -43,17 +43,12 @@ def run_loss_reference(twin: Twin, prediction: torch.Tensor, target: torch.Tenso
     """torch's value of the loss. Raises CannotCompare where it isn't a scalar tensor."""
     try:
         loss = twin.loss_function(prediction, target)
-    except Exception as error:  # a user's own reference may raise anything
-        raise_if_out_of_memory(error)
-        raise CannotCompare(f"loss: its reference raised {error_line(error)}") from error
+    except BaseException as error:  # a user's own reference may raise anything
+        raise_if_nobodys_fault(error)
+        raise CannotCompare(f"loss: its reference raised {first_words_of(error)}") from error
     if not isinstance(loss, torch.Tensor) or loss.ndim:
         raise CannotCompare(f"loss: its reference returned {described(loss)}, it must return a scalar tensor")
     return loss
-
-
-def error_line(error: Exception) -> str:
-    """An error's type and the first line of what it says: torch appends advice that concerns others."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def described(value: object) -> str:

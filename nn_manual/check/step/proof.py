@@ -19,7 +19,7 @@ from nn_manual.check.step.reference import Move, differentiate
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.differences import Finding
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 
 
 class Proof(NamedTuple):
@@ -130,6 +130,6 @@ def _grad_of(calls: LayerCalls, name: str) -> Array:
 def _grad_target(recorded: Recording) -> Array:
     try:
         return recorded.loss.grad_target()
-    except Exception as error:  # a user's own loss may raise anything
-        raise_if_out_of_memory(error)
-        raise CannotCompare(f"loss: backward_target raised {type(error).__name__}: {error}") from error
+    except BaseException as error:  # a user's own loss may raise anything
+        raise_if_nobodys_fault(error)
+        raise CannotCompare(f"loss: backward_target raised {words_of(error)}") from error

@@ -19,14 +19,14 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.comparison import CannotCompare, as_tensor
 from nn_manual.check.step.calls import LayerCalls
-from nn_manual.check.step.guarded import described, error_line, run_loss_reference, run_reference
+from nn_manual.check.step.guarded import described, run_loss_reference, run_reference
 from nn_manual.check.step.inside import MovedInside
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 Move = Callable[[torch.Tensor], torch.Tensor]
 
@@ -105,9 +105,9 @@ class Anchored:
         try:
             wanted = [self.nodes[name] for name in names]
             grads = torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True)
-        except Exception as error:  # a user's own reference may be one that torch can't differentiate
-            raise_if_out_of_memory(error)
-            raise CannotCompare(f"torch can't differentiate a reference: {error_line(error)}") from error
+        except BaseException as error:  # a user's own reference may be one that torch can't differentiate
+            raise_if_nobodys_fault(error)
+            raise CannotCompare(f"torch can't differentiate a reference: {first_words_of(error)}") from error
         self.values |= zip(names, grads, strict=True)
         self.values |= {
             name: torch.stack([self.values[self.plan.grad_names[use]] for use in uses]).sum(0)

@@ -12,7 +12,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 
 #: Arrays whose operators mean something else: what gets one of them goes wrong, or raises.
@@ -175,9 +175,9 @@ def _check_output(calls: LayerCalls, dtype: np.dtype[Any]) -> None:
     assert calls.input is not None
     try:
         shape = calls.layer.output_shape(calls.input.shape)
-    except Exception as error:  # a user's own may raise anything; the package's own fit, or forward had raised
-        raise_if_out_of_memory(error)
-        raise calls.fault("output_shape", f"output_shape raised {type(error).__name__}: {error}") from error
+    except BaseException as error:  # a user's own may raise anything; the package's own fit, or forward had raised
+        raise_if_nobodys_fault(error)
+        raise calls.fault("output_shape", f"output_shape raised {words_of(error)}") from error
     if wrong := _wrong("the output", calls.output, shape, dtype):
         if replaced := calls.replaced():  # by an array of another dtype or shape
             raise calls.fault("reset_parameters", replaced)

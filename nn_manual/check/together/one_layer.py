@@ -17,8 +17,7 @@ import torch
 
 from nn_manual.check.step.tree import Item
 from nn_manual.check.together.ring import NOISE
-from nn_manual.errors import raise_if_out_of_memory
-from nn_manual.messages import one_line
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 Tensors = dict[str, torch.Tensor]
 
@@ -31,9 +30,9 @@ class NoRoom(CannotStack):
     """No steps are kept; the text says why."""
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """An error's type, and the first sentence of its text: torch's have many."""
-    return f"{type(error).__name__}: {one_line(str(error).partition('. ')[0])}"
+    return first_words_of(error).partition(". ")[0]
 
 
 def taken(item: Item) -> str:
@@ -83,8 +82,8 @@ class LayerRun:
             return self._composite(item, node) if item.children else self._leaf(item, node)
         except CannotStack:  # of a layer in this one
             raise
-        except Exception as error:  # a user's own reference may raise anything here
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a user's own reference may raise anything here
+            raise_if_nobodys_fault(error)
             raise CannotStack(f"{item.label} under torch.vmap raised {described(error)}") from error
 
     def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:

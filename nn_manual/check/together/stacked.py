@@ -22,7 +22,7 @@ from nn_manual.check.together.one_layer import CannotStack, LayerRun, Tensors, d
 from nn_manual.check.together.ring import BEFORE, NOISE, Ring
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -99,8 +99,8 @@ class Stacked:
                 )
         except CannotStack:
             raise
-        except Exception as error:  # a user's own reference may raise anything here
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a user's own reference may raise anything here
+            raise_if_nobodys_fault(error)
             raise CannotStack(f"torch.vmap raised {described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
@@ -125,8 +125,8 @@ class Stacked:
             nodes[name] = node
         try:
             losses = self._loss(node, given["target"])
-        except Exception as error:  # a user's own reference may raise anything here
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a user's own reference may raise anything here
+            raise_if_nobodys_fault(error)
             raise CannotStack(f"the loss under torch.vmap raised {described(error)}") from error
         return losses, nodes, values
 

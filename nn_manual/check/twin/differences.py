@@ -11,7 +11,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.tolerances import NEGLIGIBLE
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
 Function = Callable[[torch.Tensor], torch.Tensor]
@@ -176,8 +176,8 @@ def _quietly(function: Callable[..., Array]) -> Callable[..., Array]:
         try:
             with np.errstate(all="ignore"):
                 return function(*operands)
-        except Exception as error:  # a user's own forward may raise anything; it ran at the operands themselves
-            raise_if_out_of_memory(error)
+        except BaseException as error:  # a user's own forward may raise anything; it ran at the operands themselves
+            raise_if_nobodys_fault(error)
             return np.array(np.nan)
 
     return quiet

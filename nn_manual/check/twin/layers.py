@@ -19,7 +19,7 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.twin.adapted import ADAPTED, name_in_torch
 from nn_manual.check.twin.differences import ByDifferences
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers.base import Layer
 
 Function = Callable[..., torch.Tensor]
@@ -158,9 +158,9 @@ def torch_module(ours: Any, name: str) -> torch.nn.Module:
         if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
             with torch.random.fork_rng(devices=[]):
                 module = torch_class(**_with_tensors(settings(ours)))
-    except Exception as error:  # TypeError for other keyword arguments; torch's classes raise anything for bad values
-        raise_if_out_of_memory(error)
-        raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {error}") from error
+    except BaseException as error:  # TypeError for other keyword arguments; torch raises anything for bad values
+        raise_if_nobodys_fault(error)
+        raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error
     return module
 
 
@@ -239,9 +239,9 @@ def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
     """
     try:
         double = copy.deepcopy(layer)
-    except Exception as error:  # a layer may hold anything
-        raise_if_out_of_memory(error)
-        raise Misfit(f"it can't be copied, which the check needs: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # a layer may hold anything
+        raise_if_nobodys_fault(error)
+        raise Misfit(f"it can't be copied, which the check needs: {words_of(error)}") from error
     param = np.empty(layer.num_parameters)
     double.bind(param, np.empty_like(param))
 

@@ -14,7 +14,7 @@ from nn_manual.check.step.plan import PACKAGE, Plan
 from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -43,9 +43,9 @@ class Again:
         """
         try:
             return self._proof(step, twin)
-        except Exception as error:  # a layer, a loss or a reference may raise anything
-            raise_if_out_of_memory(error)
-            raise CannotCompare(f"in float64 the step raised {type(error).__name__}: {error}") from error
+        except BaseException as error:  # a layer, a loss or a reference may raise anything
+            raise_if_nobodys_fault(error)
+            raise CannotCompare(f"in float64 the step raised {words_of(error)}") from error
 
     def _proof(self, step: Proof, twin: Twin) -> Proof:
         input, target = (double_of(array) for array in (step.recorded.first.input, step.recorded.loss.target))

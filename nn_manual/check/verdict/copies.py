@@ -15,7 +15,7 @@ from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.verdict.kept import Kept
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 
 _NONE = SimpleNamespace()
 _KINDS = ("param", "grad", "buffer", "noise")
@@ -41,9 +41,9 @@ class LayerCopy:
         self.calls, self._tolerance = calls, tolerance
         try:
             self.layer = copy.deepcopy(calls.layer)
-        except Exception as error:  # a layer may hold anything
-            raise_if_out_of_memory(error)
-            text = f"{calls.label} can't be copied, which the check needs: {type(error).__name__}: {error}"
+        except BaseException as error:  # a layer may hold anything
+            raise_if_nobodys_fault(error)
+            text = f"{calls.label} can't be copied, which the check needs: {words_of(error)}"
             raise CannotCompare(text) from error
         if calls.item.children:  # its children's views were copied one by one
             self.layer.bind(*(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
@@ -64,9 +64,9 @@ class LayerCopy:
         """What a method returns. Raises CannotCompare where it raises."""
         try:
             return getattr(self.layer, method)(*arguments)
-        except (Exception, SystemExit) as error:  # a layer that ran once may raise anything the second time
-            raise_if_out_of_memory(error)
-            text = f"{self.calls.label}: on a copy of the layer, {method} raised {type(error).__name__}: {error}"
+        except BaseException as error:  # a layer that ran once may raise anything the second time
+            raise_if_nobodys_fault(error)
+            text = f"{self.calls.label}: on a copy of the layer, {method} raised {words_of(error)}"
             raise CannotCompare(text + place_of_error(self.layer, error)) from error
 
     @contextmanager

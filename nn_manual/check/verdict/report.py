@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.check.comparison import Comparison, Differences, relative
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
+from nn_manual.messages import one_line
 
 #: Columns of a terminal.
 WIDTH = 80
@@ -152,7 +153,7 @@ class GradientReport:
         if self.vacuous:
             lines += ["", "vacuous, a wrong formula would have agreed, too:"]
             lines += [line for text in self.vacuous for line in _wrap(text)]
-        return "\n".join(lines).rstrip()
+        return "\n".join(map(one_line, lines)).rstrip()
 
     def _headline(self) -> str:
         if self.problem is not None:

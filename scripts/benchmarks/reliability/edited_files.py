@@ -1,11 +1,10 @@
-"""Edits of one file of a run: values of its JSON or YAML, its lines, arrays, bytes; and digests put right again.
+"""Edits of one file of a run: values of its JSON or YAML, its lines, its arrays, its bytes.
 
 An edit takes the file and a generator, changes the file, and returns in words what it did.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,6 @@ import yaml
 from numpy.random import Generator
 
 from nn_manual.messages import one_line
-from nn_manual.run_directory.checkpoints import MANIFEST_FILE
-from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
-from nn_manual.running.bundle import BUNDLE_FILE, TENSORS_FILE
-from nn_manual.running.training_run import BEST_FILE
 
 Edit: TypeAlias = Callable[[Path, Generator], str]
 
@@ -35,7 +30,7 @@ RAW = {
 }
 #: What takes the place of a value.
 JUNK: list[Any] = [
-    *(None, True, False, 0, 1, -1, 1.5, -0.5, 1e300, 2**63, 2**70, -(2**70), 10**9),
+    *(None, True, False, 0, 1, -1, 1.5, -0.5, 1e300, 2**62, 2**63, 2**70, -(2**70), 10**9),
     *("", "x", "0", "\0", "\ud800", "\x1b[2J", "\u202e", "..", "../../../x", "a/b", "x" * 5000, "é\n\r"),
     *([], {}, [None], [[]], ["x"], {"x": 1}, {"float": "inf"}, {"float": "x"}, {"float": []}, [1, "x", {}]),
     *RAW,
@@ -49,7 +44,6 @@ LINES = [
     *(b"\n", b"x\n", b"{}\n", b"[]\n", b"null\n", b'"x"\n', b'{"step": 1}\n', b"\xff\xfe\n", b"\0\n", b"1e999\n"),
     *(b"[" * 900 + b"]" * 900 + b"\n", b'{"x":' * 5000 + b"\n", b"9" * 5000 + b"\n"),
 ]
-_ZEROS = "0" * 64
 
 
 def cited(value: object) -> str:
@@ -136,6 +130,18 @@ def edit_threads(path: Path, random: Generator) -> str:
     return f"blas.num_threads is {cited(value)}"
 
 
+def edit_names(path: Path, random: Generator) -> str:
+    """Other names of columns or of classes in a data.json: as many as there are, or as the model may have."""
+    content = json.loads(path.read_bytes())
+    key = str(one_of(random, ["input", "target", "classes"]))
+    names = content["names"][key] or ["a", "b", "c"]
+    place = int(random.integers(len(names)))
+    names[place] = name = str(one_of(random, [item for item in JUNK if isinstance(item, str)]))
+    content["names"][key] = names
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return f"names.{key}.{place} is {cited(name)}"
+
+
 def put_in_lines(path: Path, random: Generator) -> str:
     """Delete, double, reorder or tear the lines of a file, or put others in."""
     lines = path.read_bytes().splitlines(keepends=True)
@@ -218,53 +224,3 @@ def edit_header(path: Path, random: Generator) -> str:
     text = _with_raw(json.dumps(header)).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
     return f"in the header {words}"
-
-
-def sign_again(path: Path, run: Path) -> None:
-    """Put every digest right that is taken of a file in a run directory, as far as what has the digest can be read."""
-    digest = _sha256(path)
-    if path.name == MANIFEST_FILE:
-        _sign(path, {})
-    elif (path.parent / MANIFEST_FILE).is_file():
-        _sign(path.parent / MANIFEST_FILE, {path.name: digest})
-    elif path.name == TENSORS_FILE and (bundle := path.parent / BUNDLE_FILE).is_file():
-        lines = bundle.read_bytes().decode(errors="replace").splitlines()
-        bundle.write_text("".join(f"sha256: {digest}\n" if line[:8] == "sha256: " else f"{line}\n" for line in lines))
-    elif path.parent == run and isinstance(summary := _object(run / SUMMARY_FILE), dict):
-        if path.name == WEIGHTS_FILE:
-            summary["model_sha256"] = digest
-        if path.name == BEST_FILE and isinstance(summary.get("best"), dict):
-            summary["best"]["sha256"] = digest
-        if path.name in (CONFIG_FILE, DATA_FILE) and isinstance(summary.get("sha256"), dict):
-            summary["sha256"][path.name] = digest
-        (run / SUMMARY_FILE).write_text(json.dumps(summary))
-    if path == run / CONFIG_FILE:
-        for manifest in run.glob(f"checkpoints/*/{MANIFEST_FILE}"):
-            _sign(manifest, {}, path.read_bytes().decode(errors="replace"))
-
-
-def _sign(manifest: Path, digests: dict[str, str], config: str | None = None) -> None:
-    """Give a manifest some files' digests, and its own. Any text that begins as one can be signed."""
-    content = _object(manifest)
-    if isinstance(content, dict):
-        content |= {} if config is None else {"config": config}
-        if isinstance(content.get("files"), dict):
-            content["files"] |= digests
-        if digests or config is not None:
-            manifest.write_text(json.dumps({"sha256": _ZEROS, **content}, indent=2) + "\n")
-    text = manifest.read_bytes()
-    beginning = b'{\n  "sha256": "'
-    if text.startswith(beginning):
-        zeros = beginning + _ZEROS.encode() + text[len(beginning) + 64 :]
-        manifest.write_bytes(beginning + hashlib.sha256(zeros).hexdigest().encode() + zeros[len(beginning) + 64 :])
-
-
-def _object(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -24,14 +24,15 @@ from benchmarks.reliability.edited_files import (
     edit_arrays,
     edit_bytes,
     edit_header,
+    edit_names,
     edit_threads,
     edit_value_of_line,
     edit_values,
     one_of,
     put_in_lines,
-    sign_again,
 )
 from benchmarks.reliability.made_runs import BUNDLE
+from benchmarks.reliability.signing import sign_again
 from nn_manual.run_directory.checkpoints import CHECKPOINTS_DIRECTORY, MANIFEST_FILE, checkpoints_of
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, METRICS_FILE, SUMMARY_FILE, WEIGHTS_FILE
@@ -90,9 +91,9 @@ class Scene:
         return [self.outside / "secret.txt", self.outside / "folder" / "secret.json"]
 
     def targets(self) -> list[Path]:
-        """What can be edited: mostly what the command reads."""
+        """What can be edited: mostly what the command reads. A bundle itself may be reached through any link."""
         if self.random.random() < 0.05:
-            return [path for path in sorted(self.run.rglob("*")) if not path.is_symlink()]
+            return sorted(path for path in self.run.rglob("*") if path.name != BUNDLE)
         if self.command == "replay":
             return sorted((self.run / BUNDLE).iterdir())
         found = [self.run / name for name in READ[self.command] if (self.run / name).exists()]
@@ -134,7 +135,7 @@ def _content(scene: Scene, target: Path) -> None:
         scene.words[-1] += ", signed"
 
 
-def _edit_names(path: Path, random: Generator) -> str:
+def _name_another_file(path: Path, random: Generator) -> str:
     """Another name among a manifest's files, in the place of one of them or beside them, with the digest of that one or
     the right one.
     """
@@ -240,7 +241,8 @@ _OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, _remove, _other
 _OF_FOLDERS: tuple[Change, ...] = (_link, _link, _remove, _other_kind, _rename, _rename, _temporary)
 #: By the name or the ending of a file.
 _EDITS: dict[str, list[Edit]] = {
-    MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, _edit_names, _edit_names],
+    MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, _name_another_file],
+    DATA_FILE: [edit_values, edit_names],
     ".json": [edit_values, edit_values, edit_values],
     ".yaml": [edit_values, edit_values, edit_values],
     ".jsonl": [edit_value_of_line, put_in_lines],

@@ -24,10 +24,10 @@ from nn_manual.check.functions.battery.trial import Family, Run, Skip, Trial, Wr
 from nn_manual.check.functions.battery.twice import twice
 from nn_manual.check.functions.battery.upstream import grad_output
 from nn_manual.check.functions.low_precision import TooCoarse
-from nn_manual.check.functions.raised import is_of_the_reference, met_in, place_of, words_of
+from nn_manual.check.functions.raised import is_of_the_reference, met_in, place_of
 from nn_manual.check.functions.report import AS_ABOVE, AS_ASKED, FULL_SIZE, Row
 from nn_manual.check.functions.settings import kept_generators
-from nn_manual.errors import out_of_memory, raise_if_out_of_memory
+from nn_manual.errors import first_words_of, out_of_memory, raise_if_out_of_memory
 from nn_manual.messages import nearest, one_line
 
 #: Seconds after which a bar shows how far the rows are.
@@ -152,4 +152,4 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collecti
         if isinstance(error, Skip | TooCoarse):
             return Row(family, variant, "skipped", one_line(str(error)))
         by_whom = "the reference" if is_of_the_reference(error) else "the check"
-        return Row(family, variant, "skipped", f"{by_whom} raised {words_of(error)}{place_of(error)}")
+        return Row(family, variant, "skipped", f"{by_whom} raised {first_words_of(error)}{place_of(error)}")

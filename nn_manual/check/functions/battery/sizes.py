@@ -10,7 +10,7 @@ from nn_manual.check.functions.battery.cost import peak_of_reference
 from nn_manual.check.functions.battery.trial import Run, Skip, Trial, agree
 from nn_manual.check.functions.callables import floats, is_array
 from nn_manual.check.functions.case import Case
-from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.errors import first_words_of, raise_if_out_of_memory
 
 #: Sizes that kernels get wrong: none, which a dimension that comes first in an input, a batch, can be; one, odd and
 #: prime ones, those on both sides of a block, and blocks themselves.
@@ -111,4 +111,4 @@ def _case(trial: Trial, changed: Mapping[str, int]) -> Case:
         return trial.at({**trial.small_sizes, **changed})
     except Exception as error:  # anyone's function may raise anything
         raise_if_out_of_memory(error)
-        raise Skip(f"no such inputs: {type(error).__name__}: {error}") from error
+        raise Skip(f"no such inputs: {first_words_of(error)}") from error
