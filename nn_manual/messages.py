@@ -36,8 +36,11 @@ def one_line(text: str, length: int = LONGEST_LINE) -> str:
 
 def printable(text: str, but: str = "\n\t") -> str:
     """`text` as a terminal may show it: what can't be printed or seen is escaped, but for some characters."""
-    shown = (c in but or (c.isprintable() and c not in INVISIBLE) for c in text)
-    return "".join(c if is_shown else c.encode("unicode_escape").decode() for c, is_shown in zip(text, shown, strict=True))
+    return "".join(c if c in but or _is_seen(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def _is_seen(character: str) -> bool:
+    return character.isprintable() and character not in INVISIBLE
 
 
 def first_line(text: str) -> str:
