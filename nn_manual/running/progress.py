@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from tqdm import tqdm
 
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.compiled import Step
@@ -121,7 +121,7 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
     return "\n".join(
         [
             "",
-            f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
+            f"{', '.join(results)} after {counted(summary['step'], 'step')}",
             *_describe_bits(summary),
             *_describe_check(summary["gradient_check"]),
             f"run directory {one_line(str(directory))}",
@@ -139,7 +139,7 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
     worst = check["worst"]
     if worst is None:
         return ["no gradient was checked"]
-    tensors, steps = _counted(check["tensors"], "tensor"), _counted(check["steps"], "step")
+    tensors, steps = counted(check["tensors"], "tensor"), counted(check["steps"], "step")
     lines = [
         f"{tensors} of {steps} compared with torch's, 0 mismatches",
         f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
@@ -150,8 +150,6 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _of_tolerance(worst: dict[str, Any]) -> str:
