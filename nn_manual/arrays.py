@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from nn_manual.messages import counted
+
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 
@@ -53,7 +55,7 @@ def carve(flat: Array, shapes: Mapping[str, Shape]) -> SimpleNamespace:
     """
     size = sum(size_of(shape) for shape in shapes.values())
     if size != flat.size:
-        raise ValueError(f"shapes {dict(shapes)} hold {size} elements, the flat vector {flat.size}")
+        raise ValueError(f"shapes {dict(shapes)} hold {counted(size, 'element')}, the flat vector {flat.size}")
     views = {}
     start = 0
     for name, shape in shapes.items():

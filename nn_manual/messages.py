@@ -53,6 +53,11 @@ def quoted(name: str) -> str:
     return one_line(repr(name), LONGEST_VALUE)
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """So many of them: "1 class", "2 classes". `nouns` is the plural where it isn't the noun with an s."""
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
 def nearest(name: str, known: Collection[str]) -> str | None:
     """The one of the `known` names that was meant by another one: the likest of those that a single slip makes of it,
     or else the likest of all; None where none is near. Upper and lower case are one.

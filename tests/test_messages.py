@@ -1,7 +1,7 @@
 import pytest
 
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import LONGEST_LINE, nearest, one_line, quoted
+from nn_manual.messages import LONGEST_LINE, counted, nearest, one_line, quoted
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,11 @@ def test_quoted_names() -> None:
     assert quoted("a'b") == '"a\'b"'
     assert quoted("\x1b") == "'\\x1b'"
     assert quoted("x" * 100) == "'" + "x" * 29 + "..." + "x" * 29 + "'"
+
+
+def test_a_count_and_its_noun() -> None:
+    assert [counted(number, "row") for number in (0, 1, 2, 1000)] == ["0 rows", "1 row", "2 rows", "1,000 rows"]
+    assert [counted(number, "class", "classes") for number in (1, 12)] == ["1 class", "12 classes"]
 
 
 def test_every_error_is_made_of_printable_lines() -> None:

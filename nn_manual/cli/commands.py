@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nn_manual.cli.terminal import going_on_without_a_reader
 from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
-from nn_manual.messages import one_line, printable
+from nn_manual.messages import counted, one_line, printable
 
 if TYPE_CHECKING:
     from nn_manual.distributed.group import Group
@@ -146,8 +146,7 @@ def predict(options: argparse.Namespace) -> int:
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
         num_examples = predict_file(run, options.input, options.output)
-    counted = "1 prediction" if num_examples == 1 else f"{num_examples:,} predictions"
-    print(one_line(f"{counted}, by the {run.checkpoint} weights, in {options.output}"))
+    print(one_line(f"{counted(num_examples, 'prediction')}, by the {run.checkpoint} weights, in {options.output}"))
     return 0
 
 

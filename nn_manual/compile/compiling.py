@@ -13,6 +13,7 @@ from nn_manual.compile.plan import Plan
 from nn_manual.compile.program import lowered
 from nn_manual.errors import ConfigError
 from nn_manual.losses import Loss
+from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import Trace
@@ -101,7 +102,6 @@ def compile_trace(
     kernels = Kernels(blas.integer_bits, folder)
     missing = kernels.missing(made.kernels | ({gather: BATCH} if gather else {}))
     if missing:
-        functions = "1 function" if len(missing) == 1 else f"{len(missing)} functions"
-        report(f"compiling {functions} of the training step, once")
+        report(f"compiling {counted(len(missing), 'function')} of the training step, once")
         kernels.compile(missing)
     return Plan(model, optimizer, made, kernels, blas, threads, gather)

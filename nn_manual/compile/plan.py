@@ -15,6 +15,7 @@ from nn_manual.compile.gathering import BATCH, Rows, gather_of, with_rows
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program
 from nn_manual.compile.workspace import ALIGNMENT
+from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation import View
@@ -106,7 +107,7 @@ class Plan:
         for name, num_bytes in self.of_steps.items():
             wanted = num_bytes if given[name] is self._batch else num_steps * num_bytes
             if not given[name].flags.c_contiguous or given[name].nbytes != wanted:
-                raise ValueError(f"{name} takes {wanted} contiguous bytes for {num_steps} steps")
+                raise ValueError(f"{name} takes {wanted} contiguous bytes for {counted(num_steps, 'step')}")
         arrays = self._persistent() | self._own | given | {"losses": losses}
         for name, array in arrays.items():
             if name in self._numbers:

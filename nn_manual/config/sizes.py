@@ -18,6 +18,7 @@ from nn_manual.distributed.slices import cut
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
+from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.registry import takes_layers
 from nn_manual.ties import Ties
@@ -180,14 +181,15 @@ class _Fit:
         if num_classes is None:
             data, shape, dtype = f"targets of shape {target.shape[1:]}", output_shape[1:], target.dtype
         else:
-            data, shape, dtype = f"{num_classes} classes", (num_classes, *output_shape[2:]), np.dtype(float)
+            data = counted(num_classes, "class", "classes")
+            shape, dtype = (num_classes, *output_shape[2:]), np.dtype(float)
         try:
             loss.check_target(placeholder((num_predictions, *shape), dtype), target)
         except (ValueError, TypeError) as error:
             self.add("loss", f"{type(loss).__name__} doesn't fit data with {data}: {error}")
             return False
         if num_classes is not None and output_shape[1] != num_classes:
-            message = f"the model puts out {output_shape[1]} values, but the data has {num_classes} classes"
+            message = f"the model puts out {counted(output_shape[1], 'value')}, but the data has {data}"
             self.add(f"model.{len(layers) - 1}", message)
             return False
         return True

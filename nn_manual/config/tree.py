@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from nn_manual.errors import ConfigError
-from nn_manual.messages import quoted
+from nn_manual.messages import counted, quoted
 from nn_manual.opening import open_file
 
 #: A config of a thousand layers takes 50 kB and a fifth of a second; anything beyond this is not a config.
@@ -69,7 +69,7 @@ class Errors:
             ordered = sorted(self.found, key=lambda error: (error[0].line == 0, *error[0][1:]))
             lines = [f"{place}: {message}" for place, message in ordered[:MAX_ERRORS]]
             more = len(ordered) - len(lines)
-            raise ConfigError(*lines, *([f"and {more} more errors"] if more else []))
+            raise ConfigError(*lines, *([f"and {counted(more, 'more error')}"] if more else []))
 
 
 @dataclass

@@ -16,6 +16,7 @@ from nn_manual.data.split import check_validation_fraction, split_examples
 from nn_manual.data.tables import Kind, Part
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
+from nn_manual.messages import counted
 
 Task = Literal["classification", "regression"]
 
@@ -112,7 +113,8 @@ def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
     if known is None:
         return tuple(map(str, range(_num_classes(target))))
     if target.largest >= len(known):
-        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {len(known)} classes")
+        of_training = counted(len(known), "class", "classes")
+        raise DataError(f"{target.largest_place} holds class {target.largest:.0f}, training had {of_training}")
     return known
 
 

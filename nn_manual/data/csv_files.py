@@ -21,7 +21,7 @@ from nn_manual.data.reading import LISTED_NAMES, SLICE_SIZE, check_name, reading
 from nn_manual.data.tables import Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
-from nn_manual.messages import one_line, quoted
+from nn_manual.messages import counted, one_line, quoted
 from nn_manual.opening import open_file
 
 #: The file name that stands for standard input.
@@ -101,7 +101,8 @@ def _read_rows(
 
     for line, cells in records:
         if len(cells) != len(header):
-            raise DataError(f"{source}:{line}: the header names {len(header)} columns, this row has {len(cells)}")
+            named = counted(len(header), "column")
+            raise DataError(f"{source}:{line}: the header names {named}, this row has {len(cells)}")
         chosen = [cells[column] for column in columns]
         if not _add_numbers(numbers, chosen):
             _refuse(f"{source}:{line}", names, chosen)

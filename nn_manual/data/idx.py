@@ -22,6 +22,7 @@ from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.reading import MOST_A_BYTE, SLICE_SIZE, check_memory, reading
 from nn_manual.data.transform import Names, Standardization, Transform
 from nn_manual.errors import DataError
+from nn_manual.messages import counted
 from nn_manual.opening import open_file
 
 IMAGE_SHAPE = (28, 28)
@@ -71,7 +72,8 @@ class _Images(Dataset):
         if images.shape[1:] != IMAGE_SHAPE:
             raise DataError(f"{images_file}: the images have {images.shape[1]} x {images.shape[2]} pixels, not 28 x 28")
         if len(images) != len(labels):
-            raise DataError(f"{images_file} has {len(images)} images, but {labels_file} has {len(labels)} labels")
+            num_images, num_labels = counted(len(images), "image"), counted(len(labels), "label")
+            raise DataError(f"{images_file} has {num_images}, but {labels_file} has {num_labels}")
         if len(images) == 0:
             raise DataError(f"{images_file}: holds no images")
         wrong = np.flatnonzero(labels >= self.num_classes)
@@ -140,18 +142,18 @@ def read_idx(file: Path, num_dimensions: int, dtype: np.dtype[Any] = PIXEL) -> A
     with reading(file, EOFError, zlib.error), open_file(file) as raw, gzip.open(raw) if is_gzipped else raw as stream:
         shape, offset = _header(file, stream, num_dimensions)
         size, file_size = math.prod(shape), file.stat().st_size
-        declared = f"the header says {' x '.join(map(str, shape))} = {size} bytes from offset {offset}"
+        declared = f"the header says {' x '.join(map(str, shape))} = {counted(size, 'byte')} from offset {offset}"
         if is_gzipped and offset + size > MOST_A_BYTE * file_size:
-            raise DataError(f"{file}: {declared}, which {file_size} bytes of gzip can't hold")
+            raise DataError(f"{file}: {declared}, which {counted(file_size, 'byte')} of gzip can't hold")
         if not is_gzipped and offset + size != file_size:
-            raise DataError(f"{file}: {declared}, the file has {file_size - offset}")
+            raise DataError(f"{file}: {declared}, the file has {file_size - offset:,}")
         check_memory(file, size * dtype.itemsize)
         pixels = np.empty(size, PIXEL)
         num_read = 0
         while count := stream.readinto(pixels[num_read : num_read + SLICE_SIZE].data):
             num_read += count
         if num_read < size:
-            raise DataError(f"{file}: {declared}, the file has {num_read}")
+            raise DataError(f"{file}: {declared}, the file has {num_read:,}")
         if stream.read(1):
             raise DataError(f"{file}: {declared}, the file has more")
     return pixels.reshape(shape)
@@ -164,10 +166,10 @@ def _header(file: Path, stream: BufferedIOBase, num_dimensions: int) -> tuple[Sh
     if header[:4] != magic:
         raise DataError(
             f"{file}: begins with the bytes [{header[:4].hex(' ')}], an IDX file of unsigned bytes with "
-            f"{num_dimensions} dimension(s) with [{magic.hex(' ')}]"
+            f"{counted(num_dimensions, 'dimension')} with [{magic.hex(' ')}]"
         )
     if len(header) < offset:
-        raise DataError(f"{file}: ends after {len(header)} bytes, within the header of {offset} bytes")
+        raise DataError(f"{file}: ends after {counted(len(header), 'byte')}, within the header of {offset} bytes")
     return struct.unpack(f">{num_dimensions}I", header[4:]), offset
 
 

@@ -25,7 +25,7 @@ from nn_manual.data.reading import (
 from nn_manual.data.tables import Kind, Part, Table
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
-from nn_manual.messages import one_line, quoted
+from nn_manual.messages import counted, one_line, quoted
 from nn_manual.opening import open_file
 
 #: What zipfile raises for an archive that is cut off, flipped or encrypted.
@@ -81,12 +81,12 @@ def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
     declared, num_bytes = math.prod(shape) * dtype.itemsize, info.file_size - offset
     if declared != num_bytes:
         raise DataError(
-            f"{place}: the header says {shape} of {dtype}, {declared:,} bytes, the archive has {num_bytes:,}"
+            f"{place}: the header says {shape} of {dtype}, {counted(declared, 'byte')}, the archive has {num_bytes:,}"
         )
     assert archive.fp is not None  # the archive is open
     compressed = min(info.compress_size, os.fstat(archive.fp.fileno()).st_size)
     if info.file_size > compressed * (1 if info.compress_type == zipfile.ZIP_STORED else MOST_A_BYTE):
-        raise DataError(f"{place}: {compressed:,} bytes of the archive can't hold its {info.file_size:,}")
+        raise DataError(f"{place}: {counted(compressed, 'byte')} of the archive can't hold its {info.file_size:,}")
     return Member(place, info, shape, is_fortran, dtype, offset)
 
 
@@ -124,7 +124,8 @@ def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
         raise DataError(f"{inputs.place} has shape {inputs.shape}, not (examples, features)")
     if targets.shape[:1] != inputs.shape[:1]:
         raise DataError(
-            f"{inputs.place} has {inputs.shape[0]} examples, but {quoted(parts[-1].names[0])} has shape {targets.shape}"
+            f"{inputs.place} has {counted(inputs.shape[0], 'example')}, but {quoted(parts[-1].names[0])} has shape "
+            f"{targets.shape}"
         )
     for member in members:
         if 0 in member.shape:

@@ -12,6 +12,7 @@ from nn_manual.arrays import Array, size_of
 from nn_manual.data.base import Examples, Split
 from nn_manual.data.reading import SLICE_SIZE
 from nn_manual.data.transform import Names, Standardization, Transform
+from nn_manual.messages import counted
 from nn_manual.streams import Stream, generator
 
 
@@ -75,7 +76,7 @@ def _check_columns(names: tuple[str, ...] | None, of_training: tuple[str, ...] |
     if names is None or of_training is None or names == of_training:
         return
     if len(names) != len(of_training):
-        raise ValueError(f"has {len(names)} columns, training had {len(of_training)}")
+        raise ValueError(f"has {counted(len(names), 'column')}, training had {len(of_training)}")
     index = [name == other for name, other in zip(names, of_training, strict=True)].index(False)
     raise ValueError(f"column {index}, counted from 0, is {names[index]!r}, in training it was {of_training[index]!r}")
 

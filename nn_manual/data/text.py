@@ -16,6 +16,7 @@ from nn_manual.data.reading import SLICE_SIZE, check_memory, reading
 from nn_manual.data.split import check_validation_fraction
 from nn_manual.data.transform import Names, Transform
 from nn_manual.errors import DataError
+from nn_manual.messages import counted
 from nn_manual.opening import open_file
 
 #: A message names this many unknown characters: a text in another script can have thousands.
@@ -76,8 +77,8 @@ class Text(Dataset):
         for part, length in (("training", num_train), ("validation", len(text) - num_train)):
             if length <= self.context and (part == "training" or self.validation_fraction > 0):
                 raise DataError(
-                    f"{source}: the {part} part has {length:,} characters, and one window of context={self.context} "
-                    f"takes {self.context + 1:,}, the last target among them"
+                    f"{source}: the {part} part has {counted(length, 'character')}, and one window of "
+                    f"context={self.context} takes {self.context + 1:,}, the last target among them"
                 )
         if transform is None:
             part, is_known = f"validation part, from character {num_train:,} on,", np.zeros(NUM_CODE_POINTS, dtype=bool)

@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 
 from nn_manual.arrays import Array, Shape, one_operation
 from nn_manual.layers.base import Layer
+from nn_manual.messages import counted
 
 
 @dataclass(eq=False)
@@ -42,7 +43,8 @@ class Embedding(Layer):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.padding_idx is not None and not -self.num_embeddings <= self.padding_idx < self.num_embeddings:
-            raise ValueError(f"padding_idx must be one of {self.num_embeddings} rows, not {self.padding_idx}")
+            rows = counted(self.num_embeddings, "row")
+            raise ValueError(f"padding_idx must be one of {rows}, not {self.padding_idx}")
         self.domain = range(self.num_embeddings)
 
     @classmethod
@@ -138,8 +140,8 @@ class LearnedPositions(Layer):
         """The input's own."""
         if len(input_shape) != 3 or input_shape[2] != self.embedding_dim or input_shape[1] > self.num_positions:
             raise ValueError(
-                f"LearnedPositions takes (batch, time, {self.embedding_dim}) with at most num_positions="
-                f"{self.num_positions} times, the input has shape {input_shape}"
+                f"LearnedPositions takes (batch, time, {self.embedding_dim}) with a time of at most "
+                f"num_positions={self.num_positions}, the input has shape {input_shape}"
             )
         return input_shape
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.losses.base import Loss, check_reduction
+from nn_manual.messages import counted
 
 
 class Saved(NamedTuple):
@@ -172,7 +173,8 @@ class CrossEntropyLoss(Loss):
         if not classes:
             raise ValueError(f"CrossEntropyLoss takes a prediction of one class at least, not {prediction.shape}")
         if self.weight is not None and len(self.weight) != classes:
-            raise ValueError(f"CrossEntropyLoss has a weight for {len(self.weight)} classes, the prediction {classes}")
+            weighted = counted(len(self.weight), "class", "classes")
+            raise ValueError(f"CrossEntropyLoss has a weight for {weighted}, the prediction {classes}")
         if are_indices:
             self._check_labels(target, classes)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nn_manual.arrays import namespace
+from nn_manual.messages import counted
 from nn_manual.ops.operation import Differentiated, Tensor, broadcast_shape, operation, unbroadcast
 
 
@@ -51,7 +52,8 @@ def matmul(a: Tensor, b: Tensor, /) -> Differentiated:
     matrix_a = a[None, :] if a.ndim == 1 else a
     matrix_b = b[:, None] if b.ndim == 1 else b
     if matrix_a.shape[-1] != matrix_b.shape[-2]:
-        raise ValueError(f"rows of a have {matrix_a.shape[-1]} entries, columns of b {matrix_b.shape[-2]}")
+        length = counted(matrix_a.shape[-1], "entry", "entries")
+        raise ValueError(f"rows of a have {length}, columns of b {matrix_b.shape[-2]}")
     stack = broadcast_shape(matrix_a.shape[:-2], matrix_b.shape[:-2])
     shape = (*stack, matrix_a.shape[-2], matrix_b.shape[-1])
     return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nn_manual.arrays import Shape, namespace, size_of
+from nn_manual.messages import counted
 from nn_manual.ops.operation import Differentiated, Tensor, operation
 
 Axis = int | tuple[int, ...] | None
@@ -134,11 +135,11 @@ def reduced_axes(axis: Axis, num_dimensions: int) -> tuple[int, ...]:
         raise ValueError("axis is an empty tuple, which numpy takes for no axis and torch for all")
     for one in axes:
         if not -num_dimensions <= one < num_dimensions:
-            raise ValueError(f"axis {one} is out of range for {num_dimensions} dimensions")
-    counted = tuple(one % num_dimensions for one in axes)
-    if len(set(counted)) < len(counted):
+            raise ValueError(f"axis {one} is out of range for {counted(num_dimensions, 'dimension')}")
+    from_front = tuple(one % num_dimensions for one in axes)
+    if len(set(from_front)) < len(from_front):
         raise ValueError(f"axis {axis} names a dimension twice")
-    return counted
+    return from_front
 
 
 def extremum_axes(input: Tensor, axis: int | None) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ def transpose(input: Tensor, /, *, axes: tuple[int, ...] | None = None) -> Diffe
     places = tuple(range(input.ndim))
     source = tuple(reversed(places)) if axes is None else reduced_axes(axes, input.ndim)
     if len(source) != input.ndim:
-        raise ValueError(f"axes {axes} must name each of the {input.ndim} dimensions once")
+        raise ValueError(f"axes {axes} must name each dimension once, and the array has {input.ndim}")
     return xp.moveaxis(input, source, places), lambda grad_answer: xp.moveaxis(grad_answer, places, source)
 
 

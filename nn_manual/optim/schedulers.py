@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral
 
+from nn_manual.messages import counted
+
 
 class Scheduler(ABC):
     """A schedule, named as in torch.optim.lr_scheduler, asked for the lr once an epoch or once a step."""
@@ -190,7 +192,8 @@ class SequentialLR(Scheduler):
                 raise ValueError(f"schedulers must not hold a {type(scheduler).__name__}: torch's SequentialLR can't")
         if len(self.milestones) != len(self.schedulers) - 1:
             raise ValueError(
-                f"milestones must be one fewer than the {len(self.schedulers)} schedulers, not {len(self.milestones)}"
+                f"milestones must be one fewer than the {counted(len(self.schedulers), 'scheduler')}, "
+                f"not {len(self.milestones)}"
             )
         for index, milestone in enumerate(self.milestones):
             check_count(f"milestones.{index}", milestone, least=0)

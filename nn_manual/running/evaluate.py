@@ -15,7 +15,7 @@ from nn_manual.data import Dataset, Examples
 from nn_manual.data.csv_files import STANDARD_INPUT
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.losses import Loss
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
 from nn_manual.run_directory.within import within
 from nn_manual.running.environment import sha256_of
@@ -45,7 +45,7 @@ class EvaluatedRun(NamedTuple):
     @property
     def title(self) -> str:
         """What the figure of the confusion is headed with."""
-        return f"{_counted(self.num_examples)}, accuracy {self.accuracy:.2%}"
+        return f"{counted(self.num_examples, 'example')}, accuracy {self.accuracy:.2%}"
 
     def __str__(self) -> str:
         results = [f"loss {self.loss:.4g}"]
@@ -101,15 +101,13 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     if is_own and sha256 is not None and sha256_of(split) != sha256:
         raise DataError(f"{source}: the data are not those that the run was trained on; a copy counts as other data")
     if num_validation := len(split.validation.input):
-        return f"validation part of {source}, {_counted(num_validation)}", split.validation
-    counted = _counted(len(split.train.input))
+        return f"validation part of {source}, {counted(num_validation, 'example')}", split.validation
+    examples = counted(len(split.train.input), "example")
     if is_own:
-        return f"training part of {source}, {counted}: no validation part was held out", split.train
-    return f"all of {source}, {counted}", split.train
+        return f"training part of {source}, {examples}: no validation part was held out", split.train
+    return f"all of {source}, {examples}", split.train
 
 
-def _counted(num_examples: int) -> str:
-    return "1 example" if num_examples == 1 else f"{num_examples:,} examples"
 
 
 def _source(data: Dataset) -> str:

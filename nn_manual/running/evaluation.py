@@ -12,6 +12,7 @@ from nn_manual.arrays import Array, placeholder
 from nn_manual.data import Examples
 from nn_manual.distributed.group import ALONE, Group
 from nn_manual.losses import Loss
+from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.running.slices import slice_size
 
@@ -56,7 +57,7 @@ def evaluation_of(
         if not position and after_first is not None:
             after_first()
         if not prediction.ndim or not len(prediction) or len(prediction) % len(input):
-            raise ValueError(f"in evaluation, the model makes {prediction.shape} of {len(input)} examples")
+            raise ValueError(f"in evaluation, the model makes {prediction.shape} of {counted(len(input), 'example')}")
         if not position:
             check_targets(loss, *examples, input, prediction)
             _check_confusion(counts, target, prediction)
@@ -73,7 +74,7 @@ def evaluation_of(
 
 def _check_confusion(confusion: Array | None, target: Array, prediction: Array) -> None:
     if confusion is not None and target.dtype.kind == "i" and confusion.shape != (prediction.shape[1],) * 2:
-        raise ValueError(f"confusion has shape {confusion.shape}, and there are {prediction.shape[1]} classes")
+        raise ValueError(f"confusion has shape {confusion.shape}, and the number of classes is {prediction.shape[1]}")
 
 
 def _figures_of(loss: Loss, prediction: Array, target: Array, confusion: Array | None) -> tuple[float, ...]:

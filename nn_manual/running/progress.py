@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from tqdm import tqdm
 
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.running.compiled import Step
@@ -132,7 +132,7 @@ def describe(summary: dict[str, Any], directory: Path) -> str:
         results.append(f"accuracy {summary['validation_accuracy']:.2%}")
     lines = [
         "",
-        f"{', '.join(results)} after {_counted(summary['step'], 'step')}",
+        f"{', '.join(results)} after {counted(summary['step'], 'step')}",
         *_describe_bits(summary),
         *_describe_check(summary["gradient_check"]),
         f"run directory {directory}",
@@ -150,7 +150,7 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
     worst = check["worst"]
     if worst is None:
         return ["no gradient was checked"]
-    tensors, steps = _counted(check["tensors"], "tensor"), _counted(check["steps"], "step")
+    tensors, steps = counted(check["tensors"], "tensor"), counted(check["steps"], "step")
     lines = [
         f"{tensors} of {steps} compared with torch's, 0 mismatches",
         f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
@@ -161,8 +161,6 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _of_tolerance(worst: dict[str, Any]) -> str:

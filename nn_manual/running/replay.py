@@ -22,7 +22,7 @@ from nn_manual.data import Examples
 from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
 from nn_manual.distributed.slices import cut
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.running.bundle import (
@@ -197,7 +197,8 @@ def _set_lrs(trainer: Trainer, bundle: Bundle, directory: Path) -> None:
     """Give the optimizer and its groups the lrs of the step. Raises DataError where they aren't as many."""
     members = trainer.optimizer.members
     if len(bundle.lrs) != len(members):
-        raise DataError(f"{directory / BUNDLE_FILE}: has {len(bundle.lrs)} lrs, {CONFIG_FILE} asks for {len(members)}")
+        given = counted(len(bundle.lrs), "lr")
+        raise DataError(f"{directory / BUNDLE_FILE}: has {given}, {CONFIG_FILE} asks for {len(members)}")
     for member, lr in zip(members, bundle.lrs, strict=True):
         member.lr = lr
 

@@ -13,7 +13,7 @@ from nn_manual.config import RunConfig, dump_config, load_config, reported
 from nn_manual.data import Split
 from nn_manual.distributed.group import ALONE, Group
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import (
     CHECKPOINTS_DIRECTORY,
@@ -175,7 +175,7 @@ def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
         except OSError as error:
             raise DataError(f"{path}: can't be read: {error.strerror}") from error
         if found < size:
-            raise DataError(f"{path}: has {found} bytes, and had {size} when the checkpoint was written")
+            raise DataError(f"{path}: has {counted(found, 'byte')}, and had {size:,} when the checkpoint was written")
         if size and last != b"\n":
             raise DataError(f"{path}: no line ends at byte {size}, where the checkpoint was written")
 

@@ -13,7 +13,7 @@ from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split, num_batches
 from nn_manual.distributed.group import ALONE, Group
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.plotting import plot_runs
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
@@ -154,7 +154,7 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
     keeper.after_epoch()
     if training.early_stop.has_stopped:
         num_epochs = training.early_stop.num_epochs_since
-        bar.say(f"stopped early: the validation loss has not fallen for {num_epochs} epochs")
+        bar.say(f"stopped early: the validation loss has not fallen for {counted(num_epochs, 'epoch')}")
 
 
 def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:

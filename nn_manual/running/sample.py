@@ -12,6 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import reported
 from nn_manual.data import Text, Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
+from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.run_directory.metrics import DATA_FILE
 from nn_manual.running.loading import quiet
@@ -111,12 +112,12 @@ def _check_fit(model: Sequential, num_characters: int, lengths: range, directory
         try:
             output_shape = model.output_shape((2, length))  # of one alone, batch normalization takes no training step
         except ValueError as error:
-            raise ConfigError(f"the model doesn't take a prompt of {lengths[0]} characters: {error}") from error
+            prompt = counted(lengths[0], "character")
+            raise ConfigError(f"the model doesn't take a prompt of {prompt}: {error}") from error
+    known = f"{directory / DATA_FILE}: has {counted(num_characters, 'character')}"
     if output_shape[1] < num_characters:
-        raise DataError(
-            f"{directory / DATA_FILE}: has {num_characters} characters, and the model predicts {output_shape[1]}"
-        )
+        raise DataError(f"{known}, and the model predicts {output_shape[1]}")
     try:
         model.check_values(np.arange(num_characters)[np.newaxis])
     except ValueError as error:
-        raise DataError(f"{directory / DATA_FILE}: has {num_characters} characters: {error}") from error
+        raise DataError(f"{known}: {error}") from error

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.messages import counted
 from nn_manual.trace.operation import Constant, Operation, Trace, View, array_of
 
 
@@ -32,7 +33,7 @@ def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dic
         if storage.name:
             array = np.ascontiguousarray(given[storage.name])
             if array.nbytes != storage.num_bytes:
-                raise ValueError(f"{storage.name} takes {storage.num_bytes} bytes, not {array.nbytes}")
+                raise ValueError(f"{storage.name} takes {counted(storage.num_bytes, 'byte')}, not {array.nbytes}")
             arrays[storage.name] = piece.view(array.dtype)[:].reshape(np.shape(given[storage.name]))
             arrays[storage.name][...] = given[storage.name]
     return memory, arrays

@@ -14,7 +14,7 @@ from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
 from nn_manual.data import Examples, batches
 from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 from nn_manual.run_directory import files
 from nn_manual.running.loading import load, quiet
 from nn_manual.running.trainer import Batch, Trainer
@@ -96,14 +96,14 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
         found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
     except BaseException as error:  # of a layer of the user's, who knows; another try may be right
         raise_if_nobodys_fault(error)
-        return f"for {len(batch[0])} examples the script ends with {words_of(error)}"
+        return f"for {counted(len(batch[0]), 'example')} the script ends with {words_of(error)}"
     expected = Trainer(model, loss, optimizer, max_norm, check_every=0).step(*batch)
     after = given(model, optimizer, *batch)
     names = ["param", "buffer", "counters", *optimizer.vectors]
     wrong = [name for name in names if before[name].tobytes() != after[name].tobytes()]
     if float(found) != expected or wrong:
         what = ", ".join(["the loss"] * (float(found) != expected) + wrong)
-        return f"for {len(batch[0])} examples the script computes another {what} than the step"
+        return f"for {counted(len(batch[0]), 'example')} the script computes another {what} than the step"
     return ""
 
 

@@ -272,3 +272,5 @@ def test_more_errors_than_anybody_reads(errors_of: ErrorsOf) -> None:
     assert len(lines) == 101
     assert lines[99].startswith("run.yaml:112:1: unknown key 'key_99'")
     assert lines[100] == "and 200 more errors"
+    lines = errors_of(VALID + "".join(f"key_{index}: 1\n" for index in range(101)))
+    assert lines[100:] == ["and 1 more error"]

@@ -101,6 +101,13 @@ def test_sizes_against_loaded_data(tmp_path: Path) -> None:
         f"{tmp_path}/run.yaml:7:5: Linear takes in_features=64 in the last dimension, the input has shape (64, 63)\n"
         f"{tmp_path}/run.yaml:9:5: the model puts out 10 values, but the data has 12 classes"
     )
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(config, split(64, labels * 0, 1))
+    assert str(caught.value) == f"{tmp_path}/run.yaml:9:5: the model puts out 10 values, but the data has 1 class"
+    config = arrays_config(tmp_path, "model.2.Linear.out_features=1")
+    with pytest.raises(ConfigError) as caught:
+        check_sizes(config, split(64, labels, 10))
+    assert str(caught.value) == f"{tmp_path}/run.yaml:9:5: the model puts out 1 value, but the data has 10 classes"
 
 
 def test_a_loss_for_classes_on_values(tmp_path: Path) -> None:

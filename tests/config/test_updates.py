@@ -96,7 +96,7 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
         # schedules
         (12, "lr_step: batch", "12:1: lr_step must be 'epoch' or 'step', not the text 'batch'"),
         (12, "lr_scheduler: {SequentialLR: {schedulers: [LinearLR], milestones: [3]}}",
-         "12:55: milestones must be one fewer than the 1 schedulers, not 1"),
+         "12:55: milestones must be one fewer than the 1 scheduler, not 1"),
         (12, "lr_scheduler: {SequentialLR: {schedulers: LinearLR, milestones: []}}",
          "12:31: schedulers takes a list, not the text 'LinearLR'"),
         (12, "lr_scheduler: {SequentialLR: {schedulers: [LinearLr], milestones: []}}",

@@ -134,7 +134,7 @@ def test_what_is_no_file(folder: Path, make: Callable[[Path], object], words: st
 def test_wrong_magic(folder: Path) -> None:
     file = folder / "train-images-idx3-ubyte"
     file.write_bytes((folder / "train-labels-idx1-ubyte").read_bytes())
-    assert_message(folder, f"{file}: begins with the bytes [00 00 08 01]", "3 dimension(s)", "[00 00 08 03]")
+    assert_message(folder, f"{file}: begins with the bytes [00 00 08 01]", "3 dimensions", "[00 00 08 03]")
 
 
 def test_empty_file(folder: Path) -> None:
@@ -146,13 +146,17 @@ def test_header_cut_off(folder: Path) -> None:
     file = folder / "train-images-idx3-ubyte"
     file.write_bytes(file.read_bytes()[:11])
     assert_message(folder, f"{file}: ends after 11 bytes, within the header of 16 bytes")
+    labels = folder / "train-labels-idx1-ubyte"
+    labels.write_bytes(labels.read_bytes()[:1])
+    with pytest.raises(DataError, match=r"begins with the bytes .00., an IDX file of unsigned bytes with 1 dimension "):
+        read_idx(labels, 1)
 
 
 @pytest.mark.parametrize(("change", "found"), [(-1, 3919), (1, 3921)])
 def test_shorter_or_longer_than_the_header_says(folder: Path, change: int, found: int) -> None:
     file = folder / "train-images-idx3-ubyte"
     file.write_bytes((file.read_bytes() + b"\0")[: 16 + 3920 + change])
-    assert_message(folder, f"{file}: the header says 5 x 28 x 28 = 3920 bytes from offset 16, the file has {found}")
+    assert_message(folder, f"{file}: the header says 5 x 28 x 28 = 3,920 bytes from offset 16, the file has {found:,}")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +205,7 @@ def test_more_than_gzip_can_hold(folder: Path) -> None:
     file.unlink()
     assert_message(
         folder,
-        f"{file}.gz: the header says 2147483648 x 28 x 28 = 1683627180032 bytes from offset 16, "
+        f"{file}.gz: the header says 2147483648 x 28 x 28 = 1,683,627,180,032 bytes from offset 16, "
         f"which {len(content)} bytes of gzip can't hold",
     )
 
@@ -214,6 +218,11 @@ def test_more_images_than_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_number_of_images_and_labels_differ(folder: Path, images: np.ndarray) -> None:
     write_part(folder, "train", images[:5], np.arange(4))
     assert_message(folder, "train-images-idx3-ubyte has 5 images, but", "train-labels-idx1-ubyte has 4 labels")
+
+
+def test_one_image(folder: Path, images: np.ndarray) -> None:
+    write_part(folder, "train", images[:1], np.arange(2))
+    assert_message(folder, "train-images-idx3-ubyte has 1 image, but", "train-labels-idx1-ubyte has 2 labels")
 
 
 def test_images_of_another_size(folder: Path) -> None:

@@ -168,7 +168,7 @@ class TestOfAnotherTraining:
     @pytest.mark.parametrize(
         ("of_training", "message"),
         [
-            (("a", "b"), "has 1 columns, training had 2"),
+            (("a", "b"), "has 1 column, training had 2"),
             (("b",), "column 0, counted from 0, is 'a', in training it was 'b'"),
         ],
     )

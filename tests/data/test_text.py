@@ -111,6 +111,10 @@ def test_the_manual_of_python() -> None:
             "the training part has 0 characters, and one window of context=8 takes 9, the last target among them",
         ),
         (
+            "a",
+            "the training part has 1 character, and one window of context=8 takes 9, the last target among them",
+        ),
+        (
             "a" * 8,
             "the training part has 7 characters, and one window of context=8 takes 9, the last target among them",
         ),

@@ -137,8 +137,8 @@ NUMPYS_EXP: Any = np.exp
             "outer of (2, 3) and (2,): both operands must be vectors",
         ),
         (lambda: ops.trace(VECTOR), ValueError, "trace of (2,): the input must be a matrix"),
-        (lambda: ops.sum(VECTOR, axis=1), ValueError, "sum of (2,): axis 1 is out of range for 1 dimensions"),
-        (lambda: ops.mean(VECTOR, axis=-2), ValueError, "mean of (2,): axis -2 is out of range for 1 dimensions"),
+        (lambda: ops.sum(VECTOR, axis=1), ValueError, "sum of (2,): axis 1 is out of range for 1 dimension"),
+        (lambda: ops.mean(VECTOR, axis=-2), ValueError, "mean of (2,): axis -2 is out of range for 1 dimension"),
         (
             lambda: ops.sum(TWO_BY_THREE, axis=(0, -2)),
             ValueError,

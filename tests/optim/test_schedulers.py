@@ -191,7 +191,7 @@ def test_defaults_are_torchs() -> None:
         (
             SequentialLR,
             {"schedulers": [LinearLR()], "milestones": [3]},
-            "milestones must be one fewer than the 1 schedulers, not 1",
+            "milestones must be one fewer than the 1 scheduler, not 1",
         ),
         (
             SequentialLR,

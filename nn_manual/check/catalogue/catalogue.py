@@ -27,6 +27,7 @@ from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss
+from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
 from nn_manual.registry import components, examples, takes_layers
@@ -210,12 +211,12 @@ def scheduler_cases(scheduler: Scheduler) -> Iterator[Case]:
         try:
             update.compare_schedule(epoch)
         except GradientMismatch as mismatch:
-            yield _case(f"after {epoch} epochs", mismatch.report)
+            yield _case(f"after {counted(epoch, 'epoch')}", mismatch.report)
             return
         loss = generator.integers(1, 9) / 8 * 0.5 ** (epoch // 10) * (1 - 1e-9 * generator.integers(2))
         update.observe(loss)
         scheduler.observe(loss)
-    yield Case(f"{num_epochs} epochs", num_epochs * len(initial_lrs), 0.0)
+    yield Case(counted(num_epochs, "epoch"), num_epochs * len(initial_lrs), 0.0)
 
 
 def _shortened(name: str) -> str:

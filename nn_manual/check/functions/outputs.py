@@ -11,7 +11,7 @@ import torch
 
 from nn_manual.check.comparison import CannotCompare
 from nn_manual.check.functions.arguments import as_tensor
-from nn_manual.messages import quoted
+from nn_manual.messages import counted, quoted
 
 #: Numbers that a function returns as they are: a loss without its tensor.
 NUMBERS = np.ndarray | np.generic | int | float | complex
@@ -60,7 +60,7 @@ def check_structure(label: str, ours: Outputs, theirs: Outputs) -> None:
     """
     own, other = ({**each.tensors, **each.others} for each in (ours, theirs))
     if len(own) != len(other):
-        raise CannotCompare(f"{label}: {len(own)} outputs, the reference has {len(other)}")
+        raise CannotCompare(f"{label}: {counted(len(own), 'output')}, the reference has {len(other)}")
     if own.keys() != other.keys():
         first, instead = (next(name for name in one if name not in two) for one, two in ((own, other), (other, own)))
         called = {"output": "a tensor", "output 0": "a list or tuple of one"} if len(own) == 1 else {}

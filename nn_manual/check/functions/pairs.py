@@ -26,6 +26,7 @@ from nn_manual.check.functions.raised import naming, raised_by_the_reference
 from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.check.verdict.diagnosis import describe_difference
 from nn_manual.check.verdict.kept import Kept, arrays_in, same_values
+from nn_manual.messages import counted
 
 
 def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
@@ -166,7 +167,8 @@ class _Ours:
         self.first, self.forward = self.first or self.forward.outputs, None
         if len(grads) != count:
             names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
-            raise CannotCompare(f"{case.label}: backward returned {len(grads)} gradients instead of {count}: {names}")
+            returned = counted(len(grads), "gradient")
+            raise CannotCompare(f"{case.label}: backward returned {returned} instead of {count}: {names}")
         return grads
 
 

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import dataclass
 
 from nn_manual.check.verdict.report import WIDTH, GradientReport
-from nn_manual.messages import one_line
+from nn_manual.messages import counted, one_line
 
 #: The family of rows at the sizes that were asked for, and why a row is skipped that was left out, or that met what the
 #: values met.
@@ -76,10 +76,10 @@ class FunctionReport(GradientReport):
         width = max(map(len, families))
         num_right = len(self.rows) - len(self.wrong) - len(self.skipped)
         others = ((len(self.wrong), "wrong"), (len(self.skipped), "skipped"))
-        counted = [f"{count} {word}" for count, word in others if count]
+        numbers = [f"{counted(num_right, 'row')} right", *(f"{count} {word}" for count, word in others if count)]
         known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
         without = f"; without {', '.join(known)}, wrong above" if known else ""
-        lines = ["", *_indented("", f"{', '.join([_counted(num_right), *counted])}{without}")]
+        lines = ["", *_indented("", f"{', '.join(numbers)}{without}")]
         for family in families:
             right = [row for row in self.rows if row.family == family and row.verdict == "right"]
             if right:
@@ -90,7 +90,7 @@ class FunctionReport(GradientReport):
         same = [row for row in self.rows if row.note == AS_ABOVE]
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
-            lines += _indented("", f"what went wrong above went wrong in {len(same)} rows: {where}")
+            lines += _indented("", f"what went wrong above went wrong in {counted(len(same), 'row')}: {where}")
         for verdict in ("skipped", "WRONG"):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
@@ -113,8 +113,6 @@ def _listed(variants: list[str]) -> str:
     )
 
 
-def _counted(num_right: int) -> str:
-    return f"{num_right} row{'s' * (num_right != 1)} right"
 
 
 def _indented(start: str, text: str) -> list[str]:

@@ -15,6 +15,7 @@ from nn_manual.check.step.tree import Item
 from nn_manual.contract import takes_noise
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.losses import Loss
+from nn_manual.messages import counted
 
 
 class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better
@@ -226,5 +227,5 @@ def _describe(result: object) -> str:
     if isinstance(result, np.ndarray):
         return f"an array of shape {result.shape} alone"
     if isinstance(result, tuple | list):
-        return f"{len(result)} values"
+        return counted(len(result), "value")
     return "None" if result is None else f"one {type(result).__name__}"

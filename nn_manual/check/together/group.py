@@ -20,6 +20,7 @@ from nn_manual.check.together.ring import Ring
 from nn_manual.check.together.stacked import Stacked
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.update import Made, State, clipped_by_torch
+from nn_manual.messages import counted
 
 if TYPE_CHECKING:
     from nn_manual.check.checker import GradientChecker
@@ -86,7 +87,8 @@ class Group:
         for quantity in (*self.plan.forward, *self.plan.backward):
             own, torchs = self.ring.tensors[quantity.name][rows], reference[quantity.name]
             if own.shape != torchs.shape:
-                raise CannotStack(f"{quantity.name} of {len(own)} steps has shape {tuple(torchs.shape)} in torch")
+                steps = counted(len(own), "step")
+                raise CannotStack(f"{quantity.name} of {steps} has shape {tuple(torchs.shape)} in torch")
             ours.append(own)
             theirs.append(torchs.numpy())
         return self._of_tensors.differences(ours, theirs)

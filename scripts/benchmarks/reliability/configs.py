@@ -107,7 +107,7 @@ def outcome(path: Path, content: bytes) -> Tally:
         num_loaded = 1
     except ConfigError as error:
         num_refused = 1
-        placed = re.compile(rf"{re.escape(os.fspath(path))}:\d+:\d+: .|and \d+ more errors$")
+        placed = re.compile(rf"{re.escape(os.fspath(path))}:\d+:\d+: .|and [\d,]+ more errors?$")
         unplaced = [line for line in str(error).split("\n") if not (placed.match(line) and line.isprintable())]
         fault = f"without a place: {unplaced[0]!r}" if unplaced else ""
     except BaseException as error:

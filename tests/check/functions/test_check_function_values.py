@@ -73,7 +73,7 @@ def test_what_is_complex_is_refused() -> None:
 def test_what_is_no_array_is_named() -> None:
     x = values(3)
     problem = check_function(lambda x: x, lambda x: (x, None), [x]).problem
-    assert problem == "<lambda>: 1 outputs, the reference has 2"
+    assert problem == "<lambda>: 1 output, the reference has 2"
     problem = check_function(lambda x: {"y": x}, square, [x]).problem
     assert problem == "<lambda>: returned output['y'] where the reference has a tensor"
     problem = check_function((lambda x: (x**2, x), lambda *_: "none"), square, [x]).problem or ""

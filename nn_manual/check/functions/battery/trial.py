@@ -24,6 +24,7 @@ from nn_manual.check.functions.case import Case
 from nn_manual.check.functions.judge import judge
 from nn_manual.check.verdict.report import GradientReport
 from nn_manual.errors import raise_if_out_of_memory
+from nn_manual.messages import counted
 
 #: A list of tensors, a mapping by keyword, or a function of a generator and sizes that makes either.
 Inputs: TypeAlias = Sequence[Any] | Mapping[str, Any] | Callable[..., Any]
@@ -183,7 +184,8 @@ def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     floating = [name for name, leaf in zip(arguments.names, arguments.leaves, strict=True) if floats(leaf)]
     names = (dtype,) * len(floating) if isinstance(dtype, str) else dtype
     if len(names) != len(floating):
-        raise ValueError(f"{len(names)} dtypes for {len(floating)} floating inputs: {', '.join(floating)}")
+        given, taken = counted(len(names), "dtype"), counted(len(floating), "floating input")
+        raise ValueError(f"{given} for {taken}: {', '.join(floating)}")
     by_name = dict(zip(floating, names, strict=True))
 
     def cast(name: str, leaf: Any) -> Any:

@@ -151,7 +151,7 @@ def test_a_tolerance_of_ones_own() -> None:
     [
         ({"dtypes": ["int8"]}, "dtype 'int8' can't be judged"),
         ({"dtypes": "float32"}, "dtypes must be a list"),
-        ({"dtypes": [("float32",)]}, "1 dtypes for 2 floating inputs: x, weight"),
+        ({"dtypes": [("float32",)]}, "1 dtype for 2 floating inputs: x, weight"),
         ({"sizes": None}, "sizes must name its dimensions"),
         ({"sizes": {"N": -1, "D": 3}}, "size N must be a whole number"),
         ({"kinds": ["huge"]}, "there is no kind 'huge'"),
