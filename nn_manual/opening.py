@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -43,12 +44,14 @@ def not_a_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def module_not_a_file(folder: Path, name: str) -> str | None:
-    """The same of the file in `folder` that Python would look for to import a module, with its path; None where there
-    is none. Python passes over it, and says that there is no such module.
+    """The same, behind its path, of what lies in `folder` where Python looks for a module, or for a package that it is
+    in; None where there is none. Python passes over it, and says that there is no such module.
     """
-    file = folder / f"{name.replace('.', '/')}.py"
-    try:
-        problem = not_a_file(file)
-    except OSError:
-        return None
-    return problem and f"{file}: {problem}"
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        path = folder.joinpath(*parts[:count])
+        for file in (path / "__init__.py", path.with_name(f"{path.name}.py")):
+            with suppress(OSError, ValueError):
+                if problem := not_a_file(file):
+                    return f"{file}: {problem}"
+    return None

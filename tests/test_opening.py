@@ -67,6 +67,12 @@ def test_modules(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "package" / "waiting.py")
     waiting = f"{tmp_path}/package/waiting.py: is a FIFO, not a file"
     assert module_not_a_file(tmp_path, "package.waiting") == waiting
+    assert module_not_a_file(tmp_path, "package.waiting.more") == waiting
+    (tmp_path / "other").mkdir()
+    os.mkfifo(tmp_path / "other" / "__init__.py")
+    for name in ("other", "other.right"):
+        assert module_not_a_file(tmp_path, name) == f"{tmp_path}/other/__init__.py: is a FIFO, not a file"
     (tmp_path / "right.py").write_text("")
     assert module_not_a_file(tmp_path, "right") is None
     assert module_not_a_file(tmp_path, "missing") is None
+    assert module_not_a_file(tmp_path / "a\0", "right") is None

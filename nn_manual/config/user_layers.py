@@ -91,6 +91,8 @@ class Importer:
         return self._modules[name]
 
     def _import(self, name: str) -> ModuleType:
+        if problem := module_not_a_file(self.folder, name):
+            raise CannotImport(problem)
         top = name.partition(".")[0]
         if PathFinder.find_spec(top, [str(self.folder)]) is not None:
             self._refuse_hidden(top)
@@ -103,8 +105,6 @@ class Importer:
         except BaseException as error:  # a module's code may raise anything
             raise_if_nobodys_fault(error)
             if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-                if problem := module_not_a_file(self.folder, str(error.name)):
-                    raise CannotImport(problem) from None
                 modules = sorted(path.stem for path in self.folder.glob("*.py") if path.is_file())
                 hint = advice(name, modules) if modules else ""
                 raise CannotImport(

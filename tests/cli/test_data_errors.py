@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from runs import CONFIG
 
 from nn_manual.cli import main
+
+from .conftest import COMMAND, finish, start
 
 CSV = "a,b,class\n" + "".join(f"{row},{-row},{row % 2}\n" for row in range(20))
 ARRAYS = "data={Arrays: {file: %s, input: %s, target: class, task: classification}}"
@@ -44,8 +47,32 @@ def test_training_from_standard_input(
     config.write_text(CONFIG)
     for number in range(2):  # the second time from what the first one wrote: the file is - there, too
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
-        overrides = [ARRAYS % ("-", "[a, b]"), "epochs=1"] if number == 0 else []
+        overrides = [ARRAYS % ("a.csv", "[a, b]"), "data.Arrays.file=-", "epochs=1"] if number == 0 else []
         assert main(["train", str(config), *overrides, "--run-dir", f"run{number}"]) == 0
         config = small / f"run{number}" / "config.yaml"
         assert "file: '-'" in config.read_text()
     capsys.readouterr()
+
+
+def test_a_fifo_keeps_nobody_waiting(small: Path) -> None:
+    for name in ("run.yaml", "file.csv", "file.npz"):
+        os.mkfifo(small / name)
+    (small / "endless.npz").symlink_to("/dev/zero")
+    for arguments, status, message in (
+        (["run.yaml"], 2, "run.yaml: is a FIFO, not a file"),
+        (["small.yaml", ARRAYS % ("file.csv", "[a, b]")], 5, f"{small}/file.csv: is a FIFO, not a file"),
+        (["small.yaml", ARRAYS % ("file.npz", "x")], 5, f"{small}/file.npz: is a FIFO, not a file"),
+        (["small.yaml", ARRAYS % ("endless.npz", "x")], 5, f"{small}/endless.npz: is a character device, not a file"),
+    ):
+        assert finish(start("check", *arguments)) == (status, "", f"nn-manual: {message}\n")
+
+
+def test_a_config_from_standard_input(small: Path) -> None:
+    done = subprocess.run(
+        [COMMAND, "summary", "/dev/stdin"], input=(small / "small.yaml").read_text(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Spirals: examples of 2\n")
+    with open("/dev/zero") as endless:
+        done = subprocess.run([COMMAND, "summary", "/dev/stdin"], stdin=endless, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "nn-manual: /dev/stdin: is a character device, not a file\n")

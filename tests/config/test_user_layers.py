@@ -98,7 +98,7 @@ def test_a_folder_is_no_module(tmp_path: Path, errors_of: ErrorsOf) -> None:
 
 
 @pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
-@pytest.mark.parametrize("name", ["waiting", "package.waiting", "waiting.more"])
+@pytest.mark.parametrize("name", ["waiting", "package.waiting", "waiting.more", "package.__init__"])
 def test_what_is_no_file(
     tmp_path: Path, errors_of: ErrorsOf, make: Callable[[Path], object], words: str, name: str
 ) -> None:
@@ -106,7 +106,8 @@ def test_what_is_no_file(
     (tmp_path / "package").mkdir()
     file = tmp_path / f"{name.removesuffix('.more').replace('.', '/')}.py"
     make(file)
-    assert errors_of(with_layer(f"{name}:Softplus")) == [f"run.yaml:8:5: {file}: {words}"]
+    module = name.removesuffix(".__init__")
+    assert errors_of(with_layer(f"{module}:Softplus")) == [f"run.yaml:8:5: {file}: {words}"]
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,8 @@ def _imported(path: str) -> Any:
     parts = [*module_name.split("."), *name.split(".")]
     if not all(part.isidentifier() for part in parts):
         raise ConfigError(f"{quoted(path)} is no import path: write module:name, as in my_kernels:layer_norm")
+    if problem := module_not_a_file(Path.cwd(), module_name):
+        raise ConfigError(problem)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -122,8 +124,7 @@ def _imported(path: str) -> Any:
         if is_from_outside(error):
             raise
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            missing = f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed"
-            raise ConfigError(module_not_a_file(Path.cwd(), str(error.name)) or missing) from None
+            raise ConfigError(f"no module {quoted(module_name)} in {Path.cwd()}, and none is installed") from None
         raise ConfigError(f"module {quoted(module_name)} raised {first_words_of(error)}{place_of(error)}") from error
     for part in name.split("."):
         if not _has(thing, part, path):
