@@ -65,6 +65,7 @@ def gradient_check() -> Callable[..., None]:
     """
     from nn_manual.check.catalogue.catalogue import entry, label, layer_cases
     from nn_manual.errors import LayerError, out_of_memory
+    from nn_manual.messages import one_line
 
     def gradient_check(layer: Layer, input_shape: Shape, dtype: str = "float64", upstream: str = "random") -> None:
         try:
@@ -77,7 +78,8 @@ def gradient_check() -> Callable[..., None]:
             raise pytest.fail.Exception(shortage, pytrace=False) from None
         # An upstream gradient of zero can't show a wrong factor: it is there for the NaN that it may cause.
         if found.failure is not None and not (upstream == "zero" and found.failure.agrees):
-            pytest.fail(f"{found.component}, {dtype}, {found.last_case}:\n{found.failure}", pytrace=False)
+            case = one_line(f"{found.component}, {dtype}, {found.last_case}")
+            pytest.fail(f"{case}:\n{found.failure}", pytrace=False)
 
     return gradient_check
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array, placeholder
-from nn_manual.config import RunConfig, load_config
+from nn_manual.config import RunConfig, load_config, reported
 from nn_manual.data import Examples
 from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
 from nn_manual.distributed.slices import cut
@@ -105,7 +105,7 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     as in training, and as closely as the steps that are looked at again there.
 
     Raises DataError for a bundle that is missing, incomplete or corrupt, and ConfigError where its config can't be read
-    or a layer of the user's own isn't found.
+    or a layer of the user's own isn't found, or raises where nothing is compared.
     """
     check_bundle_exists(directory)
     bundle = read_bundle(within(directory, BUNDLE_FILE))
@@ -113,6 +113,11 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     config = _config(within(directory, CONFIG_FILE), overrides)
     if config.dtype not in bundle.tolerances:
         raise DataError(f"{directory / BUNDLE_FILE}: has no tolerance for {config.dtype}")
+    with reported(config.named_layers().values(), config.layer_folder, checked=True):
+        return _run_again(config, directory, bundle, tensors)
+
+
+def _run_again(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapping[str, Array]) -> Replay:
     trainer = _trainer(config, directory, bundle, tensors)
     trainer.num_steps = bundle.step - 1
     trainer.model.first_row = bundle.first_row or 0

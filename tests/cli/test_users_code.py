@@ -43,6 +43,9 @@ class Mine(Layer):
     def __post_init__(self):
         reach("constructor")
 
+    def reset_parameters(self, generator):
+        reach("reset_parameters")
+
     def output_shape(self, input_shape):
         reach("output_shape")
         return input_shape
@@ -125,6 +128,18 @@ class TestLayer:
         assert "Interrupted" not in json.loads((small / "run" / "summary.json").read_text())["stopped"]
         write(small, "nowhere", "pass")
         assert main(["train", "--resume", "run"]) == 0
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("deed", ["raise RuntimeError('why')", "raise KeyboardInterrupt('why')"])
+def test_in_a_replay_where_nothing_is_compared(small: Path, deed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write(small, "backward", deed)
+    assert main(TRAIN) == 3
+    capsys.readouterr()
+    write(small, "reset_parameters", deed)
+    assert main(["check", "--replay", "run/mismatch-step-1"]) == 2
+    words = f"{deed[6:].partition('(')[0]}: why"
+    assert capsys.readouterr().err == f"nn-manual: {small}/mine.py:{LINE}: {words}\n"
 
 
 FUNCTIONS = SCALE + """
