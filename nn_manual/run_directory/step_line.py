@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nn_manual.arrays import Array
+from nn_manual.messages import printable
 from nn_manual.run_directory.files import JsonLines
 
 #: The key that holds the ledger.
@@ -106,7 +107,7 @@ def record_of_mismatch(step: int, report: MismatchReport) -> dict[str, Any]:
     rounding = sorted(beyond & report.rounding)
     record |= {"rounding": rounding} if rounding else {}
     record["mismatch"] = [tensor.name for tensor in report.failures]
-    return record | ({"problem": report.problem} if report.problem is not None else {})
+    return record | ({"problem": printable(report.problem)} if report.problem is not None else {})
 
 
 def errors_of(check: CheckedStep) -> Array:

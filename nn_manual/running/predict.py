@@ -15,7 +15,6 @@ from nn_manual.data.csv_files import STANDARD_INPUT, read_csv
 from nn_manual.data.npz_files import read_npz
 from nn_manual.data.tables import Kind, Part
 from nn_manual.errors import ConfigError, DataError
-from nn_manual.messages import quoted
 from nn_manual.run_directory.files import write_atomically
 from nn_manual.running.trained import TrainedRun
 
@@ -98,11 +97,7 @@ def _as_csv(run: TrainedRun, prediction: Array) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
-    try:
-        return text.getvalue().encode()
-    except UnicodeEncodeError as error:
-        name = next(name for name in names if error.object[error.start] in name)
-        raise DataError(f"a .csv can't hold the name {quoted(name)}, which is not UTF-8; an .npz can") from error
+    return text.getvalue().encode()
 
 
 def _as_npz(run: TrainedRun, prediction: Array) -> bytes:

@@ -186,9 +186,10 @@ def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path,
         raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
     if not is_first:
         return
-    for name, was in {**manifest["versions"], **manifest["blas"]}.items():
-        if (now := {**origin["versions"], **origin["blas"]}.get(name)) != was:
-            print(one_line(f"note: {name} was {was}, is {now}: the last bits may differ"), file=sys.stderr)
+    for kind in ("versions", "blas"):
+        for name, was in manifest[kind].items():
+            if (now := origin[kind].get(name)) != was:
+                print(one_line(f"note: {name} was {was}, is {now}: the last bits may differ"), file=sys.stderr)
     changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
     if changed:
         print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)
