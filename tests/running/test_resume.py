@@ -187,7 +187,7 @@ def test_a_log_that_is_too_short_is_refused(config_path: Path, tmp_path: Path) -
     path = tmp_path / "run" / "gradients.jsonl"
     size = path.stat().st_size
     path.write_bytes(path.read_bytes()[:-10])
-    message = f"{path}: has {size - 10} bytes, and had {size} when the checkpoint was written"
+    message = f"{path}: has {size - 10:,} bytes, and had {size:,} when the checkpoint was written"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         resume(tmp_path / "run")
 
