@@ -207,7 +207,8 @@ def statuses(scene: Scene) -> set[int]:
 
 def problems_of(scene: Scene, ended: Ended, right: set[int], data: str) -> list[str]:
     """All that is wrong with how a case ended."""
-    problems = [f"it {line}" for line in ended.touched[:4]]
+    changes_first = sorted(ended.touched, key=lambda line: line.startswith(("'reads ", "'lists ")))
+    problems = [f"it {line}" for line in changes_first[:4]]
     secrets = [SECRET, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in scene.secrets)]
     if any(secret in ended.said + ended.errors for secret in secrets):
         problems.append("what lies outside is printed")
@@ -234,4 +235,6 @@ def _last_of(errors: str) -> str:
     """The end of a traceback: where in the package it came from, and the error."""
     places = re.findall(r'File "\S*/(nn_manual/\S+)", line (\d+), in (\S+)', errors)
     place = "{}:{} {}".format(*places[-1]) if places else "?"
-    return f"{place}: {errors.strip().splitlines()[-1][:200]!r}"
+    _, _, end = errors.rpartition("\n  File ")
+    error = next((line for line in end.splitlines()[1:] if not line.startswith(" ")), "")  # notes come after it
+    return f"{place}: {error[:200]!r}"

@@ -61,15 +61,16 @@ class Ended:
 
 
 class Watch:
-    """Hears of all files that this process opens, lists and changes, and writes a line to `log` for each that lies
-    neither in `read` nor in `written`, or that is changed and isn't in `written`.
+    """Hears of all files that this process opens, lists and changes. It writes a line to `log` for each that lies
+    neither in `read` nor in `written`, or that is changed and isn't in `written`; so for all else in `folder`.
     """
 
-    def __init__(self, log: int, read: Iterable[str], written: Iterable[str]) -> None:
+    def __init__(self, log: int, folder: Path, read: Iterable[str], written: Iterable[str]) -> None:
         self.log = log
         self.written = _real([*written, os.devnull, mpl.get_configdir(), mpl.get_cachedir()])
         own = [str(ROOT), sys.prefix, sys.base_prefix, *filter(None, sys.path)]
         self.read = (*self.written, *_real([*read, *own, *OF_THE_SYSTEM]))
+        assert not _is_in(os.path.realpath(folder), self.read), f"what is read in {folder} would not be heard"
         #: The folder that the path counts from in a call of os.open under way: the event doesn't say it.
         self._folder = -1
 
@@ -179,7 +180,7 @@ def _begin(folder: Path, files: dict[str, Path], read: Iterable[str], written: I
     resource.setrlimit(resource.RLIMIT_AS, (status_of("VmSize") + MEMORY,) * 2)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE,) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    Watch(numbers[2], read, written).begin()
+    Watch(numbers[2], folder, read, written).begin()
 
 
 def _status(work: Callable[[], int]) -> int:
