@@ -26,14 +26,13 @@ import yaml
 from benchmarks.processes import on_all_cores
 from benchmarks.reliability import made_runs
 from benchmarks.reliability.edited_files import one_of
-from benchmarks.reliability.edited_runs import SECRET, Scene, edit, write_outside
+from benchmarks.reliability.edited_runs import SECRET, Scene, edit, move_within, write_outside
 from benchmarks.reliability.kills import quick_runs
 from benchmarks.reliability.made_runs import BUNDLE, COMMANDS, arguments_of, runs_of
 from benchmarks.reliability.watched import SECONDS, Ended, digest_of, watched
 from nn_manual.cli import main as nn_manual
 from nn_manual.run_directory.checkpoints import CHECKPOINTS_DIRECTORY, MANIFEST_FILE
-from nn_manual.run_directory.ledger import GRADIENTS_FILE
-from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, METRICS_FILE
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE
 
 NUM_CASES = 10_000
 SEED = 29
@@ -150,7 +149,7 @@ def _names(case: Path) -> list[str]:
 
 def _edit_nothing(scene: Scene) -> None:
     """Nothing, or what makes no difference."""
-    chance = scene.random.integers(5)
+    chance = scene.random.integers(6)
     if chance == 0:
         link = scene.folder / "link"
         link.symlink_to("run")
@@ -159,12 +158,8 @@ def _edit_nothing(scene: Scene) -> None:
     elif chance == 1:
         (scene.run / "notes.txt").write_text("mine\n")
         scene.words.append("a file of the user's own")
-    elif chance == 2 and scene.command != "replay":
-        names = (CONFIG_FILE, DATA_FILE, METRICS_FILE, GRADIENTS_FILE, CHECKPOINTS_DIRECTORY)
-        name = one_of(scene.random, [name for name in names if (scene.run / name).exists()])
-        (scene.run / name).rename(scene.run / f"kept {name}")
-        (scene.run / name).symlink_to(f"kept {name}")
-        scene.words.append(f"{name} is a link to itself, moved within the run")
+    elif chance <= 3:
+        move_within(scene, one_of(scene.random, scene.targets()))
     else:
         scene.words.append("nothing is edited")
 

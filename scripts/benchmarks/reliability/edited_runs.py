@@ -154,7 +154,6 @@ def _name_another_file(path: Path, random: Generator) -> str:
 def _link(scene: Scene, target: Path) -> None:
     """A link in the place of a file or a folder."""
     inside, outside, name = target.relative_to(scene.run), scene.outside, target.name
-    kept = scene.run / f"kept {name}"
     links = {
         "to a copy outside": outside / "twin" / inside,
         "to a copy outside, by ..": Path(*[".."] * len(inside.parts), "outside", "twin", inside),
@@ -167,15 +166,18 @@ def _link(scene: Scene, target: Path) -> None:
         "to /dev/full": Path("/dev/full"),
         "to ..": Path(".."),
         "to another file of the run": Path(*[".."] * (len(inside.parts) - 1), CONFIG_FILE),
-        "to itself, moved within the run": Path(*[".."] * (len(inside.parts) - 1), kept.name),
     }
     words = str(one_of(scene.random, list(links)))
-    if "moved" in words:
-        target.rename(kept)
-    else:
-        _take_away(target)
+    _take_away(target)
     target.symlink_to(links[words])
     scene.words.append(f"{_name(scene, target)} is a link {words}")
+
+
+def move_within(scene: Scene, target: Path) -> None:
+    """Give a file or folder another name, and put a link to it in its place: that makes no difference."""
+    kept = target.rename(target.with_name(f"kept {target.name}"))
+    target.symlink_to(kept.name)
+    scene.words.append(f"{_name(scene, target)} is a link to itself, moved within its folder")
 
 
 def _remove(scene: Scene, target: Path) -> None:
@@ -237,8 +239,8 @@ def _name(scene: Scene, target: Path) -> str:
     return cited(str(target.relative_to(scene.run)))[1:-1]
 
 
-_OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, _remove, _other_kind, _temporary)
-_OF_FOLDERS: tuple[Change, ...] = (_link, _link, _remove, _other_kind, _rename, _rename, _temporary)
+_OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, move_within, _remove, _other_kind, _temporary)
+_OF_FOLDERS: tuple[Change, ...] = (_link, _link, move_within, _remove, _other_kind, _rename, _rename, _temporary)
 #: By the name or the ending of a file.
 _EDITS: dict[str, list[Edit]] = {
     MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, _name_another_file],
