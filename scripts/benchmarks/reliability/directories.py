@@ -134,7 +134,7 @@ def run_case(folder: Path, case: Path, number: int) -> Outcome:
     written = [str(case / name) for name in ("run", "out", "tmp")]
     ended = watched(lambda: nn_manual(scene.arguments), case, named, written)
     after = digest_of(scene.outside), digest_of(data), _names(case)
-    problems = problems_of(scene, ended, {right} if harmless else statuses(scene) | {right}, str(data))
+    problems = problems_of(scene, ended, {right} if harmless else statuses(scene, right), str(data))
     if before != after:
         problems.append("what lies beside the run is another")
     shutil.rmtree(case)
@@ -182,22 +182,24 @@ def _named_in(directory: Path) -> list[str]:
     return found
 
 
-def statuses(scene: Scene) -> set[int]:
-    """The exit statuses that are right for an edited run, beside that of one that isn't edited.
+def statuses(scene: Scene, unedited: int) -> set[int]:
+    """The exit statuses that are right for an edited run, one of them that of a run that isn't edited.
 
-    5 is always right: a file is refused. So is 0, for what makes no difference. 2 is right where the config is edited,
-    or what a checkpoint says of it, or for `sample` the characters that a prompt may have. Where numbers are computed,
-    other weights, data or settings may make some that are not finite (4). Then `resume` may find a tensor that is
-    always zero, or a mismatch that the run once had (3), and `replay` another step (6) or none that is wrong (0).
+    5 is always right: a file is refused. It alone is right where the edit is known to be wrong. Elsewhere 0 is, too:
+    not every edit makes a difference. 2 is right where the config is edited, or what a checkpoint says of it, or for
+    `sample` the characters that a prompt may have. Where numbers are computed, other weights, data or settings may make
+    some that are not finite (4). Then `resume` may find a tensor that is always zero, or a mismatch that the run once
+    had (3), and `replay` another step (6) or none that is wrong (0).
     """
-    right = {0, 5}
+    if scene.is_wrong:
+        return {5}
     if scene.command == "plot":
-        return right
-    right |= {4}
+        return {0, 5}
+    right = {0, 4, 5}
     checkpoints = {name for name in scene.edited if name.startswith("step-")} | {CHECKPOINTS_DIRECTORY, MANIFEST_FILE}
     if scene.edited & {CONFIG_FILE, *checkpoints} or (scene.command == "sample" and DATA_FILE in scene.edited):
         right |= {2}
-    return right | {"resume": {3}, "replay": {3, 6}}.get(scene.command, set())
+    return right | {unedited} | {"resume": {3}, "replay": {3, 6}}.get(scene.command, set())
 
 
 def problems_of(scene: Scene, ended: Ended, right: set[int], data: str) -> list[str]:

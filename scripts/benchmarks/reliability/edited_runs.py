@@ -65,6 +65,7 @@ STEPS = ["step-" + name for name in ("", "-4", "004", "0", "5", "99", "9" * 200,
 class Scene:
     """A case before its command runs: `run/`, a copy of the run that was made with a name, and `outside/` in a folder.
     Edits may change the `arguments` of the command. `words` say what was done; `edited` are the names of the files.
+    `is_wrong` says that the command can't do with it what it should.
     """
 
     folder: Path
@@ -74,6 +75,7 @@ class Scene:
     random: Generator
     words: list[str] = field(default_factory=list)
     edited: set[str] = field(default_factory=set)
+    is_wrong: bool = False
 
     @property
     def run(self) -> Path:
@@ -125,11 +127,15 @@ def edit(scene: Scene) -> None:
     for target, change in sorted(changes, key=lambda pair: pair[1] is not _content):
         change(scene, target)
         scene.edited.add(target.name)
+    scene.is_wrong &= len(changes) == 1
 
 
 def _content(scene: Scene, target: Path) -> None:
     edits = _EDITS.get(target.name) or _EDITS.get(target.suffix, [])
-    scene.words.append(f"{_name(scene, target)}: {one_of(scene.random, [*edits, edit_bytes])(target, scene.random)}")
+    change = one_of(scene.random, [*edits, edit_bytes])
+    scene.words.append(f"{_name(scene, target)}: {change(target, scene.random)}")
+    is_read = scene.command == "resume" and target.parent in checkpoints_of(scene.run)[:1]
+    scene.is_wrong = is_read and change is edit_threads
     if scene.random.random() < 0.85:
         sign_again(target, scene.run)
         scene.words[-1] += ", signed"
