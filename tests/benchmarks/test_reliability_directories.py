@@ -63,6 +63,15 @@ def test_the_same_number_is_the_same_case(folder: Path, tmp_path: Path) -> None:
     assert first == again != other
 
 
+def test_what_is_known_to_be_wrong_must_be_refused(folder: Path, tmp_path: Path) -> None:
+    scene, status = scene_of(folder, tmp_path / "case", "resume", 0)
+    assert directories.statuses(scene, status) == {0, 3, 4, 5}
+    scene.edited.add("manifest.json")
+    assert directories.statuses(scene, status) == {0, 2, 3, 4, 5}
+    scene.is_wrong = True
+    assert directories.statuses(scene, status) == {5}
+
+
 def touching(path: str) -> Callable[[Path], bytes]:
     """A `read_file` that reads another file, too."""
     read = files.read_file

@@ -26,14 +26,13 @@ import yaml
 from benchmarks.processes import on_all_cores
 from benchmarks.reliability import made_runs
 from benchmarks.reliability.edited_files import one_of
-from benchmarks.reliability.edited_runs import SECRET, Scene, edit, write_outside
+from benchmarks.reliability.edited_runs import SECRET, Scene, edit, move_within, write_outside
 from benchmarks.reliability.kills import quick_runs
 from benchmarks.reliability.made_runs import BUNDLE, COMMANDS, arguments_of, runs_of
 from benchmarks.reliability.watched import SECONDS, Ended, digest_of, watched
 from nn_manual.cli import main as nn_manual
 from nn_manual.run_directory.checkpoints import CHECKPOINTS_DIRECTORY, MANIFEST_FILE
-from nn_manual.run_directory.ledger import GRADIENTS_FILE
-from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, METRICS_FILE
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE
 
 NUM_CASES = 10_000
 SEED = 29
@@ -135,7 +134,7 @@ def run_case(folder: Path, case: Path, number: int) -> Outcome:
     written = [str(case / name) for name in ("run", "out", "tmp")]
     ended = watched(lambda: nn_manual(scene.arguments), case, named, written)
     after = digest_of(scene.outside), digest_of(data), _names(case)
-    problems = problems_of(scene, ended, {right} if harmless else statuses(scene) | {right}, str(data))
+    problems = problems_of(scene, ended, {right} if harmless else statuses(scene, right), str(data))
     if before != after:
         problems.append("what lies beside the run is another")
     shutil.rmtree(case)
@@ -150,7 +149,7 @@ def _names(case: Path) -> list[str]:
 
 def _edit_nothing(scene: Scene) -> None:
     """Nothing, or what makes no difference."""
-    chance = scene.random.integers(5)
+    chance = scene.random.integers(6)
     if chance == 0:
         link = scene.folder / "link"
         link.symlink_to("run")
@@ -159,12 +158,8 @@ def _edit_nothing(scene: Scene) -> None:
     elif chance == 1:
         (scene.run / "notes.txt").write_text("mine\n")
         scene.words.append("a file of the user's own")
-    elif chance == 2 and scene.command != "replay":
-        names = (CONFIG_FILE, DATA_FILE, METRICS_FILE, GRADIENTS_FILE, CHECKPOINTS_DIRECTORY)
-        name = one_of(scene.random, [name for name in names if (scene.run / name).exists()])
-        (scene.run / name).rename(scene.run / f"kept {name}")
-        (scene.run / name).symlink_to(f"kept {name}")
-        scene.words.append(f"{name} is a link to itself, moved within the run")
+    elif chance <= 3:
+        move_within(scene, one_of(scene.random, scene.targets()))
     else:
         scene.words.append("nothing is edited")
 
@@ -187,22 +182,24 @@ def _named_in(directory: Path) -> list[str]:
     return found
 
 
-def statuses(scene: Scene) -> set[int]:
-    """The exit statuses that are right for an edited run, beside that of one that isn't edited.
+def statuses(scene: Scene, unedited: int) -> set[int]:
+    """The exit statuses that are right for an edited run, one of them that of a run that isn't edited.
 
-    5 is always right: a file is refused. So is 0, for what makes no difference. 2 is right where the config is edited,
-    or what a checkpoint says of it, or for `sample` the characters that a prompt may have. Where numbers are computed,
-    other weights, data or settings may make some that are not finite (4). Then `resume` may find a tensor that is
-    always zero, or a mismatch that the run once had (3), and `replay` another step (6) or none that is wrong (0).
+    5 is always right: a file is refused. It alone is right where the edit is known to be wrong. Elsewhere 0 is, too:
+    not every edit makes a difference. 2 is right where the config is edited, or what a checkpoint says of it, or for
+    `sample` the characters that a prompt may have. Where numbers are computed, other weights, data or settings may make
+    some that are not finite (4). Then `resume` may find a tensor that is always zero, or a mismatch that the run once
+    had (3), and `replay` another step (6) or none that is wrong (0).
     """
-    right = {0, 5}
+    if scene.is_wrong:
+        return {5}
     if scene.command == "plot":
-        return right
-    right |= {4}
+        return {0, 5}
+    right = {0, 4, 5}
     checkpoints = {name for name in scene.edited if name.startswith("step-")} | {CHECKPOINTS_DIRECTORY, MANIFEST_FILE}
     if scene.edited & {CONFIG_FILE, *checkpoints} or (scene.command == "sample" and DATA_FILE in scene.edited):
         right |= {2}
-    return right | {"resume": {3}, "replay": {3, 6}}.get(scene.command, set())
+    return right | {unedited} | {"resume": {3}, "replay": {3, 6}}.get(scene.command, set())
 
 
 def problems_of(scene: Scene, ended: Ended, right: set[int], data: str) -> list[str]:

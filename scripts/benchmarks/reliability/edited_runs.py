@@ -65,6 +65,7 @@ STEPS = ["step-" + name for name in ("", "-4", "004", "0", "5", "99", "9" * 200,
 class Scene:
     """A case before its command runs: `run/`, a copy of the run that was made with a name, and `outside/` in a folder.
     Edits may change the `arguments` of the command. `words` say what was done; `edited` are the names of the files.
+    `is_wrong` says that the command can't do with it what it should.
     """
 
     folder: Path
@@ -74,6 +75,7 @@ class Scene:
     random: Generator
     words: list[str] = field(default_factory=list)
     edited: set[str] = field(default_factory=set)
+    is_wrong: bool = False
 
     @property
     def run(self) -> Path:
@@ -125,11 +127,15 @@ def edit(scene: Scene) -> None:
     for target, change in sorted(changes, key=lambda pair: pair[1] is not _content):
         change(scene, target)
         scene.edited.add(target.name)
+    scene.is_wrong &= len(changes) == 1
 
 
 def _content(scene: Scene, target: Path) -> None:
     edits = _EDITS.get(target.name) or _EDITS.get(target.suffix, [])
-    scene.words.append(f"{_name(scene, target)}: {one_of(scene.random, [*edits, edit_bytes])(target, scene.random)}")
+    change = one_of(scene.random, [*edits, edit_bytes])
+    scene.words.append(f"{_name(scene, target)}: {change(target, scene.random)}")
+    is_read = scene.command == "resume" and target.parent in checkpoints_of(scene.run)[:1]
+    scene.is_wrong = is_read and change is edit_threads
     if scene.random.random() < 0.85:
         sign_again(target, scene.run)
         scene.words[-1] += ", signed"
@@ -154,7 +160,6 @@ def _name_another_file(path: Path, random: Generator) -> str:
 def _link(scene: Scene, target: Path) -> None:
     """A link in the place of a file or a folder."""
     inside, outside, name = target.relative_to(scene.run), scene.outside, target.name
-    kept = scene.run / f"kept {name}"
     links = {
         "to a copy outside": outside / "twin" / inside,
         "to a copy outside, by ..": Path(*[".."] * len(inside.parts), "outside", "twin", inside),
@@ -167,15 +172,18 @@ def _link(scene: Scene, target: Path) -> None:
         "to /dev/full": Path("/dev/full"),
         "to ..": Path(".."),
         "to another file of the run": Path(*[".."] * (len(inside.parts) - 1), CONFIG_FILE),
-        "to itself, moved within the run": Path(*[".."] * (len(inside.parts) - 1), kept.name),
     }
     words = str(one_of(scene.random, list(links)))
-    if "moved" in words:
-        target.rename(kept)
-    else:
-        _take_away(target)
+    _take_away(target)
     target.symlink_to(links[words])
     scene.words.append(f"{_name(scene, target)} is a link {words}")
+
+
+def move_within(scene: Scene, target: Path) -> None:
+    """Give a file or folder another name, and put a link to it in its place: that makes no difference."""
+    kept = target.rename(target.with_name(f"kept {target.name}"))
+    target.symlink_to(kept.name)
+    scene.words.append(f"{_name(scene, target)} is a link to itself, moved within its folder")
 
 
 def _remove(scene: Scene, target: Path) -> None:
@@ -237,8 +245,8 @@ def _name(scene: Scene, target: Path) -> str:
     return cited(str(target.relative_to(scene.run)))[1:-1]
 
 
-_OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, _remove, _other_kind, _temporary)
-_OF_FOLDERS: tuple[Change, ...] = (_link, _link, _remove, _other_kind, _rename, _rename, _temporary)
+_OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, move_within, _remove, _other_kind, _temporary)
+_OF_FOLDERS: tuple[Change, ...] = (_link, _link, move_within, _remove, _other_kind, _rename, _rename, _temporary)
 #: By the name or the ending of a file.
 _EDITS: dict[str, list[Edit]] = {
     MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, _name_another_file],
