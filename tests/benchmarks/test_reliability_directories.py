@@ -138,3 +138,12 @@ def test_another_file_beside_the_run_is_found(
     monkeypatch.setattr(directories, "nn_manual", command)
     outcome = directories.run_case(folder, tmp_path / "case", made_runs.COMMANDS.index("plot"))
     assert "what lies beside the run is another" in outcome.problems
+
+
+def test_a_folder_around_the_run_is_not_taken_for_data(tmp_path: Path) -> None:
+    """A path that was cut off names one: in it, nothing would be heard."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "data").mkdir()
+    for named, heard in ((tmp_path, []), (tmp_path / "run", []), (tmp_path / "data", 2 * [str(tmp_path / "data")])):
+        (tmp_path / "run" / "config.yaml").write_text(f"data:\n  Arrays:\n    file: {named}")
+        assert directories._named_in(tmp_path / "run") == heard

@@ -165,14 +165,17 @@ def _edit_nothing(scene: Scene) -> None:
 
 
 def _named_in(directory: Path) -> list[str]:
-    """What the config in a directory names: files, and the folder of layers."""
+    """What the config in a directory names: files, and the folder of layers. A folder around the directory, as a path
+    that was cut off may name, is left out: in it nothing would be heard.
+    """
     path, found = directory / CONFIG_FILE, list[str]()
     if path.is_symlink() or not path.is_file():
         return found
 
     def walk(node: Any) -> None:
         if isinstance(node, str) and node.isprintable() and node.strip("./") and len(node) < 1000:
-            found.extend(str(base / node) for base in (directory, directory.parent / "out"))
+            paths = [base / node for base in (directory, directory.parent / "out")]
+            found.extend(str(path) for path in paths if not directory.resolve().is_relative_to(path.resolve()))
         elif isinstance(node, dict | list):
             for item in node.values() if isinstance(node, dict) else node:
                 walk(item)

@@ -152,6 +152,7 @@ def watched(work: Callable[[], int], folder: Path, read: Iterable[str], written:
             status = _status(work)
         except BaseException:  # of what stands here, which no case may hide
             traceback.print_exc()
+            sys.stderr.flush()
         finally:
             os._exit(status)
     deadline = time.monotonic() + SECONDS
