@@ -94,6 +94,16 @@ class Best(TypedDict, total=False):
     validation_loss: Finite
 
 
+def _worst(step: Step) -> Step:
+    """Nothing before the first; else what a run's end says of it is there, and its tolerance can be divided by."""
+    if step:
+        if missing := sorted({"step", "worst", "relative", "tolerance"} - step.keys()):
+            raise ValueError(f"lacks {', '.join(missing)}")
+        if step["relative"] is None or not (step["tolerance"] or 0) > 0:
+            raise ValueError("has no relative error, or no tolerance above 0")
+    return step
+
+
 class Tally(TypedDict):
     """What the checked steps add up to."""
 
@@ -101,8 +111,8 @@ class Tally(TypedDict):
     num_steps: Count
     num_rounding: Count
     num_together: NotRequired[Count]  # older runs don't say
-    worst: Step
-    worst_severity: Real
+    worst: Annotated[Step, AfterValidator(_worst)]
+    worst_severity: Lowest
 
 
 class Zeros(TypedDict):

@@ -75,6 +75,28 @@ def test_what_is_refused(kind: Any, value: Any, problem: str) -> None:
     assert str(caught.value).startswith(f"file: {expected}")
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"tolerance": 0}, "has no relative error, or no tolerance above 0"),
+        ({"tolerance": None}, "has no relative error, or no tolerance above 0"),
+        ({"relative": None}, "has no relative error, or no tolerance above 0"),
+        ({"worst": 3}, None),
+    ],
+)
+def test_the_worst_error_of_a_run_can_be_said(changes: dict[str, Any], problem: str | None) -> None:
+    tally = {"num_tensors": 3, "num_steps": 1, "num_rounding": 0, "worst_severity": 0.5}
+    worst = {"step": 1, "worst": "loss", "relative": 1e-7, "tolerance": 1e-5}
+    kind = TypeAdapter(schema.Tally)
+    for right in (worst, {}, worst | {"relative": math.inf}):
+        assert validated("file", tally | {"worst": right}, kind)["worst"] == right
+    with pytest.raises(DataError, match='^file: "worst' + (f'" {problem}$' if problem else r'\.worst" is 3, expected')):
+        validated("file", tally | {"worst": worst | changes}, kind)
+    for key in worst:
+        with pytest.raises(DataError, match=f'^file: "worst" lacks {key}$'):
+            validated("file", tally | {"worst": {name: worst[name] for name in worst if name != key}}, kind)
+
+
 def test_a_value_without_a_key() -> None:
     with pytest.raises(DataError, match=r"^file: is null, expected an object$"):
         validated("file", None, TypeAdapter(schema.Summary))
