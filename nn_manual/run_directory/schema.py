@@ -41,8 +41,8 @@ def _not_nan(value: float) -> float:
     return value
 
 
-#: The lowest loss so far; infinity before there is one.
-Lowest: TypeAlias = Annotated[Real, AfterValidator(_not_nan)]
+#: Infinity where there is nothing yet, as of a lowest loss.
+NotNaN: TypeAlias = Annotated[Real, AfterValidator(_not_nan)]
 
 
 def _all_or(few: frozenset[str], keys: frozenset[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -112,7 +112,7 @@ class Tally(TypedDict):
     num_rounding: Count
     num_together: NotRequired[Count]  # older runs don't say
     worst: Annotated[Step, AfterValidator(_worst)]
-    worst_severity: Lowest
+    worst_severity: NotNaN
 
 
 class Zeros(TypedDict):
@@ -144,7 +144,7 @@ class Check(TypedDict):
 class EarlyStop(TypedDict):
     """What early stopping remembers."""
 
-    best: Lowest
+    best: NotNaN
     num_epochs_since: Count
 
 
@@ -183,7 +183,7 @@ class Manifest(TypedDict):
     seconds: NotNegative
     losses: NotRequired[list[tuple[Real, Real]]]  # of older runs: they have a file of their own now
     last: Epoch
-    schedule: dict[Text, Lowest]
+    schedule: dict[Text, NotNaN]
     early_stopping: EarlyStop
     tally: Tally
     check: Check | None
