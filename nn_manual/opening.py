@@ -36,11 +36,14 @@ def not_a_file(path: str | os.PathLike[str]) -> str | None:
     """What is said of a path that names a device, a FIFO or a socket, such as "is a FIFO, not a file". None of any
     other, and of standard input. Raises OSError where nothing is there, or the system refuses; ValueError as above.
     """
-    mode = os.stat(path).st_mode
-    kind = KINDS.get(stat.S_IFMT(mode))
-    if kind is None or (os.fspath(path) == STANDARD_INPUT and (stat.S_ISFIFO(mode) or os.isatty(0))):
-        return None
-    return f"is {kind}, not a file"
+    is_standard_input = os.fspath(path) == STANDARD_INPUT and (stat.S_ISFIFO(os.stat(path).st_mode) or os.isatty(0))
+    return None if is_standard_input else not_to_be_replaced(path)
+
+
+def not_to_be_replaced(path: str | os.PathLike[str]) -> str | None:
+    """The same for a path that a file is to take: standard input is no exception there."""
+    kind = KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
+    return None if kind is None else f"is {kind}, not a file"
 
 
 def module_not_a_file(folder: Path, name: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 
 from nn_manual.config.leaf import describe
@@ -12,7 +11,7 @@ from nn_manual.messages import quoted
 
 #: More layers than this are no config of a person's: a digit too many must not fill the memory.
 MAX_TIMES = 1_000
-#: Nor are more names, keys and values in all copies of a config, where Repeats lie in Repeats. They take 5 seconds.
+#: Nor are more names, keys and values in all copies of a config, where Repeats lie in Repeats.
 MAX_COPIED = 100_000
 
 
@@ -21,7 +20,8 @@ def expand_repeats(root: Node, errors: Errors) -> None:
     override can change one of them, and an error in all of them is one error. A Repeat that can't be expanded stays,
     and so do those around it, which are not at fault.
     """
-    _Expansion(errors).expand(root)
+    _Check(errors).num_nodes(root)
+    _expand(root)
 
 
 def layers_of(repeat: Node) -> list[Node]:
@@ -31,46 +31,65 @@ def layers_of(repeat: Node) -> list[Node]:
     return layers.value if layers is not None and isinstance(layers.value, list) else []
 
 
-class _Expansion:
-    """What is copied in one config."""
+def _expand(node: Node) -> None:
+    """Put the copies in the place of each Repeat below `node`, the innermost first."""
+    for child in _inner(node):
+        _expand(child)
+    if isinstance(node.value, list):
+        node.value = [item for child in node.value for item in _copies(child)]
+
+
+def _copies(node: Node) -> list[Node]:
+    """The copies of a Repeat's layers; of anything else itself, and of a Repeat that can't be expanded."""
+    arguments = _arguments_of(node)
+    if arguments is None or node.is_faulty:
+        return [node]
+    times, layers = (arguments.value[name] for name in ("times", "layers"))
+    return [layer.copied() for _ in range(times.value) for layer in layers.value]
+
+
+def _arguments_of(node: Node) -> Node | None:
+    """What a Repeat is given; None of anything else."""
+    if node.value == REPEAT:
+        return node
+    return node.value[REPEAT] if isinstance(node.value, dict) and list(node.value) == [REPEAT] else None
+
+
+class _Check:
+    """What one config would copy, counted before anything is copied. What can't be expanded is named and marked."""
 
     def __init__(self, errors: Errors) -> None:
         self.errors = errors
         self.num_copied = 0
 
-    def expand(self, node: Node) -> None:
-        """Put the copies in the place of each Repeat below `node`, the innermost first."""
-        if isinstance(node.value, dict):
-            for child in node.value.values():
-                self.expand(child)
-        elif isinstance(node.value, list):
-            for child in node.value:
-                self.expand(child)
-            node.value = [item for child in node.value for item in self.repeated(child)]
+    def num_nodes(self, node: Node) -> int:
+        """How many nodes it will be made of, itself among them."""
+        count = self.num_of_item if isinstance(node.value, list) else self.num_nodes
+        return 1 + sum(map(count, _inner(node)))
 
-    def repeated(self, node: Node) -> list[Node]:
-        """The copies of a Repeat's layers; of anything else itself, and of a Repeat that can't be expanded."""
-        if node.is_faulty:
-            return [node]
-        if node.value == REPEAT:
-            arguments = node
-        elif isinstance(node.value, dict) and list(node.value) == [REPEAT]:
-            arguments = node.value[REPEAT]
-        else:
-            return [node]
+    def num_of_item(self, node: Node) -> int:
+        """How many nodes an item of a list will be made of, or its copies where it is a Repeat."""
+        arguments = _arguments_of(node)
+        if arguments is None or node.is_faulty:
+            return self.num_nodes(node)
         checked = self.arguments(arguments)
-        if checked is None or _has_faulty(checked[1]):
+        if checked is None:
             node.is_faulty = True
-            return [node]
+            return self.num_nodes(node)
         times, layers = checked
-        num_copied = self.num_copied + times.value * _num_nodes(layers)
+        num_nodes = self.num_nodes(layers)
+        if _has_faulty(layers):
+            node.is_faulty = True
+            return num_nodes
+        num_times: int = times.value
+        num_copied = self.num_copied + num_times * num_nodes
         if num_copied > MAX_COPIED:
             message = f"the copies have more than {MAX_COPIED:,} names, keys and values: is there a digit too many?"
             self.errors.add(times.name_place, message)
-            node.is_faulty = True
-            return [node]
+            _mark(node)
+            return num_nodes
         self.num_copied = num_copied
-        return [copy.deepcopy(layer) for _ in range(times.value) for layer in layers.value]
+        return num_times * (num_nodes - 1)
 
     def arguments(self, node: Node) -> tuple[Node, Node] | None:
         """The nodes of times and layers, None where something is wrong with them."""
@@ -94,9 +113,11 @@ class _Expansion:
         return None if len(errors.found) > num_errors else (times, layers)
 
 
-def _num_nodes(node: Node) -> int:
-    """How many nodes it is made of, itself among them."""
-    return 1 + sum(map(_num_nodes, _inner(node)))
+def _mark(node: Node) -> None:
+    """Have all Repeats in it stay what they are: nobody needs copies within what isn't copied."""
+    node.is_faulty = _arguments_of(node) is not None
+    for child in _inner(node):
+        _mark(child)
 
 
 def _has_faulty(node: Node) -> bool:

@@ -85,6 +85,15 @@ class Node:
     name_place: Place
     is_faulty: bool = False
 
+    def copied(self) -> Node:
+        """Nodes of their own at the same places. copy.deepcopy takes 20 times as long: that is felt in a Repeat."""
+        value = self.value
+        if isinstance(value, dict):
+            value = {key: child.copied() for key, child in value.items()}
+        elif isinstance(value, list):
+            value = [child.copied() for child in value]
+        return Node(value, self.place, self.name_place, self.is_faulty)
+
 
 def read_file(path: str | os.PathLike[str]) -> str:
     """The text of a config. Raises ConfigError where there is no readable one."""

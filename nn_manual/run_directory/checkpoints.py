@@ -26,7 +26,7 @@ from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import parse_weights, read_file, sync_directory, weights_as_bytes
 from nn_manual.run_directory.records import read_object
-from nn_manual.run_directory.schema import SHA256, FileName, validated
+from nn_manual.run_directory.values import SHA256, FileName, validated
 from nn_manual.run_directory.within import within
 
 CHECKPOINTS_DIRECTORY = "checkpoints"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.schema import Count, Fraction, NotNegative, Real, Text, validated
+from nn_manual.run_directory.values import Count, Text, validated
 
 
 class Column(NamedTuple):
@@ -21,19 +21,20 @@ class Column(NamedTuple):
     dtype: type
 
 
-COUNT = Column(TypeAdapter(Count), np.int64)
-#: null is a float that was not finite: numpy makes NaN of it.
-NUMBER = Column(TypeAdapter(Real | None), np.float64)
-NOT_NEGATIVE = Column(TypeAdapter(NotNegative | None), np.float64)
-FRACTION = Column(TypeAdapter(Fraction | None), np.float64)
-TEXT = Column(TypeAdapter(Text), np.object_)
+def columns_of(record: type) -> dict[str, Column]:
+    """A column for each key of a TypedDict of the schema. Counts are int64, texts objects and all else float64, where
+    null, for a float that was not finite, is NaN.
+    """
+    kinds = get_type_hints(record, include_extras=True)
+    dtypes: dict[Any, type] = {Count: np.int64, Text: np.object_}
+    return {key: Column(TypeAdapter(kind), dtypes.get(kind, np.float64)) for key, kind in kinds.items()}
 
 
 def columns(
     path: Path,
     records: Iterable[Mapping[str, Any]],
     types: Mapping[str, Column],
-    optional: frozenset[str] = frozenset(),
+    optional: Set[str] = frozenset(),
 ) -> dict[str, Array]:
     """The columns of a .jsonl file's records. A column in `optional` is in every record or in none. Raises DataError,
     with the file, the line and the key.

@@ -13,7 +13,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
+from nn_manual.opening import not_to_be_replaced
 
 
 def check_run_exists(path: Path) -> None:
@@ -61,8 +62,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     The bytes go to a temporary file in the same directory (a rename is atomic only within one file system), reach
     the disk, and then take the name. If anything stops this, KeyboardInterrupt included, the temporary file is
-    removed. Raises DataError, naming `path`, where the system refuses.
+    removed. Raises DataError, naming `path`, where the system refuses, and where `path` is a device, a FIFO or a
+    socket: others use it.
     """
+    with suppress(OSError, ValueError):  # nothing is there, or writing will say what is wrong
+        if problem := not_to_be_replaced(path):
+            raise DataError(f"{path}: {problem}")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         try:
@@ -135,7 +140,8 @@ class JsonLines:
     the file whole: where the disk refuses, the part of a line that got through is cut off again.
 
     Without a `size`, the file is a new one: it is an error if `path` exists. With one, the file is cut back to that
-    many bytes, and grows from there. Opening, flushing and closing raise DataError, naming the file.
+    many bytes, and grows from there; one with hard links is copied first, as in a copy of a run by `cp -al` it is the
+    file of another run, too. Opening, flushing and closing raise DataError, naming the file.
     """
 
     #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
@@ -145,6 +151,8 @@ class JsonLines:
         self.path = path
         self._lines: list[str | Callable[[], str]] = []
         try:
+            if size is not None and path.stat().st_nlink > 1:
+                write_atomically(path, read_file(path)[:size])
             self._file = path.open("xb" if size is None else "r+b", buffering=0)
             if size is not None:
                 self._file.truncate(self._file.seek(size))

@@ -12,28 +12,14 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.columns import COUNT, NOT_NEGATIVE, TEXT, Column, columns
+from nn_manual.run_directory.columns import columns, columns_of
 from nn_manual.run_directory.records import read_records, shown
+from nn_manual.run_directory.schema import Line, Verdict
 from nn_manual.run_directory.step_line import ERRORS
 
-#: The type of each column: how many tensors were compared, the name of the worst one, and of that one
-#: max|ours - torch|, the same divided by max|torch|, the most that this may be, and the error in ULPs. A line stands
-#: for `num_steps` checked steps from `first_step` to `last_step`, and `step` is the one with the worst error.
-GRADIENTS_COLUMNS: dict[str, Column] = {
-    "step": COUNT,
-    "tensors": COUNT,
-    "worst": TEXT,
-    "absolute": NOT_NEGATIVE,
-    "relative": NOT_NEGATIVE,
-    "tolerance": NOT_NEGATIVE,
-    "ulps": NOT_NEGATIVE,
-    "first_step": COUNT,
-    "last_step": COUNT,
-    "num_steps": COUNT,
-}
-#: Two more, made of lists: how many tensors were beyond their tolerance by rounding, and what was wrong first, empty
-#: where nothing was.
-VERDICT_COLUMNS: dict[str, Column] = {"rounding": COUNT, "mismatch": TEXT}
+GRADIENTS_COLUMNS = columns_of(Line)
+VERDICT_COLUMNS = columns_of(Verdict)
+
 
 #: What a difference means, in a ledger: within the tolerance, beyond it by rounding, or wrong.
 WITHIN, ROUNDING, MISMATCH = range(3)

@@ -23,12 +23,13 @@ from pydantic import TypeAdapter
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.messages import one_line
-from nn_manual.run_directory.columns import COUNT, FRACTION, NOT_NEGATIVE, NUMBER, Column, columns
+from nn_manual.run_directory.columns import columns, columns_of
 from nn_manual.run_directory.files import check_run_exists, read_file
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.ledger_table import Ledger, read_gradients
 from nn_manual.run_directory.records import read_object, read_records
-from nn_manual.run_directory.schema import Summary, validated
+from nn_manual.run_directory.schema import OF_EACH_EPOCH, Epoch, Summary
+from nn_manual.run_directory.values import validated
 from nn_manual.run_directory.within import within
 
 CONFIG_FILE = "config.yaml"
@@ -37,30 +38,14 @@ WEIGHTS_FILE = "model.safetensors"
 DATA_FILE = "data.json"
 SUMMARY_FILE = "summary.json"
 
-#: The type of each column of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum
-#: is their sum, and the line has the number of examples, too. Bits per character are the mean cross-entropy divided by
-#: ln 2. Accuracy is a fraction of 1, lr the learning rate of the epoch's last step, seconds the time since the run's
-#: start.
-METRICS_COLUMNS: dict[str, Column] = {
-    "epoch": COUNT,
-    "step": COUNT,
-    "train_loss": NUMBER,
-    "num_train_examples": COUNT,
-    "train_bits_per_character": NUMBER,
-    "validation_loss": NUMBER,
-    "num_validation_examples": COUNT,
-    "validation_bits_per_character": NUMBER,
-    "validation_accuracy": FRACTION,
-    "lr": NUMBER,
-    "seconds": NOT_NEGATIVE,
-}
+METRICS_COLUMNS = columns_of(Epoch)
 #: For each loss, the column that has how many examples it is the sum of.
 COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation_examples"}
 #: For each loss, the column that has it in bits per character.
 BITS = {"train_loss": "train_bits_per_character", "validation_loss": "validation_bits_per_character"}
 #: The columns that only some runs have: those of validation where there is a validation part, the accuracy where there
 #: are classes, the counts where the loss is a sum, the bits where the targets are characters.
-OPTIONAL_COLUMNS = frozenset({"validation_loss", "validation_accuracy", *COUNTS.values(), *BITS.values()})
+OPTIONAL_COLUMNS = METRICS_COLUMNS.keys() - OF_EACH_EPOCH
 
 
 class Stop(NamedTuple):

@@ -1,77 +1,88 @@
-"""The type and the range of each value that is read back from a run directory, which anybody may have written.
+"""The objects that are read back from a run directory, which anybody may have written: the type of each key.
 
 docs/runs.md says what each key means. A key that isn't here is passed over, so that a run of another version is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NotRequired, TypeAlias
+from collections.abc import Callable
+from typing import Annotated, Any, NotRequired
 
-from pydantic import AfterValidator, AllowInfNan, Field, Strict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
-from nn_manual.errors import DataError
-from nn_manual.run_directory.records import shown
-
-#: An array of NumPy holds no larger integer.
-LARGEST_INTEGER = 2**63 - 1
-#: No machine has more cores.
-MAX_THREADS = 4096
-
-Count: TypeAlias = Annotated[int, Strict(), Field(ge=0, le=LARGEST_INTEGER)]
-Positive: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=LARGEST_INTEGER)]
-#: An integer may stand for a float: 1 for 1.0.
-Real: TypeAlias = Annotated[float, Strict()]
-Finite: TypeAlias = Annotated[float, Strict(), AllowInfNan(False)]
-NotNegative: TypeAlias = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0)]
-Fraction: TypeAlias = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0, le=1)]
-Bool: TypeAlias = Annotated[bool, Strict()]
-Text: TypeAlias = Annotated[str, Strict()]
-SHA256: TypeAlias = Annotated[str, Strict(), Field(pattern=r"^[0-9a-f]{64}$")]
-Threads: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=MAX_THREADS)]
-#: Of a file beside the manifest that names it.
-FileName: TypeAlias = Annotated[str, Strict(), Field(pattern=r"^[a-z]+\.safetensors$")]
-
-
-def _not_nan(value: float) -> float:
-    if value != value:
-        raise ValueError("is NaN")
-    return value
-
-
-#: Infinity where there is nothing yet, as of a lowest loss.
-NotNaN: TypeAlias = Annotated[Real, AfterValidator(_not_nan)]
+from nn_manual.run_directory.values import (
+    SHA256,
+    Bool,
+    Count,
+    Finite,
+    Fraction,
+    NotNaN,
+    NotNegative,
+    Positive,
+    Real,
+    Size,
+    Text,
+    Threads,
+)
 
 
 def _all_or(few: frozenset[str], keys: frozenset[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A check that an object has all of the `keys`, or just the `few`."""
+    """A check that an object has all of the `keys`, or of them just the `few`."""
 
     def check(value: dict[str, Any]) -> dict[str, Any]:
-        if value.keys() not in (keys, few):
+        if value.keys() & keys not in (keys, few):
             raise ValueError(f"lacks {', '.join(sorted(keys - value.keys()))}")
         return value
 
     return check
 
 
-class Step(TypedDict, total=False):
-    """What a line of gradients.jsonl says of a checked step and of its worst tensor."""
+class Figures(TypedDict, total=False):
+    """Of a checked step: how many tensors were compared, the name of the worst one, and of that one max|ours - torch|,
+    the same divided by max|torch|, the most that this may be, and the error in ULPs.
+    """
 
     step: Count
     tensors: Count
     worst: Text
-    absolute: Real | None
-    relative: Real | None
-    tolerance: Real | None
-    ulps: Real | None
+    absolute: Size | None
+    relative: Size | None
+    tolerance: Size | None
+    ulps: Size | None
+
+
+class Line(Figures, total=False):
+    """A line of gradients.jsonl but for its lists. It stands for `num_steps` checked steps from `first_step` to
+    `last_step`, and `step` is the one with the worst error.
+    """
+
+    first_step: Count
+    last_step: Count
+    num_steps: Count
+
+
+class Verdict(TypedDict):
+    """Of the line's lists: how many tensors were beyond their tolerance by rounding, and what was wrong first, empty
+    where nothing was.
+    """
+
+    rounding: Count
+    mismatch: Text
+
+
+class Step(Figures, total=False):
+    """What a checkpoint keeps of a checked step."""
+
     rounding: list[Text]
     not_judged: list[Text]
 
 
 class Epoch(TypedDict, total=False):
-    """The last line of metrics.jsonl; empty before the first."""
+    """A line of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum is their sum,
+    and the line has the number of examples, too. Bits per character are the mean cross-entropy divided by ln 2.
+    Accuracy is a fraction of 1, lr the learning rate of the epoch's last step, seconds the time since the run's start.
+    """
 
     epoch: Count
     step: Count
@@ -81,9 +92,13 @@ class Epoch(TypedDict, total=False):
     validation_loss: Real | None
     num_validation_examples: Count
     validation_bits_per_character: Real | None
-    validation_accuracy: Fraction
+    validation_accuracy: Fraction | None
     lr: Real | None
     seconds: NotNegative | None
+
+
+#: What each line of metrics.jsonl has, whatever the run.
+OF_EACH_EPOCH = frozenset({"epoch", "step", "train_loss", "lr", "seconds"})
 
 
 class Best(TypedDict, total=False):
@@ -112,7 +127,16 @@ class Tally(TypedDict):
     num_rounding: Count
     num_together: NotRequired[Count]  # older runs don't say
     worst: Annotated[Step, AfterValidator(_worst)]
-    worst_severity: NotNaN
+    worst_severity: Annotated[NotNaN, Field(ge=-1)]
+
+
+def _tally(tally: Tally) -> Tally:
+    """Before the first step there is no worst one, and its severity is -1."""
+    if tally["num_steps"] and tally["worst"] and tally["worst_severity"] >= 0:
+        return tally
+    if tally["num_steps"] or tally["worst"] or tally["worst_severity"] != -1:
+        raise ValueError("has some of num_steps, worst and worst_severity, and not all")
+    return tally
 
 
 class Zeros(TypedDict):
@@ -182,10 +206,10 @@ class Manifest(TypedDict):
     batch: Count
     seconds: NotNegative
     losses: NotRequired[list[tuple[Real, Real]]]  # of older runs: they have a file of their own now
-    last: Epoch
+    last: Annotated[Epoch, AfterValidator(_all_or(frozenset(), OF_EACH_EPOCH))]
     schedule: dict[Text, NotNaN]
     early_stopping: EarlyStop
-    tally: Tally
+    tally: Annotated[Tally, AfterValidator(_tally)]
     check: Check | None
     unproven: list[Text]
     vacuous: NotRequired[list[Text]]  # older runs don't say: it was all that is unproven
@@ -218,48 +242,3 @@ class Summary(TypedDict, total=False):
     model_sha256: SHA256
     sha256: Digests
     best: BestWeights | None
-
-
-#: pydantic's kinds of errors in our words.
-EXPECTED = {
-    "int_type": "a 64-bit integer",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "a string",
-    "string_pattern_mismatch": "a string of the form {pattern}",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "an object",
-    "dataclass_type": "an object",
-    "too_long": "a list of {max_length}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than_equal": "at most {le:g}",
-}
-
-
-def validated(place: str, value: Any, kind: TypeAdapter[Any], key: str = "") -> Any:
-    """`value` as its type has it. Raises DataError, with the place, the key and the value of the first fault in it;
-    `key` is that of `value` itself.
-    """
-    try:
-        return kind.validate_python(value)
-    except ValidationError as error:
-        fault = error.errors()[0]
-    path = ".".join(filter(None, (key, *map(str, fault["loc"]))))
-    named = f'"{path}" ' if path else ""
-    raise DataError(f"{place}: {named}{_problem(fault)}")
-
-
-def _problem(fault: ErrorDetails) -> str:
-    context: Mapping[str, Any] = fault.get("ctx", {})
-    match fault["type"]:
-        case "missing":
-            return "is missing"
-        case "value_error":
-            return str(context["error"])
-        case "less_than_equal" if context["le"] == LARGEST_INTEGER:
-            expected = EXPECTED["int_type"]
-        case kind:
-            expected = EXPECTED.get(kind, fault["msg"]).format(**context)
-    return f"is {shown(fault['input'])}, expected {expected}"

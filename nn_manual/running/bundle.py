@@ -27,7 +27,7 @@ from nn_manual.config.tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.messages import one_line
 from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically, write_weights
-from nn_manual.run_directory.schema import SHA256, Count, Finite, NotNegative, Positive, Text, validated
+from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
 from nn_manual.run_directory.within import within
 from nn_manual.running.environment import versions
 from nn_manual.running.trainer import Trainer

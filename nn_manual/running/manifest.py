@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory.checkpoints import MANIFEST_FILE, read_checkpoint, step_of
-from nn_manual.run_directory.schema import Manifest, validated
+from nn_manual.run_directory.schema import Manifest
+from nn_manual.run_directory.values import validated
 from nn_manual.running.changes import values_of
 
 _MANIFEST = TypeAdapter(Manifest)

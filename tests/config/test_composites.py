@@ -9,6 +9,7 @@ import pytest
 
 from nn_manual import Linear, ReLU, Residual, Sequential
 from nn_manual.config import RunConfig, dump_config, load_config
+from nn_manual.config.tree import Node
 from nn_manual.errors import ConfigError
 
 from .conftest import VALID, ErrorsOf, valid_but
@@ -199,6 +200,19 @@ def test_a_small_repeat_beside_one_that_is_too_large(errors_of: ErrorsOf) -> Non
     text = valid_but(8, f"  - {large}\n  - Repeat: {{times: 2, layers: [ReLU]}}")
     assert errors_of(text) == [
         "run.yaml:8:14: the copies have more than 100,000 names, keys and values: is there a digit too many?"
+    ]
+
+
+def test_what_would_be_too_many_copies_is_counted_and_not_copied(
+    errors_of: ErrorsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Node, "copied")
+    layers = "ReLU: {inplace: 1}"
+    for _ in range(16):
+        layers = f"Repeat: {{times: 2, layers: [{layers}]}}"
+    assert errors_of(valid_but(8, f"  - {layers}")) == [
+        "run.yaml:8:14: the copies have more than 100,000 names, keys and values: is there a digit too many?",
+        "run.yaml:8:478: unknown key 'inplace' for ReLU; it has none",
     ]
 
 

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from no_files import NO_FILES
 
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import (
@@ -109,6 +111,17 @@ def test_no_link_is_written_through(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "run") == ["summary.json"]
 
 
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file_is_not_replaced(tmp_path: Path, make: Callable[[Path], object], words: str) -> None:
+    path = tmp_path / "loss.png"
+    make(path)
+    before = sorted(os.listdir(tmp_path)), os.lstat(path)
+    with pytest.raises(DataError) as caught:
+        write_atomically(path, b"")
+    assert str(caught.value) == f"{path}: {words}"
+    assert (sorted(os.listdir(tmp_path)), os.lstat(path)) == before
+
+
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     """Of a link, the link alone."""
     (tmp_path / "outside").mkdir()
@@ -149,6 +162,7 @@ def test_an_impossible_place_is_named(tmp_path: Path, path: str, reason: str) ->
 
 OVERWRITE_FOREVER = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 import numpy as np
 from nn_manual.run_directory.files import write_weights
@@ -244,6 +258,17 @@ def test_lines_come_after_what_is_left_of_a_file(tmp_path: Path) -> None:
     assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
+def test_lines_do_not_come_into_a_file_that_is_another_runs_too(tmp_path: Path) -> None:
+    """A copy of a run by `cp -al` has hard links to its files."""
+    path, copy = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_bytes(b'{"step": 1}\n{"step": 2}\n')
+    copy.hardlink_to(path)
+    with JsonLines(copy, size=12) as lines:
+        lines.append({"step": 3})
+    assert path.read_bytes() == b'{"step": 1}\n{"step": 2}\n'
+    assert copy.read_bytes() == b'{"step": 1}\n{"step": 3}\n'
+
+
 def test_after_a_write_that_was_refused_the_file_goes_on_where_it_was(tmp_path: Path) -> None:
     class Full:
         """Takes half a line, then none."""
@@ -281,6 +306,7 @@ def test_a_file_that_exists_is_not_appended_to(tmp_path: Path) -> None:
 
 FILL_THE_DISK = """
 import resource, signal, sys
+from collections.abc import Callable
 from pathlib import Path
 from nn_manual.errors import DataError
 from nn_manual.run_directory.files import JsonLines

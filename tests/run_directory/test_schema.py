@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from nn_manual.errors import DataError
-from nn_manual.run_directory import schema
-from nn_manual.run_directory.schema import validated
+from nn_manual.run_directory import schema, values
+from nn_manual.run_directory.values import validated
 
 WAITING: dict[str, Any] = {
     "window": 25, "num_steps": 2, "first_step": 3, "last_step": 4, "record": {"step": 4, "ulps": None},
@@ -21,13 +21,13 @@ WAITING: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("kind", "value", "read"),
     [
-        (schema.Count, 2**63 - 1, 2**63 - 1),
-        (schema.Real, 1, 1.0),
-        (schema.Real, math.inf, math.inf),
-        (schema.NotNaN, math.inf, math.inf),
-        (schema.Text, "\0", "\0"),
-        (schema.SHA256, 64 * "a", 64 * "a"),
-        (schema.FileName, "state.safetensors", "state.safetensors"),
+        (values.Count, 2**63 - 1, 2**63 - 1),
+        (values.Real, 1, 1.0),
+        (values.Real, math.inf, math.inf),
+        (values.NotNaN, math.inf, math.inf),
+        (values.Text, "\0", "\0"),
+        (values.SHA256, 64 * "a", 64 * "a"),
+        (values.FileName, "state.safetensors", "state.safetensors"),
         (schema.Best, {}, {}),
         (schema.Step, {"step": 3, "of a later version": []}, {"step": 3}),
         (schema.Ledger, WAITING, {**WAITING, "errors": {"loss": (12.5, 1.0)}}),
@@ -42,26 +42,28 @@ def test_what_is_taken(kind: Any, value: Any, read: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "problem"),
     [
-        (schema.Count, -1, "is -1, expected at least 0"),
-        (schema.Count, True, "is true, expected a 64-bit integer"),
-        (schema.Count, 1.0, "is 1.0, expected a 64-bit integer"),
-        (schema.Count, 2**63, "is 9223372036854775808, expected a 64-bit integer"),
-        (schema.Count, None, "is null, expected a 64-bit integer"),
-        (schema.Positive, 0, "is 0, expected at least 1"),
-        (schema.Threads, 10**9, "is 1000000000, expected at most 4096"),
-        (schema.Real, "1", 'is "1", expected a number'),
-        (schema.Real, True, "is true, expected a number"),
-        (schema.Real, 10**400, "is 1" + 29 * "0" + "..." + 30 * "0" + ", expected a number"),
-        (schema.Finite, math.inf, "is Infinity, expected a finite number"),
-        (schema.NotNegative, -0.5, "is -0.5, expected at least 0"),
-        (schema.NotNaN, math.nan, "is NaN"),
-        (schema.Bool, 1, "is 1, expected true or false"),
-        (schema.Text, 3, "is 3, expected a string"),
-        (schema.SHA256, 63 * "a", f'is "{63 * "a"}"'[:32]),
-        (schema.FileName, "../x.safetensors", 'is "../x.safetensors", expected a string of the form ^[a-z]+'),
-        (schema.FileName, "/etc/passwd", 'is "/etc/passwd", expected a string of the form ^[a-z]+'),
-        (schema.FileName, "x.safetensors\n", 'is "x.safetensors\\n", expected a string of the form ^[a-z]+'),
+        (values.Count, -1, "is -1, expected at least 0"),
+        (values.Count, True, "is true, expected a 64-bit integer"),
+        (values.Count, 1.0, "is 1.0, expected a 64-bit integer"),
+        (values.Count, 2**63, "is 9223372036854775808, expected a 64-bit integer"),
+        (values.Count, None, "is null, expected a 64-bit integer"),
+        (values.Positive, 0, "is 0, expected at least 1"),
+        (values.Threads, 10**9, "is 1000000000, expected at most 4096"),
+        (values.Real, "1", 'is "1", expected a number'),
+        (values.Real, True, "is true, expected a number"),
+        (values.Real, 10**400, "is 1" + 29 * "0" + "..." + 30 * "0" + ", expected a number"),
+        (values.Finite, math.inf, "is Infinity, expected a finite number"),
+        (values.NotNegative, -0.5, "is -0.5, expected at least 0"),
+        (values.NotNaN, math.nan, "is NaN"),
+        (values.Bool, 1, "is 1, expected true or false"),
+        (values.Text, 3, "is 3, expected a string"),
+        (values.SHA256, 63 * "a", f'is "{63 * "a"}"'[:32]),
+        (values.FileName, "../x.safetensors", 'is "../x.safetensors", expected a string of the form ^[a-z]+'),
+        (values.FileName, "/etc/passwd", 'is "/etc/passwd", expected a string of the form ^[a-z]+'),
+        (values.FileName, "x.safetensors\n", 'is "x.safetensors\\n", expected a string of the form ^[a-z]+'),
+        (values.Size, math.nan, "is NaN, expected at least 0"),
         (schema.Step, [], "is [], expected an object"),
+        (schema.Step, {"absolute": -1e-9}, '"key.absolute" is -1e-09, expected at least 0'),
         (schema.Zeros, {"shape": 3, "steps": 1, "multiples": []}, '"key.shape" is 3, expected a list'),
         (schema.Zeros, {"shape": [], "steps": 1, "multiples": [[1]]}, '"key.multiples.0.1" is missing'),
         (schema.Zeros, {"shape": [], "steps": 1, "multiples": [[1, 2, 3]]}, '"key.multiples.0" is [1, 2, 3], expected'),
@@ -95,6 +97,18 @@ def test_the_worst_error_of_a_run_can_be_said(changes: dict[str, Any], problem: 
     for key in worst:
         with pytest.raises(DataError, match=f'^file: "worst" lacks {key}$'):
             validated("file", tally | {"worst": {name: worst[name] for name in worst if name != key}}, kind)
+
+
+@pytest.mark.parametrize("changes", [{"num_steps": 0}, {"worst": {}}, {"worst_severity": -1}, {"worst_severity": -0.5}])
+def test_a_tally_is_of_some_steps_or_of_none(changes: dict[str, Any]) -> None:
+    worst = {"step": 1, "worst": "loss", "relative": 0.0, "tolerance": 1e-5}
+    some = {"num_tensors": 3, "num_steps": 1, "num_rounding": 0, "worst_severity": 0.0, "worst": worst}
+    none = some | {"num_steps": 0, "worst_severity": -1.0, "worst": {}}
+    kind = TypeAdapter(schema.Manifest.__annotations__["tally"])
+    for right in (some, none):
+        assert validated("file", right, kind) == right
+    with pytest.raises(DataError, match=r"^file: has some of num_steps, worst and worst_severity, and not all$"):
+        validated("file", some | changes, kind)
 
 
 def test_a_value_without_a_key() -> None:

@@ -66,7 +66,7 @@ class TestSabotage:
     def test_of_a_schedule_that_counts_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(StepLR, "lr", lambda self, initial, count: initial * self.gamma**count)
         trainer = classifier(lr_scheduler=StepLR(2, 0.1), lr_step="step", check_every=3)
-        with pytest.raises(GradientMismatch, match=r"scheduler: lr is 0\.001\d*, torch's is\s0\.01"):
+        with pytest.raises(GradientMismatch, match=r"scheduler: lr is 0\.001\d*, torch's is\s+0\.01"):
             train(trainer)
         assert trainer.num_steps == 2  # the third is checked, before it is made
 
@@ -139,7 +139,7 @@ class TestEvaluationIsCompared:
     @pytest.mark.parametrize(
         ("layer", "words"),
         [
-            (Cuts(), r"1 \(Cuts\): infer returned \(1, 4\), torch's in evaluation\s\(3, 4\)"),
+            (Cuts(), r"1 \(Cuts\): infer returned \(1, 4\), torch's in evaluation\s+\(3, 4\)"),
             (Doubles(), r"wrong first in 1 \(Doubles\): 1\.infer"),
             (DoublesInPlace(), r"1 \(DoublesInPlace\): infer wrote into its input"),
         ],

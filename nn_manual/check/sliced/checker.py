@@ -257,5 +257,5 @@ class SlicedChecker(GradientChecker):
 
 def _headline(error: Exception) -> str:
     """What an error says first: the lines up to an empty one."""
-    lines = str(error).partition("\n\n")[0].splitlines()
-    return " ".join(lines).removeprefix("gradient check failed: ")
+    words = str(error).partition("\n\n")[0].split()
+    return " ".join(words).removeprefix("gradient check failed: ")

@@ -184,7 +184,8 @@ def _shape(c: Comparison) -> str:
 
 
 def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    # Indented, no word of somebody's exception can pass for the beginning of a line of ours.
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _place(failure: Comparison) -> list[str]:

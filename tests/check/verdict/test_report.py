@@ -130,3 +130,13 @@ def test_the_worst_is_one_and_the_same_everywhere() -> None:
     percent, ulps = errors_of(check)
     assert percent[3] == 1e99
     assert (percent[4], ulps[4]) == (0, 0)
+
+
+def test_no_line_begins_with_what_somebody_elses_exception_says() -> None:
+    """Where its text is wrapped, the next line is indented: in a terminal "nn-manual:" begins our own lines alone."""
+    for length in range(1, WIDTH):
+        report = GradientReport((), problem=f"0 (Mine): forward raised ValueError: {'x' * length} nn-manual: fine")
+        first, *others = str(report).splitlines()
+        assert first.startswith("gradient check failed: 0 (Mine)")
+        assert all(line.startswith("  ") for line in others)
+        assert " ".join(str(report).split()) == f"gradient check failed: {report.problem}"
