@@ -71,7 +71,7 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
             if checkpoint is not None and kept is not None:
                 _load(training, kept, checkpoint)
                 _compare(origin, kept.manifest, checkpoint, is_first=is_first)
-                _check_sizes(directory, kept.manifest["sizes"])
+                _check_sizes(directory, kept.manifest["sizes"], training.epoch)
             if training.ended and _is_finished(directory) and within(directory, FIGURE_FILE).exists():
                 if training.early_stop.has_stopped and overrides:
                     raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
@@ -163,21 +163,23 @@ def _load(training: TrainingRun, kept: Kept, checkpoint: Path) -> None:
         raise _offering(DataError(problem), checkpoint) from error
 
 
-def _check_sizes(directory: Path, sizes: dict[str, int]) -> None:
-    """Raise DataError where a file that grows with the run has lost what it had."""
+def _check_sizes(directory: Path, sizes: dict[str, int], num_epochs: int) -> None:
+    """Raise DataError where a file that grows with the run has lost what it had, or has lines of other epochs."""
     for name, size in sizes.items():
         path = within(directory, name)
         try:
             found = path.stat().st_size
             with path.open("rb") as file:
-                file.seek(max(size - 1, 0))
-                last = file.read(1)
+                start = 0 if name == metrics.METRICS_FILE else file.seek(max(size - 1, 0))
+                content = file.read(min(size, found) - start) if start < found else b""
         except OSError as error:
             raise DataError(f"{path}: can't be read: {error.strerror}") from error
         if found < size:
             raise DataError(f"{path}: has {counted(found, 'byte')}, and had {size:,} when the checkpoint was written")
-        if size and last != b"\n":
+        if size and not content.endswith(b"\n"):
             raise DataError(f"{path}: no line ends at byte {size}, where the checkpoint was written")
+        if name == metrics.METRICS_FILE and (num_lines := content.count(b"\n")) != num_epochs:
+            raise DataError(f"{path}: has {counted(num_lines, 'line')} up to byte {size}, expected {num_epochs}")
 
 
 def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path, *, is_first: bool) -> None:

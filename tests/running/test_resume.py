@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,11 @@ import pytest
 from benchmarks.reliability.kills import end_of
 from mismatches import wrong_from_step
 from runs import CONFIG, EVERYTHING, lines, names, write_config
+from stopped_runs import stopped
 
 from nn_manual import Tanh, load_run
 from nn_manual.config import load_config
-from nn_manual.errors import ConfigError, DataError, GradientMismatch, Interrupted
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.run_directory import files
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of, write_checkpoint
 from nn_manual.run_directory.files import read_weights
@@ -27,7 +27,6 @@ from nn_manual.running import training_run
 from nn_manual.running.loading import load
 from nn_manual.running.resume import resume
 from nn_manual.running.run import run
-from nn_manual.running.stop_request import StopRequest
 
 pytestmark = pytest.mark.usefixtures("without_figure")
 
@@ -38,24 +37,6 @@ STEPS = "checkpoint.every=1 steps"
 @pytest.fixture
 def config_path(tmp_path: Path) -> Path:
     return write_config(tmp_path)
-
-
-def stopped(config_path: Path, directory: Path, step: int, *overrides: str) -> None:
-    """A run that a signal has asked to stop after a step."""
-    steps = training_run.TrainingRun.steps
-
-    def asked(training: Any) -> Any:
-        for result in steps(training):
-            if result.number == step:
-                request.signum = 15
-            yield result
-
-    with pytest.MonkeyPatch.context() as patch:
-        request = StopRequest()
-        patch.setattr(training_run.TrainingRun, "steps", asked)
-        patch.setattr(run_module, "stop_request", lambda: nullcontext(request))
-        with pytest.raises(Interrupted):
-            run(load_config(config_path, overrides), directory)
 
 
 @pytest.mark.parametrize("overrides", [[], EVERYTHING, [*EVERYTHING, *BY_STEP]])
@@ -267,113 +248,6 @@ def test_what_a_checkpoint_says(config_path: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["stopped"] == "terminated"
 
 
-#: What ReduceLROnPlateau remembers.
-SCHEDULE = {"best": 1.0, "num_bad_epochs": 0, "cooldown_counter": 0, "num_reductions": 0}
-
-
-def forged(checkpoint: Path, **changes: Any) -> None:
-    """Another manifest, whose SHA-256 is right."""
-    manifest, tensors = read_checkpoint(checkpoint)
-    del manifest["sha256"], manifest["files"]
-    write_checkpoint(checkpoint.parents[1], step_of(checkpoint) or 0, tensors, {**manifest, **changes}, keep=3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"schedule": []}, 'manifest.json: "schedule" is [], expected an object'),
-        ({"sizes": 3}, 'manifest.json: "sizes" is 3, expected an object'),
-        ({"sizes": {"../outside": 3}}, 'manifest.json: "sizes.metrics.jsonl" is missing'),
-        ({"versions": 1}, 'manifest.json: "versions" is 1, expected an object'),
-        ({"blas": None}, 'manifest.json: "blas" is null, expected an object'),
-        ({"blas": {"num_threads": 10**9}}, 'manifest.json: "blas.num_threads" is 1000000000, expected at most 4096'),
-        ({"config": 3}, 'manifest.json: "config" is 3, expected a string'),
-        ({"config": ""}, 'manifest.json: "config" is no config: config:1:1: is empty'),
-        ({"config": "epochs: x"}, 'manifest.json: "config" is no config: it has no epochs'),
-        ({"config": "[1, 2]"}, 'manifest.json: "config" is no config: it has no epochs'),
-        ({"config": "epochs: [1"}, "manifest.json: \"config\" is no config: config:1:11: expected ',' or ']', but got "
-         "'<stream end>' while parsing a flow sequence"),
-        ({"config": "epochs: 1\0"}, "manifest.json: \"config\" is no config: config:1:10: YAML doesn't allow "
-         r"'\x00'"),
-        ({"seconds": None}, 'manifest.json: "seconds" is null, expected a number'),
-        ({"seconds": {"float": "x"}}, 'manifest.json: "seconds" is {"float": "x"}, expected a number'),
-        ({"best": None}, 'manifest.json: "best" is null, expected an object'),
-        ({"best": {"epoch": 1}}, 'manifest.json: "best" lacks step, validation_loss'),
-        ({"ledger": {}}, 'manifest.json: "ledger" lacks errors, first_step, last_step, not_judged, num_steps, record, '
-         "window"),
-        ({"step": -1}, 'manifest.json: "step" is -1, expected at least 0'),
-        ({"step": 2**70}, f'manifest.json: "step" is {2**70}, expected a 64-bit integer'),
-        ({"step": 5.0}, 'manifest.json: "step" is 5.0, expected a 64-bit integer'),
-        ({"data": "x"}, 'manifest.json: "data" is "x", expected a string of the form ^[0-9a-f]{64}$'),
-        ({"losses": [["x", 1.0]]}, 'manifest.json: "losses.0.0" is "x", expected a number'),
-        ({"check": {"not_zero": [True]}}, 'manifest.json: "check.not_zero.0" is true, expected a 64-bit integer'),
-        ({"step": 6}, 'manifest.json: "step" is 6, and the folder is step-5'),
-        ({"epoch": 2}, ": is no checkpoint of this run: step: is 5, and epoch 2 and batch 2 of 3 make 8"),
-        ({"early_stopping": {}}, 'manifest.json: "early_stopping.best" is missing'),
-    ],
-)
-def test_a_manifest_of_other_types_or_of_another_place(
-    config_path: Path, tmp_path: Path, changes: dict[str, Any], problem: str
-) -> None:
-    stopped(config_path, tmp_path / "run", 5)
-    (checkpoint,) = checkpoints_of(tmp_path / "run")
-    forged(checkpoint, **changes)
-    with pytest.raises(DataError) as caught:
-        resume(tmp_path / "run")
-    assert str(caught.value) == str(checkpoint) + ("" if problem.startswith(":") else "/") + problem
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"epoch": 4, "batch": 0, "step": 12}, "epoch: is 4, of 3"),
-        ({"schedule": SCHEDULE | {"num_reductions": 2**60}}, f"schedule.num_reductions: is {2**60:g}, after epoch 2"),
-        ({"schedule": SCHEDULE | {"num_bad_epochs": -1}}, "num_bad_epochs must be an integer of at least 0, not -1.0"),
-        ({"schedule": {}}, f"ReduceLROnPlateau keeps {sorted(SCHEDULE)}, not []"),
-    ],
-)
-def test_a_manifest_that_no_run_has_written(
-    config_path: Path, tmp_path: Path, changes: dict[str, Any], problem: str
-) -> None:
-    plateau = ["lr_scheduler=ReduceLROnPlateau"]
-    stopped(config_path, tmp_path / "run", 6, *plateau)
-    (checkpoint,) = checkpoints_of(tmp_path / "run")
-    if "step" in changes:
-        checkpoint = checkpoint.rename(checkpoint.with_name(f"step-{changes['step']}"))
-    forged(checkpoint, **changes)
-    with pytest.raises(DataError) as caught:
-        resume(tmp_path / "run")
-    assert str(caught.value) == f"{checkpoint}: is no checkpoint of this run: {problem}"
-
-
-@pytest.mark.parametrize(
-    "name", ["metrics.jsonl", "gradients.jsonl", "summary.json", "checkpoints", "checkpoints/step-4", "loss.png",
-             "checkpoints/step-4/state.safetensors", "data.json", "config.yaml", "best.safetensors"]
-)  # fmt: skip
-def test_nothing_outside_is_touched(config_path: Path, tmp_path: Path, name: str) -> None:
-    """A link in a run directory, which somebody else may have made, leads out."""
-    stopped(config_path, tmp_path / "run", 4)
-    link = tmp_path / "run" / name
-    if not link.exists():
-        link.touch()
-    outside = link.rename(tmp_path / "outside")
-    link.symlink_to(outside)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(DataError, match=f"{link.name}(/manifest.json)?: is behind a link that leads out of "):
-        resume(tmp_path / "run")
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_a_run_behind_links(config_path: Path, tmp_path: Path) -> None:
-    run(load_config(config_path), tmp_path / "whole")
-    stopped(config_path, tmp_path / "run", 4)
-    (tmp_path / "latest").symlink_to("run")
-    (tmp_path / "run" / "metrics.jsonl").rename(tmp_path / "run" / "moved")
-    (tmp_path / "run" / "metrics.jsonl").symlink_to("moved")
-    resume(tmp_path / "latest")
-    assert end_of(tmp_path / "run") == end_of(tmp_path / "whole")
-
-
 @pytest.mark.parametrize("step", [1, 5, 6])
 def test_a_checkpoint_with_the_losses_in_its_manifest(config_path: Path, tmp_path: Path, step: int) -> None:
     """As runs wrote it once."""
@@ -416,15 +290,6 @@ def test_a_manifest_does_not_grow_with_the_steps_of_an_epoch(config_path: Path, 
     again = training_run.TrainingRun(config, *load(config))
     again.load(manifest, tensors)
     assert again.losses == losses
-
-
-def test_sizes_within_a_line(config_path: Path, tmp_path: Path) -> None:
-    stopped(config_path, tmp_path / "run", 4)
-    (checkpoint,) = checkpoints_of(tmp_path / "run")
-    sizes = read_checkpoint(checkpoint)[0]["sizes"]
-    forged(checkpoint, sizes={**sizes, "metrics.jsonl": sizes["metrics.jsonl"] - 5})
-    with pytest.raises(DataError, match=r"metrics\.jsonl: no line ends at byte \d+, where the checkpoint was written$"):
-        resume(tmp_path / "run")
 
 
 def test_other_entries_beside_the_checkpoints(config_path: Path, tmp_path: Path) -> None:
