@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from nn_manual.config.tree import Errors, Node, Place, becomes_zero, plain
+from nn_manual.config.tree import Errors, Node, Place, becomes_infinite, becomes_zero, plain
 from nn_manual.errors import ConfigError
 from nn_manual.messages import quoted
 
@@ -135,6 +135,8 @@ def _spelling_hint(found: Any, expectations: list[str]) -> str:
         return "; only these two words, in lower case and without quotes, are bools"
     if not _NUMBERS.isdisjoint(expectations) and becomes_zero(found):
         return "; it is so near to 0 that it would become 0"
+    if not _NUMBERS.isdisjoint(expectations) and becomes_infinite(found):
+        return "; it is so large that it would become infinite"
     if not _NUMBERS.isdisjoint(expectations) and _ALMOST_A_NUMBER.fullmatch(found):
         return "; numbers are decimal, finite and without quotes: 10, 0.5, 1e-3"
     return ""

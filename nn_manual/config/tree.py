@@ -155,6 +155,11 @@ def becomes_zero(text: str) -> bool:
     return bool(_FLOAT.fullmatch(text) and not float(text) and re.match(r"[^eE]*[1-9]", text))
 
 
+def becomes_infinite(text: str) -> bool:
+    """Whether it is a number, and so large that float64 has none for it."""
+    return bool(_FLOAT.fullmatch(text) and math.isinf(float(text)))
+
+
 def _end_of(text: str) -> tuple[int, int]:
     """Line and column of the character after `text`."""
     return text.count("\n") + 1, len(text) - text.rfind("\n")

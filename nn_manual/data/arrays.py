@@ -61,6 +61,9 @@ class Arrays(Dataset):
             raise ValueError("target must name at least one column")
         if self.input is not None and not inputs:
             raise ValueError("input must name at least one column, or be null: all but the targets")
+        for name in inputs:
+            if inputs.count(name) > 1:
+                raise ValueError(f"input must name {name} once")
         for name in targets:
             if (inputs + targets).count(name) > 1:
                 raise ValueError(f"target must name {name} once, and input must not name it")

@@ -130,7 +130,10 @@ def _records(source: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
             if cells:
                 yield reader.line_num, cells
     except csv.Error as error:
-        raise DataError(f"{source}:{reader.line_num}: {one_line(str(error), LISTED_NAMES)}") from error
+        is_too_long = str(error).startswith("field larger")
+        too_long = f"a cell has more than {csv.field_size_limit():,} characters"
+        problem = too_long if is_too_long else one_line(str(error), LISTED_NAMES)
+        raise DataError(f"{source}:{reader.line_num}: {problem}") from error
 
 
 class _Lines:

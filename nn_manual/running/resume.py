@@ -158,7 +158,7 @@ def _load(training: TrainingRun, kept: Kept, checkpoint: Path) -> None:
     try:
         check_place(kept, training.num_batches)
         training.load(kept.manifest, kept.tensors)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         problem = f"{checkpoint}: is no checkpoint of this run: {error}"
         raise _offering(DataError(problem), checkpoint) from error
 

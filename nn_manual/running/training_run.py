@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
 #: The files of arrays in a checkpoint: where the run goes on from, the weights with the lowest validation loss, and
 #: within an epoch the losses of its steps. Their mean needs each of them: its weights are known when the epoch ends.
 STATE_FILE, BEST_FILE, LOSSES_FILE = "state.safetensors", "best.safetensors", "losses.safetensors"
+
+#: A file's arrays, or an array.
+_Kept = TypeVar("_Kept")
 
 
 class TrainingRun:
@@ -181,13 +184,15 @@ class TrainingRun:
         }
 
     def load(self, manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> None:
-        """Go on from there. Raises KeyError, TypeError or ValueError for what isn't a checkpoint of this config."""
+        """Go on from there. Raises TypeError or ValueError for what isn't a checkpoint of this config."""
         trainer, step = self.trainer, manifest["step"]
-        state = dict(tensors[STATE_FILE])
+        state = dict(_of(tensors, STATE_FILE))
         vectors: dict[str, Array] = {}
         for kind in trainer.optimizer.vectors:
-            own = [state.pop(f"{kind} {name}") for name in trainer.model.parameter_shapes()]
-            vectors[kind] = np.concatenate([array.ravel() for array in own])
+            names = [f"{kind} {name}" for name in trainer.model.parameter_shapes()]
+            vectors[kind] = np.concatenate([_of(state, name).ravel() for name in names])
+            for name in names:
+                del state[name]
         trainer.model.load_state_dict(state)
         with trainer.whole_vectors(changed=True):
             trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
@@ -203,14 +208,20 @@ class TrainingRun:
         self.unproven = manifest["unproven"]
         self.vacuous = manifest.get("vacuous", self.unproven)  # older runs don't say
         self._seconds_before = manifest["seconds"]
-        self.best_weights = dict(tensors[BEST_FILE]) if self.best else {}
+        self.best_weights = dict(_of(tensors, BEST_FILE)) if self.best else {}
+
+
+def _of(kept: Mapping[str, _Kept], name: str) -> _Kept:
+    if name not in kept:
+        raise ValueError(f"it has no {name!r}")
+    return kept[name]
 
 
 def _losses_of(manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> list[tuple[float, float]]:
     """The loss and its denominator of each step of the epoch under way. Older checkpoints have them in the manifest.
     Raises ValueError where there are more or fewer.
     """
-    kept = tensors[LOSSES_FILE]["losses"].tolist() if LOSSES_FILE in tensors else manifest.get("losses", [])
+    kept = _of(tensors[LOSSES_FILE], "losses").tolist() if LOSSES_FILE in tensors else manifest.get("losses", [])
     if len(kept) != manifest["batch"]:
         raise ValueError(f"losses: there are {len(kept)}, and batch is {manifest['batch']}")
     return [(loss, denominator) for loss, denominator in kept]

@@ -90,8 +90,9 @@ def test_standard_input_is_a_file(tmp_path: Path, dash: str) -> None:
          "become 0"),
         ("optimizer.SGD.lr='0e-400'", "lr must be a number, not the text '0e-400'; numbers are decimal, finite and "
          "without quotes: 10, 0.5, 1e-3"),
-        ("optimizer.SGD.lr=1e99999", "lr must be a number, not the text '1e99999'; numbers are decimal, finite and "
-         "without quotes: 10, 0.5, 1e-3"),
+        ("optimizer.SGD.lr=1e99999", "lr must be a number, not the text '1e99999'; it is so large that it would "
+         "become infinite"),
+        ("seed=1e999", "seed must be an integer, not the text '1e999'; it is so large that it would become infinite"),
         ("optimizer.SGD.momentum=1e-99999", "momentum must be a number, not the text '1e-99999'; it is so near to 0 "
          "that it would become 0"),
         ("optimizer.SGD.lr=-", "lr must be a number, not the text '-'"),

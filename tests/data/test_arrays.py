@@ -182,6 +182,7 @@ def test_targets_beside_integers_are_standardised(tmp_path: Path) -> None:
         ({"input": [], "task": "regression"}, "input must name at least one column, or be null: all but the targets"),
         ({"file": "a.npz", "input": []}, "input must name one array of the .npz, not []"),
         ({"target": ["a", "a"], "task": "regression"}, "target must name a once, and input must not name it"),
+        ({"target": "a", "input": ["b", "b"]}, "input must name b once"),
         ({"target": "a", "input": ["b", "a"]}, "target must name a once, and input must not name it"),
         ({"file": "a.npz"}, "input must name one array of the .npz, not None"),
         ({"file": "a.npz", "input": ["a", "b"]}, "input must name one array of the .npz, not ['a', 'b']"),

@@ -66,7 +66,7 @@ from nn_manual.errors import DataError
         ("a,class\n \n", ":2: the header names 2 columns, this row has 1"),
         ("a,a,a\n", ":1: column 'a' is there 3 times"),
         ("a,class,\n1,0\n", ":2: the header names 3 columns, this row has 2"),
-        ('a,class\n"' + "x" * 131073, ":2: field larger than field limit (131072)"),
+        ('a,class\n"' + "x" * 131073, ":2: a cell has more than 131,072 characters"),
         (f"{'x' * 99},b\n", f": has no column 'class'; it has '{'x' * 29}...{'x' * 29}', 'b'"),
         ("a,class\n1,0\n".encode("utf-16"), ":1: is not UTF-8: byte 0xff"),
         ("a,class\n1,é\n".encode("latin-1"), ":2: is not UTF-8: byte 0xe9"),

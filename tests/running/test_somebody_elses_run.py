@@ -12,7 +12,7 @@ from stopped_runs import forged, stopped
 
 from nn_manual.config import load_config
 from nn_manual.errors import DataError
-from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
+from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, write_checkpoint
 from nn_manual.running.resume import resume
 from nn_manual.running.run import run
 
@@ -115,6 +115,26 @@ def test_counts_of_another_place(config_path: Path, tmp_path: Path, key: str, va
         with pytest.raises(DataError) as caught:
             resume(tmp_path / "run", overrides)
         assert str(caught.value) == f'{checkpoint}/manifest.json: "{key}" is {shown}, expected {expected}'
+
+
+@pytest.mark.parametrize(
+    ("file", "array", "lacks"),
+    [
+        ("state.safetensors", "", "state.safetensors"),
+        ("state.safetensors", "momentum_buffer 0.bias", "momentum_buffer 0.bias"),
+        ("best.safetensors", "", "best.safetensors"),
+        ("losses.safetensors", "losses", "losses"),
+    ],
+)
+def test_arrays_that_are_missing(config_path: Path, tmp_path: Path, file: str, array: str, lacks: str) -> None:
+    stopped(config_path, tmp_path / "run", 5)
+    (checkpoint,) = checkpoints_of(tmp_path / "run")
+    manifest, tensors = read_checkpoint(checkpoint)
+    del manifest["sha256"], manifest["files"], (tensors[file] if array else tensors)[array or file]
+    write_checkpoint(tmp_path / "run", 5, tensors, manifest, keep=3)
+    with pytest.raises(DataError) as caught:
+        resume(tmp_path / "run")
+    assert str(caught.value) == f"{checkpoint}: is no checkpoint of this run: it has no '{lacks}'"
 
 
 def test_the_last_epoch_is_there_once_one_has_ended(config_path: Path, tmp_path: Path) -> None:
