@@ -212,7 +212,7 @@ def test_what_would_be_too_many_copies_is_counted_and_not_copied(
         layers = f"Repeat: {{times: 2, layers: [{layers}]}}"
     assert errors_of(valid_but(8, f"  - {layers}")) == [
         "run.yaml:8:42: the copies have more than 100,000 names, keys and values: is there a digit too many?",
-        "run.yaml:8:478: unknown key 'inplace' for ReLU; it has none",
+        "run.yaml:8:460: unknown key 'inplace' in ReLU; it has none",
     ]
 
 

@@ -39,6 +39,16 @@ JUNK: list[Any] = [
 SMALL_JUNK = [value for value in JUNK if not (isinstance(value, int | float) and value > 2)]
 #: What is no number of threads: OpenBLAS takes some of them for another one, and says nothing.
 THREADS = (10**9, 2**31, 2**70, 0, -1, 1.5, "x", True, [1])
+#: Counts in a manifest that are of one place in the run, by the object that has them.
+COUNTS = {
+    "": ("step", "epoch", "batch"),
+    "last": ("epoch", "step"),
+    "best": ("epoch", "step"),
+    "tally": ("num_steps",),
+    "early_stopping": ("num_epochs_since",),
+}
+#: Those that have a bound. The others have one value that is right.
+BOUNDED = ("best.epoch", "best.step", "tally.num_steps", "early_stopping.num_epochs_since")
 #: Other lines.
 LINES = [
     *(b"\n", b"x\n", b"{}\n", b"[]\n", b"null\n", b'"x"\n', b'{"step": 1}\n', b"\xff\xfe\n", b"\0\n", b"1e999\n"),
@@ -128,6 +138,17 @@ def edit_threads(path: Path, random: Generator) -> str:
     manifest["blas"]["num_threads"] = value = one_of(random, THREADS)
     path.write_text(_as_json(manifest))
     return f"blas.num_threads is {cited(value)}"
+
+
+def edit_counts(path: Path, random: Generator) -> str:
+    """A count in a manifest that is of another place in the run."""
+    manifest = json.loads(path.read_bytes())
+    holders = {"": manifest} | {f"{name}.": manifest[name] for name in COUNTS if name}
+    places = [(name + key, holder, key) for name, holder in holders.items() for key in COUNTS[name.removesuffix(".")]]
+    words, holder, key = one_of(random, [place for place in places if place[2] in place[1]])
+    holder[key] += int(one_of(random, [10**6, 2**40] if words in BOUNDED else [1, -1, 10**6, 2**40]))
+    path.write_text(_as_json(manifest))
+    return f"{words} is {holder[key]}"
 
 
 def edit_names(path: Path, random: Generator) -> str:

@@ -23,6 +23,7 @@ from benchmarks.reliability.edited_files import (
     cited,
     edit_arrays,
     edit_bytes,
+    edit_counts,
     edit_header,
     edit_names,
     edit_threads,
@@ -135,7 +136,7 @@ def _content(scene: Scene, target: Path) -> None:
     change = one_of(scene.random, [*edits, edit_bytes])
     scene.words.append(f"{_name(scene, target)}: {change(target, scene.random)}")
     is_read = scene.command == "resume" and target.parent in checkpoints_of(scene.run)[:1]
-    scene.is_wrong = is_read and change is edit_threads
+    scene.is_wrong = is_read and change in (edit_threads, edit_counts)
     if scene.random.random() < 0.85:
         sign_again(target, scene.run)
         scene.words[-1] += ", signed"
@@ -249,7 +250,7 @@ _OF_FILES: tuple[Change, ...] = (*[_content] * 10, _link, _link, move_within, _r
 _OF_FOLDERS: tuple[Change, ...] = (_link, _link, move_within, _remove, _other_kind, _rename, _rename, _temporary)
 #: By the name or the ending of a file.
 _EDITS: dict[str, list[Edit]] = {
-    MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, _name_another_file],
+    MANIFEST_FILE: [edit_values, edit_values, edit_values, edit_threads, edit_counts, edit_counts, _name_another_file],
     DATA_FILE: [edit_values, edit_names],
     ".json": [edit_values, edit_values, edit_values],
     ".yaml": [edit_values, edit_values, edit_values],
