@@ -310,6 +310,18 @@ def test_wrong_usage(arguments: list[str], message: str, capsys: pytest.CaptureF
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["--list"], ["busy"]])
+def test_an_environment_with_another_package(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def facts(_: Place) -> Facts:
+        raise SettingError("nn_manual is imported from there, not from here")
+
+    monkeypatch.setattr(Place, "facts", facts)
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == "run_tests.py: nn_manual is imported from there, not from here\n"
+
+
 def test_what_the_command_asks_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     asked = []
     monkeypatch.setattr(suite, "_here", lambda: HERE)

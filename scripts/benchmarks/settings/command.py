@@ -12,9 +12,11 @@ The end is 1 if a test failed, if a setting took no effect, or if one that was n
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from benchmarks.settings import suite
+from benchmarks.settings.setting import SettingError
 from benchmarks.settings.table import SETTINGS
 
 
@@ -34,7 +36,11 @@ def main(given: Sequence[str]) -> int:
         parser.error("name one setting or several, or all, or --list")
     if options.times < 1:
         parser.error(f"--times must be at least 1, not {options.times}")
-    if options.list:
-        return suite.describe(SETTINGS.values())
     chosen = SETTINGS.values() if "all" in names else [SETTINGS[name] for name in dict.fromkeys(names)]
-    return suite.main(chosen, options.times, arguments[end + 1 :], may_skip="all" in names)
+    try:
+        if options.list:
+            return suite.describe(SETTINGS.values())
+        return suite.main(chosen, options.times, arguments[end + 1 :], may_skip="all" in names)
+    except SettingError as error:  # of this environment itself: each setting's own is a part of its outcome
+        print(f"run_tests.py: {error}", file=sys.stderr)
+        return 1
