@@ -120,11 +120,10 @@ def evaluate(options: argparse.Namespace) -> int:
     """Say how good a run's model is. Returns the exit status."""
     from nn_manual.config import reported
     from nn_manual.plotting import check_ending, plot_confusion
-    from nn_manual.run_directory.within import within
     from nn_manual.running.evaluate import evaluate as evaluate_run
     from nn_manual.running.trained import read_trained
 
-    output = options.output or within(options.run, "confusion.png")
+    output = options.output or options.run / "confusion.png"
     check_ending(output)
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
