@@ -9,6 +9,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import torch
 
@@ -132,22 +133,32 @@ def _texts(result: Score) -> Iterator[tuple[str, str]]:
 
 
 def smallest_errors() -> bool:
-    """The smallest relative error of each gradient that is caught wherever it is made."""
+    """The smallest relative error of each gradient that is caught wherever it is made, on all cores."""
     columns = " ".join(f"{dtype:>9} {'made':>6} {'alone':>5}" for dtype in ERRORS)
     print(f"{'smallest error always caught':36} {columns}")
     passed = True
-    for owner in (subject.owner for subject in subjects()):
-        if owner is Sequential or not issubclass(owner, Layer | Loss):  # which have no gradient of their own
-            continue
-        for tensor in tensors(owner):
-            found = {dtype: smallest(owner, tensor, dtype) for dtype in ERRORS}
-            passed &= all(found[dtype].error <= SMALLEST[dtype] for dtype in ERRORS)
-            name = f"{owner.__name__}.{tensor}"
-            row = " ".join(f"{s.error:9.0e} {s.num_errors:6} {s.num_alone:5}" for s in found.values())
-            print(f"{name:36} {row}", flush=True)
+    gradients = [(number, tensor) for number, subject in enumerate(subjects()) for tensor in _gradients(subject.owner)]
+    for is_small, row in on_all_cores(_smallest, gradients):
+        passed &= is_small
+        print(row, flush=True)
     print("alone: the gradient is rounding alone there, twice of it is not caught either")
     print(f"at least: {' '.join(f'{dtype} {bound:.0e}' for dtype, bound in SMALLEST.items())}\n")
     return passed
+
+
+def _gradients(owner: type[Any]) -> list[str]:
+    """The names of the gradients that a class computes itself."""
+    return tensors(owner) if owner is not Sequential and issubclass(owner, Layer | Loss) else []
+
+
+def _smallest(number_and_tensor: tuple[int, str]) -> tuple[bool, str]:
+    """Whether the errors of one gradient of a subject are caught from SMALLEST on, and its line."""
+    number, tensor = number_and_tensor
+    owner = subjects()[number].owner
+    found = {dtype: smallest(owner, tensor, dtype) for dtype in ERRORS}
+    row = " ".join(f"{s.error:9.0e} {s.num_errors:6} {s.num_alone:5}" for s in found.values())
+    is_small = all(found[dtype].error <= SMALLEST[dtype] for dtype in ERRORS)
+    return is_small, f"{f'{owner.__name__}.{tensor}':36} {row}"
 
 
 def proven_together() -> bool:
