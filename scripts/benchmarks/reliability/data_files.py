@@ -113,7 +113,7 @@ def write_valid(folder: Path, kind: str) -> Path:
         suffix = kind.removeprefix("idx")
         for part in ("train", "t10k"):
             (folder / f"{part}-images-idx3-ubyte{suffix}").write_bytes(valid(kind))
-            labels = gzip.compress(LABELS) if suffix else LABELS
+            labels = gzip.compress(LABELS, mtime=0) if suffix else LABELS
             (folder / f"{part}-labels-idx1-ubyte{suffix}").write_bytes(labels)
         file = folder / f"train-images-idx3-ubyte{suffix}"
     file.write_bytes(valid(kind))

@@ -79,7 +79,7 @@ def _write(folder: Path, kind: str, num_rows: int) -> None:
         values = np.random.default_rng(0).normal(size=(10, NUM_COLUMNS)).round(6)
         rows = "".join(",".join(map(str, [*row, target % 2])) + "\n" for target, row in enumerate(values.tolist()))
         content = (header + rows * (num_rows // len(values))).encode()
-        (folder / f"file.{kind}").write_bytes(gzip.compress(content, 1) if kind.endswith("gz") else content)
+        (folder / f"file.{kind}").write_bytes(gzip.compress(content, 1, mtime=0) if kind.endswith("gz") else content)
     elif "npz" in kind:
         x = np.random.default_rng(0).integers(9, size=(num_rows, NUM_COLUMNS)).astype(np.float64)
         x, y = np.asfortranarray(x) if "first" in kind else x, np.arange(num_rows) % 2
@@ -91,7 +91,7 @@ def _write(folder: Path, kind: str, num_rows: int) -> None:
             for name, shape in (("images-idx3", (num_rows // 40, 28, 28)), ("labels-idx1", (num_rows // 40,))):
                 content = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + bytes(np.prod(shape))
                 file = folder / f"{part}-{name}-ubyte{kind.removeprefix('idx')}"
-                file.write_bytes(gzip.compress(content, 1) if kind.endswith("gz") else content)
+                file.write_bytes(gzip.compress(content, 1, mtime=0) if kind.endswith("gz") else content)
 
 
 def bytes_of(split: Split) -> int:

@@ -140,11 +140,11 @@ _IMAGES = _idx((np.arange(3 * 784) % 251).astype(np.uint8).reshape(3, 28, 28))
 #: Of each kind of file: the content, and what packs it.
 KINDS: dict[str, tuple[bytes, Callable[[bytes], bytes] | None]] = {
     ".csv": (_CSV, None),
-    ".csv.gz": (_CSV, lambda content: gzip.compress(content, 1)),
+    ".csv.gz": (_CSV, lambda content: gzip.compress(content, 1, mtime=0)),
     "stored.npz": (_X, lambda content: _zipped(content, zipfile.ZIP_STORED)),
     "deflated.npz": (_X, lambda content: _zipped(content, zipfile.ZIP_DEFLATED)),
     "idx": (_IMAGES, None),
-    "idx.gz": (_IMAGES, lambda content: gzip.compress(content, 1)),
+    "idx.gz": (_IMAGES, lambda content: gzip.compress(content, 1, mtime=0)),
     ".txt": ("Bäume\r\n\twachsen 🌲 ".encode() * 20, None),
 }
 #: The labels beside the images.
