@@ -123,9 +123,10 @@ def _npy(array: np.ndarray) -> bytes:
 def _zipped(content: bytes, method: int) -> bytes:
     """An archive of `x`, an .npy, and of an intact `y`. The sizes that it declares are those of `content`."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", method) as archive:
-        archive.writestr("x.npy", content)
-        archive.writestr("y.npy", _npy(np.arange(12) % 3))
+    members = {"x.npy": content, "y.npy": _npy(np.arange(12) % 3)}
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, member in members.items():  # a ZipInfo of ours has a date that is always the same
+            archive.writestr(zipfile.ZipInfo(name), member, method)
     return stream.getvalue()
 
 
