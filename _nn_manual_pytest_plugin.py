@@ -90,8 +90,8 @@ def function_check() -> Callable[..., None]:
     row is wrong the test fails, and the message is the report; where the arguments don't fit, one line.
     """
     from nn_manual import check_function
-    from nn_manual.check.functions.raised import told
     from nn_manual.errors import out_of_memory
+    from nn_manual.functions.exceptions import told
 
     def function_check(*arguments: Any, **options: Any) -> None:
         try:

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+from functools import partial
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name public to them
     from nn_manual import ops as ops
-    from nn_manual.check.checker import GradientChecker as GradientChecker
-    from nn_manual.check.functions.autograd import as_autograd_function as as_autograd_function
-    from nn_manual.check.functions.check_function import check_function as check_function
-    from nn_manual.check.gradients import check_gradients as check_gradients
-    from nn_manual.check.verdict.report import GradientReport as GradientReport
+    from nn_manual.check.judge.diagnosis import describe_difference as describe_difference
+    from nn_manual.check.judge.report import GradientReport as GradientReport
+    from nn_manual.check.whole_step.checker import GradientChecker as GradientChecker
+    from nn_manual.check.whole_step.gradients import check_gradients as check_gradients
     from nn_manual.config import RunConfig as RunConfig
     from nn_manual.config import load_config as load_config
     from nn_manual.errors import ConfigError as ConfigError
     from nn_manual.errors import DataError as DataError
     from nn_manual.errors import GradientMismatch as GradientMismatch
     from nn_manual.errors import NotFiniteError as NotFiniteError
+    from nn_manual.functions.autograd import as_autograd_function as as_autograd_function
+    from nn_manual.functions.check_function import check_function as check_function
     from nn_manual.layers import *  # noqa: F403 - what a room of components exports is public, without a list here
     from nn_manual.losses import *  # noqa: F403 - as above
     from nn_manual.model import Sequential as Sequential
     from nn_manual.optim import *  # noqa: F403 - as above
-    from nn_manual.running.trained import TrainedRun as TrainedRun
-    from nn_manual.running.trained import load_run as load_run
-    from nn_manual.running.trainer import Trainer as Trainer
+    from nn_manual.run_directory.metrics import read_run as read_run
+    from nn_manual.slices.sliced_step import Slicing as Slicing
+    from nn_manual.training.trainer import Trainer as Trainer
+    from nn_manual.use.trained import TrainedRun as TrainedRun
+    from nn_manual.use.trained import load_run as load_run
 
 # numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms
 # in OpenBLAS, some 3 ms in OpenMP, on the cores that the other pool needs in a checked step. It took 50 times the sum
@@ -41,11 +48,11 @@ _COMPONENT_ROOMS = ("nn_manual.layers", "nn_manual.losses", "nn_manual.optim")
 #: Where each of the other public names lives. Modules load when a name is first used: the command line answers --help
 #: without numpy, and nothing loads torch before a check.
 _HOMES = {
-    "as_autograd_function": "check.functions.autograd",
-    "check_function": "check.functions.check_function",
-    "GradientChecker": "check.checker",
-    "check_gradients": "check.gradients",
-    "GradientReport": "check.verdict.report",
+    "as_autograd_function": "functions.autograd",
+    "check_function": "functions.check_function",
+    "GradientChecker": "check.whole_step.checker",
+    "check_gradients": "check.whole_step.gradients",
+    "GradientReport": "check.judge.report",
     "RunConfig": "config",
     "load_config": "config",
     "ConfigError": "errors",
@@ -53,10 +60,38 @@ _HOMES = {
     "GradientMismatch": "errors",
     "NotFiniteError": "errors",
     "Sequential": "model",
-    "TrainedRun": "running.trained",
-    "Trainer": "running.trainer",
-    "load_run": "running.trained",
+    "Slicing": "slices.sliced_step",
+    "TrainedRun": "use.trained",
+    "Trainer": "training.trainer",
+    "describe_difference": "check.judge.diagnosis",
+    "load_run": "use.trained",
+    "read_run": "run_directory.metrics",
 }
+
+#: Modules that the pages named, and where they lie now: what a user imports from them goes on working.
+_MOVED = {
+    "nn_manual.distributed": "nn_manual.slices",
+    "nn_manual.distributed.sliced_step": "nn_manual.slices.sliced_step",
+    "nn_manual.check.verdict": "nn_manual.check.judge",
+    "nn_manual.check.verdict.diagnosis": "nn_manual.check.judge.diagnosis",
+}
+
+
+class _Moved:
+    """Finds the modules of _MOVED: each has the names of the module that is there now."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG003 - Python's
+        return ModuleSpec(name, cls(), is_package=True) if name in _MOVED else None  # type: ignore[arg-type] # a loader
+
+    def create_module(self, spec: ModuleSpec) -> None:  # noqa: ARG002 - Python's signature
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__getattr__ = partial(getattr, importlib.import_module(_MOVED[module.__name__]))  # type: ignore[method-assign]
+
+
+sys.meta_path.append(_Moved)
 
 
 def __getattr__(name: str) -> Any:

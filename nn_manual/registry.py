@@ -11,7 +11,8 @@ from dataclasses import is_dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from nn_manual import data, initializers, layers, losses, optim
+from nn_manual import data, layers, losses, optim
+from nn_manual.model import initializers
 
 
 class Kind(NamedTuple):

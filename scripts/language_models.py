@@ -24,7 +24,7 @@ from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer
 from nn_manual import Sequential, Trainer
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Split, Text, batches
-from nn_manual.running.loading import load
+from nn_manual.run.loading import load
 
 #: How many counts the shorter contexts are worth, one of which is chosen.
 STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

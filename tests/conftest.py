@@ -5,6 +5,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,19 @@ def _take_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def config_path(tmp_path: Path) -> Path:
+    """A small config."""
+    from runs import write_config
+
+    return write_config(tmp_path)
+
+
+@pytest.fixture
+def without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes most of the time of a run that is short."""
+    from nn_manual.run import run  # not at the top: it imports numpy, which reads the variable above
+
+    monkeypatch.setattr(run, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature

@@ -1,48 +1,54 @@
-"""docs/architecture.md: its tree is the folders', and each function of its walks is in the file that it names."""
+"""docs/architecture.md: it names every room, and each function of its walks is in the file that it names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+from rooms import MAY_IMPORT
+
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-TREE, _, _, WALK, MANY = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
+TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ROOMS, *WALKS = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
 PACKAGE = ROOT / "nn_manual"
 
 
-def paths_of_tree() -> Iterator[Path]:
-    """The path of each line: its name, in the folder of the last line that is indented less."""
-    folders: list[tuple[int, Path]] = [(-1, ROOT)]
-    for line in TREE.splitlines():
-        indent = len(line) - len(line.lstrip())
-        while folders[-1][0] >= indent:
-            folders.pop()
-        path = folders[-1][1] / line.split()[0]
-        folders.append((indent, path))
-        yield path
+def test_the_rooms_are_those_of_the_imports_in_an_order_in_which_each_imports_from_those_above() -> None:
+    rooms, folder = [], ""
+    for line in ROOMS.splitlines():
+        name = line.split()[0].removesuffix(".py")
+        folder = folder if line.startswith(" ") else ""
+        assert (PACKAGE / folder / line.split()[0]).exists()
+        if name == "check/":
+            folder = "check/"
+        else:
+            rooms.append((folder + name).rstrip("/").replace("/", "."))
+    assert set(rooms) == MAY_IMPORT.keys()
+    assert [(room, other) for i, room in enumerate(rooms) for other in MAY_IMPORT[room] & set(rooms[i:])] == []
 
 
-def test_everything_in_the_tree_exists() -> None:
-    assert [path for path in paths_of_tree() if not path.exists()] == []
-
-
-def test_every_folder_and_module_of_the_package_is_in_the_tree() -> None:
-    modules = {path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
-    folders = {path.parent for path in PACKAGE.rglob("__init__.py")}
-    assert (modules | folders) - set(paths_of_tree()) == set()
+def test_the_page_is_short() -> None:
+    assert len(TEXT.splitlines()) < 150
 
 
 def test_each_function_of_the_walks_is_in_its_file() -> None:
-    lines = re.findall(r"^ *(\w+)(\(\))? +.* (\S+\.py)$", WALK + MANY, re.MULTILINE)
-    assert len(lines) == len([line for line in (WALK + MANY).splitlines() if line])
+    lines = re.findall(r"^ *(\w+)(\(\))? +.* (\S+\.py)$", "".join(WALKS), re.MULTILINE)
+    assert len(lines) == len([line for line in "".join(WALKS).splitlines() if line]) > 20
     for name, is_function, file in lines:
         definition = f"def {name}(" if is_function else f"class {name}"
         assert definition in (PACKAGE / file).read_text(encoding="utf-8"), f"{definition} in {file}"
 
 
 def test_every_file_and_folder_that_the_text_names_exists() -> None:
-    named = re.findall(r"`((?:nn_manual|scripts|tests)/[\w/.]*)`", PAGE)
-    assert len(named) > 10
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:nn_manual|scripts|tests)/[\w/.]*)`", TEXT + contributing)
+    assert len(named) > 20
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_first_line_of_a_file_says_what_is_in_it(path: Path) -> None:
+    first, second, *_ = [*path.read_text(encoding="utf-8").splitlines(), "", ""]
+    assert re.fullmatch(r'""".+[.:?]"""|""".+[.:?]', first), first
+    assert second == ""

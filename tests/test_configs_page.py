@@ -14,9 +14,9 @@ from config_page import PAGE, Key, keys_of_components, keys_of_config, keys_of_p
 
 from nn_manual.config import load_config
 from nn_manual.data import Dataset
-from nn_manual.initializers import Initializer
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
+from nn_manual.model.initializers import Initializer
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import KINDS
 

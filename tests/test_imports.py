@@ -3,79 +3,22 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rooms import MAY_IMPORT
 
 import nn_manual
 
 PACKAGE = Path(nn_manual.__file__).parent
 
-#: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
-#: or a folder; the check is so large that its files and folders are rooms of their own.
-ARRAYS = {"messages", "errors", "opening", "arrays"}
-FUNCTIONS = ARRAYS | {"layers", "losses", "ops", "initializers"}
-TRAINING = FUNCTIONS | {"contract", "model", "dry_run", "optim"}
-COMPARING = TRAINING | {"check.tolerances", "check.blocks", "check.comparison"}
-JUDGING = COMPARING | {"check.twin", "check.step", "check.verdict"}
-CHECKING = JUDGING | {"check.kinds", "check.update", "check.checker", "check.gradients"}
-RUNNING = COMPARING | {"streams", "ties", "check.twin", "check.checker", "check.verdict", "registry", "data", "config"}
-RUNNING |= {"check.together", "check.step", "run_directory", "plotting", "trace", "compile", "distributed"}
-RUNNING |= {"check.sliced", "check.gradients"}
-MAY_IMPORT: dict[str, set[str]] = {
-    "messages": set(),
-    "errors": {"messages"},
-    "opening": set(),
-    "arrays": {"messages", "errors"},
-    "streams": set(),
-    "layers": ARRAYS | {"streams"},
-    "losses": ARRAYS,
-    "ops": ARRAYS,
-    "initializers": ARRAYS | {"layers"},
-    "contract": ARRAYS | {"layers"},
-    "noise": ARRAYS | {"layers", "contract", "streams"},
-    "ownership": ARRAYS | {"layers"},
-    "ties": ARRAYS,
-    "state_dict": ARRAYS,
-    "model": FUNCTIONS | {"contract", "noise", "ownership", "ties", "state_dict"},
-    "dry_run": FUNCTIONS | {"model"},
-    "optim": FUNCTIONS | {"model"},
-    "distributed": FUNCTIONS | {"model", "optim"},
-    "trace": FUNCTIONS | {"model", "optim"},
-    "data": ARRAYS | {"streams"},
-    "compile": FUNCTIONS | {"model", "optim", "trace"},
-    "registry": FUNCTIONS | {"optim", "data"},
-    "check.tolerances": ARRAYS,
-    "check.blocks": ARRAYS,
-    "check.comparison": ARRAYS | {"check.tolerances", "check.blocks"},
-    "check.kinds": ARRAYS | {"layers"},
-    "check.twin": COMPARING,
-    "check.step": COMPARING | {"check.twin"},
-    "check.verdict": COMPARING | {"check.twin", "check.step", "streams"},
-    "check.update": JUDGING,
-    "check.evidence": JUDGING,
-    "check.checker": JUDGING | {"check.update", "check.evidence"},
-    "check.gradients": JUDGING | {"check.checker"},
-    "check.together": JUDGING | {"check.update", "check.checker"},
-    "check.sliced": CHECKING | {"distributed"},
-    "check.catalogue": CHECKING | {"registry"},
-    "check.functions": CHECKING,
-    "config": TRAINING | {"data", "registry", "ties", "distributed", "compile"},
-    "run_directory": ARRAYS,
-    "plotting": ARRAYS | {"run_directory"},
-    "running": RUNNING,
-    "unroll": TRAINING | {"trace", "streams", "data", "config", "run_directory", "running"},
-    "cli": {"messages", "errors", "config", "distributed", "running", "plotting", "unroll", "check.catalogue"}
-    | {"check.functions"},
-    "__main__": {"cli"},
-}
-
 #: The rooms that may import each heavy library.
 HEAVY = {
-    "torch": {room for room in MAY_IMPORT if room.startswith("check.")} | {"distributed"},
+    "torch": {room for room in MAY_IMPORT if room.startswith("check.")} | {"functions", "slices"},
     "sklearn": {"data"},
     "numba": {"compile"},
     "llvmlite": {"compile"},
@@ -130,7 +73,7 @@ def test_no_cycles() -> None:
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    names = ["", *(f".{room}" for room in MAY_IMPORT if not room.startswith(("check.", "__main__")))]
+    names = ["", *(f".{room}" for room in MAY_IMPORT if not room.startswith(("check.", "functions.", "__main__")))]
     code = "import importlib, sys\n"
     code += f"for name in {names}: importlib.import_module('nn_manual' + name)\n"
     heavy = [*HEAVY, "scipy.special"]  # scipy itself is light, and loads the rest when it is asked for
@@ -151,3 +94,11 @@ def test_every_public_name_is_there() -> None:
     assert {"ops", "Tanh", "MSELoss", "StepLR", "clip_grad_norm", "Trainer"} <= set(dir(nn_manual))
     with pytest.raises(AttributeError, match=r"^module 'nn_manual' has no attribute 'Conv3d'$"):
         nn_manual.Conv3d  # noqa: B018 - the lookup itself
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("nn_manual.distributed.sliced_step", "Slicing"), ("nn_manual.check.verdict.diagnosis", "describe_difference")],
+)
+def test_what_the_pages_imported_once_is_still_there(module: str, name: str) -> None:
+    assert getattr(importlib.import_module(module), name) is getattr(nn_manual, name)

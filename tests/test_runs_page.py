@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from runs import CONFIG, lines, write_config
 
-from nn_manual.check.together.ring import MOST_STEPS
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.many_steps.ring import MOST_STEPS
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
+from nn_manual.run.run import run
 from nn_manual.run_directory import ledger
 from nn_manual.run_directory.checkpoints import checkpoints_of
 from nn_manual.run_directory.ledger_table import GRADIENTS_COLUMNS, VERDICT_COLUMNS
 from nn_manual.run_directory.metrics import METRICS_COLUMNS
-from nn_manual.running.run import run
 
 PAGE = Path("docs/runs.md").read_text(encoding="utf-8")
 

@@ -13,15 +13,15 @@ from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
 from nn_manual.messages import counted, one_line, printable
 
 if TYPE_CHECKING:
-    from nn_manual.distributed.group import Group
+    from nn_manual.slices.group import Group
 
 
 def train(options: argparse.Namespace) -> int:
     """Train a config, or go on with a run. Returns the exit status."""
-    from nn_manual.running.progress import describe
+    from nn_manual.run.progress import describe
 
     with going_on_without_a_reader():
-        from nn_manual.distributed.torchrun import processes
+        from nn_manual.slices.torchrun import processes
 
         with processes() as group:
             directory, summary = _train(options, group)
@@ -45,13 +45,13 @@ def _train(options: argparse.Namespace, group: Group) -> tuple[Path, dict[str, A
         raise ConfigError("--run-dir is for a new run; one that goes on stays in its directory")
     started = group.remembered_run()
     if options.resume is not None or started is not None:
-        from nn_manual.running.resume import resume
+        from nn_manual.run.resume import resume
 
         if started is not None:  # torchrun has started these processes again
             return resume(Path(started), group=group)
         return resume(options.resume, options.overrides, group)
     from nn_manual.config import load_config, reported
-    from nn_manual.running.run import default_run_directory, run
+    from nn_manual.run.run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or Path(group.gather(str(default_run_directory(options.config)))[0])
@@ -67,7 +67,7 @@ def check(options: argparse.Namespace) -> int:
     if (options.config is not None) + (options.replay is not None) + options.catalogue + options.ops != 1:
         raise ConfigError("check takes one of these: CONFIG, --replay BUNDLE, --catalogue, --ops")
     if options.replay is not None:
-        from nn_manual.running.replay import replay
+        from nn_manual.use.replay import replay
 
         replayed = replay(options.replay, options.overrides)
         if replayed.not_reproduced is not None:
@@ -83,7 +83,7 @@ def check(options: argparse.Namespace) -> int:
 
         return _report(check_operations())
     from nn_manual.config import load_config, reported
-    from nn_manual.running.loading import check as check_config
+    from nn_manual.run.loading import check as check_config
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
@@ -120,8 +120,8 @@ def evaluate(options: argparse.Namespace) -> int:
     """Say how good a run's model is. Returns the exit status."""
     from nn_manual.config import reported
     from nn_manual.plotting import check_ending, plot_confusion
-    from nn_manual.running.evaluate import evaluate as evaluate_run
-    from nn_manual.running.trained import read_trained
+    from nn_manual.use.evaluate import evaluate as evaluate_run
+    from nn_manual.use.trained import read_trained
 
     output = options.output or options.run / "confusion.png"
     check_ending(output)
@@ -140,8 +140,8 @@ def evaluate(options: argparse.Namespace) -> int:
 def predict(options: argparse.Namespace) -> int:
     """Write what a run's model says of the examples in a file. Returns the exit status."""
     from nn_manual.config import reported
-    from nn_manual.running.predict import predict as predict_file
-    from nn_manual.running.trained import read_trained
+    from nn_manual.use.predict import predict as predict_file
+    from nn_manual.use.trained import read_trained
 
     run = read_trained(options.run, options.checkpoint)
     with reported(run.config.named_layers().values(), run.config.layer_folder, checked=True):  # training has checked it
@@ -153,7 +153,7 @@ def predict(options: argparse.Namespace) -> int:
 def summary(options: argparse.Namespace) -> int:
     """Print a config's model as a table. Returns the exit status."""
     from nn_manual.config import load_config, reported
-    from nn_manual.running.summary import summary as summary_of
+    from nn_manual.use.summary import summary as summary_of
 
     config = load_config(options.config, options.overrides)
     with reported(config.named_layers().values(), config.layer_folder, checked=True):
@@ -190,7 +190,7 @@ def list_components(options: argparse.Namespace) -> int:
 
 def sample(options: argparse.Namespace) -> int:
     """Let a run's model write. Returns the exit status."""
-    from nn_manual.running.sample import sample as sample_texts
+    from nn_manual.use.sample import sample as sample_texts
 
     texts = sample_texts(
         options.run,

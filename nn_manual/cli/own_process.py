@@ -20,7 +20,7 @@ from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, o
 from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
-    from nn_manual.check.functions.report import Row
+    from nn_manual.functions.report import Row
 
 #: Seconds between two looks at whether the process still lives: what it has started may keep its end of the pipe open.
 LOOK_AFTER = 0.2
@@ -137,7 +137,7 @@ def _how_it_ended(status: int, dump: IO[str]) -> tuple[str, bool]:
     """What is said of a process that ended without a last word, and whether a signal ended it in the reference."""
     if -status in SIGNALS:
         raise Interrupted(-status)
-    from nn_manual.check.functions.raised import is_of_the_reference_in_dump, place_in_dump
+    from nn_manual.functions.exceptions import is_of_the_reference_in_dump, place_in_dump
 
     dump.seek(0)
     dumped = dump.read()
@@ -159,7 +159,7 @@ def run(own_end: int, dump: int, parent: int) -> None:
         os.set_inheritable(descriptor, False)
     faulthandler.enable(dump, all_threads=False)
     with Connection(own_end) as connection:
-        from nn_manual.check.functions.from_text import check_named_function
+        from nn_manual.functions.from_text import check_named_function
 
         def told(what: str | Row) -> None:
             if isinstance(what, str):

@@ -14,11 +14,11 @@ from nn_manual.config.repeat import layers_of
 from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
 from nn_manual.config.tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
-from nn_manual.contract import check_layers
 from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.messages import quoted
 from nn_manual.model import Sequential
+from nn_manual.model.contract import check_layers
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import PATTERN, Group, Groups
 from nn_manual.registry import KINDS, takes_layers

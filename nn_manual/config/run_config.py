@@ -18,10 +18,10 @@ from nn_manual.config.tree import Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset
 from nn_manual.errors import ConfigError
-from nn_manual.initializers import Initializer
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.model.initializers import Initializer
 from nn_manual.optim import Optimizer, Scheduler
 
 #: The layers of a model, or of one of its composites.

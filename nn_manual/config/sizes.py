@@ -14,14 +14,14 @@ from nn_manual.config.stand_ins import Unfinished
 from nn_manual.config.tree import Errors, Place
 from nn_manual.config.user_layers import import_path
 from nn_manual.data import Dataset, Split
-from nn_manual.distributed.slices import cut
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
+from nn_manual.model.ties import Ties
 from nn_manual.registry import takes_layers
-from nn_manual.ties import Ties
+from nn_manual.slices.cut import cut
 
 
 def check_sizes(config: RunConfig, split: Split) -> None:

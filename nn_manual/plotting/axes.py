@@ -1,6 +1,4 @@
-"""What all axes of a figure share: how a run looks, the range, the labels, the key, and marks for what has no place on
-the scale.
-"""
+"""What all axes of a figure share: how a run looks, the range, the labels, the key, marks for what is off the scale."""
 
 from __future__ import annotations
 

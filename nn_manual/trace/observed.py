@@ -1,5 +1,7 @@
-"""A traced step with what its source says: of each operation the expression that it stands in, and the arrays that the
-local variables there name; of each layer, what it was given and what it returned.
+"""A traced step with what its source says.
+
+Of each operation: the expression that it stands in, and the arrays that the local variables there name. Of each layer:
+what it was given and what it returned.
 """
 
 from __future__ import annotations

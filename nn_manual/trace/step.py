@@ -19,8 +19,8 @@ from nn_manual.optim import Optimizer, clip_grad_norm
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.loops import folded
 from nn_manual.trace.operation import CannotTrace, Trace
-from nn_manual.trace.others import others
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
+from nn_manual.trace.substitution import others
 from nn_manual.trace.tracer import Tracer
 
 #: See trace_step.

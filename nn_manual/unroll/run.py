@@ -9,11 +9,11 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.config import RunConfig
-from nn_manual.contract import takes_noise
 from nn_manual.data import Examples, num_batches
 from nn_manual.errors import ConfigError
 from nn_manual.layers import CausalSelfAttention, Dropout, Layer
 from nn_manual.model import Sequential
+from nn_manual.model.contract import takes_noise
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.streams import Stream
 from nn_manual.trace.step import flat_buffers

@@ -12,15 +12,15 @@ from nn_manual.data import Examples
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.running.trainer import Batch
 from nn_manual.trace.observed import observe_step
 from nn_manual.trace.step import trace_step
+from nn_manual.training.trainer import Batch
 from nn_manual.unroll.batch import Differs, merged
 from nn_manual.unroll.constants import Settings
 from nn_manual.unroll.functions import Function, with_functions
-from nn_manual.unroll.given import Given, given_to
 from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.statements import Statements
+from nn_manual.unroll.step_inputs import Given, given_to
 from nn_manual.unroll.text import Name, Parts
 from nn_manual.unroll.versions import Versions
 

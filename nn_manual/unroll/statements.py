@@ -12,12 +12,12 @@ from nn_manual.trace.operation import CannotTrace, Operation, View
 from nn_manual.unroll.constants import Settings
 from nn_manual.unroll.expressions import in_place, written_to
 from nn_manual.unroll.forms import suffix
+from nn_manual.unroll.formula_words import Saying
 from nn_manual.unroll.names import RETURNED, Names
-from nn_manual.unroll.saying import Saying
-from nn_manual.unroll.showing import Showing
 from nn_manual.unroll.source import EMPTY_NAMES
 from nn_manual.unroll.statement import Statement, in_loops
 from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, assignable, call, of
+from nn_manual.unroll.variables import Showing
 from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
 from nn_manual.unroll.views import is_same, is_within, num_steps
 

@@ -15,7 +15,7 @@ import numpy as np
 from nn_manual.arrays import size_of
 from nn_manual.trace.observed import Observed
 from nn_manual.trace.operation import Constant, Operation, View, leaves
-from nn_manual.unroll.carried import Carried
+from nn_manual.unroll.loop_variables import Carried
 from nn_manual.unroll.source import is_augmented
 from nn_manual.unroll.text import Name, Text
 from nn_manual.unroll.views import array_at, is_same, is_whole, span

@@ -17,13 +17,13 @@ from benchmarks.random_nets import random_run_in_slices, random_run_together
 from benchmarks.wrapped import wrapped
 from nn_manual import Adam, BatchNorm1d, CrossEntropyLoss, Dropout, Linear, ReLU, Residual, Sequential, Trainer
 from nn_manual.arrays import DTYPES, size_of
+from nn_manual.check.judge.judge import Judge
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.verdict.judge import Judge
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Digits
 from nn_manual.errors import DataError, GradientMismatch, NotFiniteError
-from nn_manual.running.compiled import Step
-from nn_manual.running.loading import load
+from nn_manual.run.loading import load
+from nn_manual.training.compiled_steps import Step
 
 #: The runs that are searched for false alarms.
 CONFIGS = sorted((ROOT / "config").glob("*.yaml"))

@@ -19,9 +19,9 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.running import run as run_module
-from nn_manual.running import trainer as trainer_module
-from nn_manual.running.loading import load
+from nn_manual.run import run as run_module
+from nn_manual.run.loading import load
+from nn_manual.training import trainer as trainer_module
 
 Change = Callable[[Array], Array]
 

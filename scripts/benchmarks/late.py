@@ -23,10 +23,10 @@ from benchmarks.wrapped import wrapped
 from nn_manual.cli import main as command
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
+from nn_manual.run.bundle import BUNDLE_FILE, read_bundle
+from nn_manual.run.loading import load
+from nn_manual.run.training_run import TrainingRun
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
-from nn_manual.running.bundle import BUNDLE_FILE, read_bundle
-from nn_manual.running.loading import load
-from nn_manual.running.training_run import TrainingRun
 
 NUM_RUNS = 200
 

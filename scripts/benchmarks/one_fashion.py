@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from benchmarks.processes import ROOT
 from nn_manual.config import load_config
-from nn_manual.running.loading import load
-from nn_manual.running.training_run import TrainingRun
+from nn_manual.run.loading import load
+from nn_manual.run.training_run import TrainingRun
 
 
 def main(overrides: Sequence[str]) -> None:

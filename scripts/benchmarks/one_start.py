@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from benchmarks.processes import ROOT
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import batches
-from nn_manual.running.loading import load
-from nn_manual.running.training_run import TrainingRun
+from nn_manual.run.loading import load
+from nn_manual.run.training_run import TrainingRun
 
 
 def main(who: str, name: str, started: str, num_steps: str) -> None:

@@ -13,11 +13,11 @@ from benchmarks.proven import proven
 from benchmarks.random_layers import extended, random_layers, random_ties, reshaped
 from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.distributed.sliced_step import ONE_SLICE, Slicing
-from nn_manual.distributed.sync_batch_norm import has_batch_norm
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
-from nn_manual.running.compiled import Step
+from nn_manual.slices.sliced_step import ONE_SLICE, Slicing
+from nn_manual.slices.sync_batch_norm import has_batch_norm
+from nn_manual.training.compiled_steps import Step
 
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.

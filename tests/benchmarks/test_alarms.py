@@ -12,8 +12,8 @@ from runs import write_config
 from nn_manual import Sequential
 from nn_manual.config import RunConfig
 from nn_manual.data.base import Split
-from nn_manual.distributed.gradient_sum import InOrder
-from nn_manual.running.loading import load
+from nn_manual.run.loading import load
+from nn_manual.slices.gradient_sum import InOrder
 
 
 def test_every_config_is_searched_for_false_alarms() -> None:

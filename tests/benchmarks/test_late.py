@@ -9,8 +9,8 @@ import pytest
 from benchmarks import late
 from benchmarks.faults import KINDS
 
-from nn_manual.check import update
-from nn_manual.check.together import prover
+from nn_manual.check.many_steps import prover
+from nn_manual.check.whole_step import update
 
 
 def test_a_sample_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from benchmarks.mutation.survivors import SURVIVORS
 from nn_manual import layers
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.catalogue import Case
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.judge.report import GradientReport
 from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
 from nn_manual.model import Sequential
@@ -82,7 +82,7 @@ def test_every_method_that_computes_is_mutated(made: dict[type, list[Mutant]]) -
             *("infer", "_affine", "update_buffers", "_move", "counted", "_labels", "_q"),
             *("coefficients", "decay_factor", "decay", "move", "lr", "observe"),
         }
-        if owner is Sequential:  # tests/test_model.py has its evaluation and buffers: the check sees those of layers
+        if owner is Sequential:  # the check sees those of layers; tests/model/test_sequential.py has the model's
             computing -= {"infer", "update_buffers"}
         own = [vars(base) for base in owner.__mro__ if base not in CONTRACTS]
         written = {name for members in own for name, value in members.items() if callable(value)}

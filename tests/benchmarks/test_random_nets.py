@@ -24,9 +24,9 @@ from nn_manual import (
     Tanh,
     TraceLoss,
 )
-from nn_manual.distributed.sliced_step import Slicing
 from nn_manual.registry import components
-from nn_manual.running.compiled import Step
+from nn_manual.slices.sliced_step import Slicing
+from nn_manual.training.compiled_steps import Step
 
 
 @pytest.mark.parametrize("seed", range(20))

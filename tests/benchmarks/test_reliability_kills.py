@@ -13,8 +13,8 @@ from benchmarks.reliability import kills
 from nn_manual.arrays import Array
 from nn_manual.config import load_config
 from nn_manual.optim import Optimizer
-from nn_manual.running import run as run_module
-from nn_manual.running.training_run import TrainingRun
+from nn_manual.run import run as run_module
+from nn_manual.run.training_run import TrainingRun
 
 
 def test_twenty_kills(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from benchmarks.mutation.smallest import Fault
 from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.together import verdicts
 
-from nn_manual.check.together import prover
+from nn_manual.check.many_steps import prover
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import MSELoss
 from nn_manual.optim import SGD

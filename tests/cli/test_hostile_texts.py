@@ -25,14 +25,15 @@ from text_runs import write_run
 from trained_runs import TRANSFORM, write_trained
 
 from nn_manual.cli import main
+from nn_manual.compile import plans
 from nn_manual.compile.blas import Choice
 from nn_manual.data import Names
 from nn_manual.plotting.confusion import draw_confusion
 from nn_manual.plotting.figure import draw_runs
+from nn_manual.run import resume
+from nn_manual.run.progress import GradientTally, RunBar, describe
 from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import Stop
-from nn_manual.running import plans, resume
-from nn_manual.running.progress import GradientTally, RunBar, describe
 
 from .conftest import COMMAND, HANGING, UNCHECKED
 

@@ -14,7 +14,7 @@ import pytest
 from text_runs import write_run
 
 from nn_manual.cli import main
-from nn_manual.running.sample import sample
+from nn_manual.use.sample import sample
 
 from .conftest import HANGING, finish, start
 

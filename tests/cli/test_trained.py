@@ -63,7 +63,7 @@ class TestEvaluate:
 def test_a_summary_measures_what_it_is_asked_to(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("nn_manual.running.summary.MOST_MEASURED", 0)
+    monkeypatch.setattr("nn_manual.use.summary.MOST_MEASURED", 0)
     arguments = ["summary", str(small / "small.yaml"), "gradient_check.every=0"]
     said = []
     for more in ([], ["--measure"]):

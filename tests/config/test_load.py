@@ -9,10 +9,10 @@ import pytest
 import nn_manual.layers
 from nn_manual.config import EarlyStopping, GradientCheck, load_config
 from nn_manual.data import Arrays, Digits
-from nn_manual.initializers import KaimingNormal
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
+from nn_manual.model.initializers import KaimingNormal
 from nn_manual.optim import SGD, StepLR
 
 from .conftest import VALID, ErrorsOf, valid_but

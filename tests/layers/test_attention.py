@@ -13,8 +13,8 @@ from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences, f
 
 from nn_manual import CausalSelfAttention, Layer, Sequential
 from nn_manual.arrays import Array, Shape
-from nn_manual.initializers import Constant
 from nn_manual.layers import attention
+from nn_manual.model.initializers import Constant
 
 #: Sums of some ten products of numbers near 1, float64.
 TOLERANCE = 1e-14

@@ -11,7 +11,7 @@ import torch
 
 from nn_manual import Embedding, Layer, Linear, MSELoss, Sequential, Trainer, check_gradients
 from nn_manual.arrays import Array, Shape
-from nn_manual.initializers import Constant
+from nn_manual.model.initializers import Constant
 from nn_manual.optim import SGD
 
 

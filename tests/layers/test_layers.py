@@ -19,8 +19,8 @@ from plain_layers import bound, each_layer, inputs, our_results
 
 from nn_manual import Sequential
 from nn_manual.arrays import Array, Shape
-from nn_manual.initializers import Constant
 from nn_manual.layers import GELU, LSTM, Layer, LayerNorm, Linear, ReLU, Sigmoid, SiLU, Tanh
+from nn_manual.model.initializers import Constant
 from nn_manual.registry import components
 
 #: The parameters of each layer that an initializer fills: the weights of linear maps and of tables, no other.

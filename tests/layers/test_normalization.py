@@ -9,7 +9,7 @@ import torch
 
 from nn_manual import GELU, LayerNorm, Linear, MSELoss, Sequential, check_gradients
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.initializers import Constant
+from nn_manual.model.initializers import Constant
 
 
 def bound(layer: LayerNorm, dtype: str = "float64") -> LayerNorm:

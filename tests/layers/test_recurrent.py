@@ -9,7 +9,7 @@ import pytest
 
 from nn_manual import LSTM, Sequential
 from nn_manual.arrays import Array
-from nn_manual.initializers import Constant
+from nn_manual.model.initializers import Constant
 
 
 def bound(layer: LSTM, seed: int = 0) -> LSTM:

@@ -13,8 +13,8 @@ import pytest
 from runs import lines
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import Comparison
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.compare.comparison import Comparison
+from nn_manual.check.judge.report import GradientReport
 from nn_manual.run_directory.ledger import GATHERED, MOST_LINES, MOST_STEPS, LedgerLines, window_size
 
 NAMES = ("0.output", "loss", "0.grad_weight")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nn_manual import ops
-from nn_manual.check.verdict.diagnosis import describe_difference
+from nn_manual.check.judge.diagnosis import describe_difference
 
 Four = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 

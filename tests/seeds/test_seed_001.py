@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nn_manual import ops
-from nn_manual.check.verdict.diagnosis import describe_difference
+from nn_manual.check.judge.diagnosis import describe_difference
 
 #: Half of the last digit that the transcript prints.
 PRINTED = 5e-5

@@ -9,7 +9,7 @@ import torch
 from nn_manual import ops
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.operations import torch_gradients
-from nn_manual.check.verdict.diagnosis import describe_difference
+from nn_manual.check.judge.diagnosis import describe_difference
 
 TWOS = np.full((2, 2), 2.0)
 ONES = np.ones((2, 1))

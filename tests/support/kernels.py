@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.function import once_differentiable
 
-from nn_manual.check.functions.callables import Function
+from nn_manual.functions.callables import Function
 
 functional = torch.nn.functional
 

@@ -13,9 +13,9 @@ from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
 from nn_manual.optim import SGD
+from nn_manual.run.bundle import read_bundle
+from nn_manual.run.run import run
 from nn_manual.run_directory.files import write_weights
-from nn_manual.running.bundle import read_bundle
-from nn_manual.running.run import run
 
 EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
 

@@ -12,7 +12,7 @@ from benchmarks.mutation import replacing
 from nn_manual import SGD, GradientChecker, Layer, Linear, ReLU, Sequential, Tanh, check_gradients
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.judge.report import GradientReport
 
 Change = Callable[[Array], Array]
 

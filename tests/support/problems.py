@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.judge.report import GradientReport
 
 
 def problem_and_place(report: GradientReport) -> tuple[str, Path | None, int]:

@@ -12,11 +12,11 @@ import numpy as np
 from nn_manual import SGD, BatchNorm1d, CrossEntropyLoss, Linear, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.data import Examples
-from nn_manual.distributed.group import Group
-from nn_manual.distributed.sliced_step import Slicing
-from nn_manual.distributed.torchrun import processes
 from nn_manual.errors import GradientMismatch
-from nn_manual.running import slices
+from nn_manual.slices.group import Group
+from nn_manual.slices.sliced_step import Slicing
+from nn_manual.slices.torchrun import processes
+from nn_manual.training import evaluation_slices as slices
 
 #: Examples that are evaluated at a time: of 24, the third process has none.
 SIZE = 16

@@ -22,16 +22,16 @@ import torch.distributed
 from nn_manual import SGD, CrossEntropyLoss, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.cli import main
-from nn_manual.distributed import gradient_sum
-from nn_manual.distributed.buckets import buckets_of
-from nn_manual.distributed.group import Work
-from nn_manual.distributed.sliced_step import Slicing
-from nn_manual.distributed.sync_batch_norm import SyncBatchNorm
-from nn_manual.distributed.torchrun import TorchGroup, processes
 from nn_manual.errors import ProcessLostError
 from nn_manual.optim import Optimizer
-from nn_manual.running import agreement
-from nn_manual.running.environment import set_blas_threads
+from nn_manual.run import agreement
+from nn_manual.run.environment import set_blas_threads
+from nn_manual.slices import gradient_sum
+from nn_manual.slices.buckets import buckets_of
+from nn_manual.slices.group import Work
+from nn_manual.slices.sliced_step import Slicing
+from nn_manual.slices.sync_batch_norm import SyncBatchNorm
+from nn_manual.slices.torchrun import TorchGroup, processes
 
 torch.set_num_threads(1)
 
@@ -149,7 +149,7 @@ def train_another_package(directory: Path, rank: int, *arguments: str) -> int:
         shutil.copytree(Path(agreement.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
         with (package / "layers" / "linear.py").open("a") as file:
             file.write("# changed\n")
-        agreement.__file__ = str(package / "running" / "agreement.py")
+        agreement.__file__ = str(package / "run" / "agreement.py")
     return train(directory, rank, *arguments)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nn_manual import SGD, Linear, MSELoss, Sequential, Tanh, Trainer
-from nn_manual.check.together import ring
-from nn_manual.check.together.prover import Prover
+from nn_manual.check.many_steps import ring
+from nn_manual.check.many_steps.prover import Prover
 from nn_manual.data import Examples
-from nn_manual.running.compiled import Step
+from nn_manual.training.compiled_steps import Step
 
 #: Examples of a batch.
 BATCH = 4

@@ -10,11 +10,11 @@ import pytest
 
 from nn_manual.config import load_config
 from nn_manual.errors import Interrupted
+from nn_manual.run import run as run_module
+from nn_manual.run import training_run
+from nn_manual.run.run import run
+from nn_manual.run.stop_request import StopRequest
 from nn_manual.run_directory.checkpoints import read_checkpoint, step_of, write_checkpoint
-from nn_manual.running import run as run_module
-from nn_manual.running import training_run
-from nn_manual.running.run import run
-from nn_manual.running.stop_request import StopRequest
 
 
 def stopped(config_path: Path, directory: Path, step: int, *overrides: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from nets import batch, net
 
 from nn_manual import SGD, GradientChecker, MSELoss, clip_grad_norm
-from nn_manual.check.verdict.report import StepCheck
+from nn_manual.check.judge.report import StepCheck
 
 
 class Run:

@@ -13,8 +13,8 @@ from images import first_images
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST
 from nn_manual.errors import ConfigError
-from nn_manual.running.loading import load
-from nn_manual.running.training_run import TrainingRun
+from nn_manual.run.loading import load
+from nn_manual.run.training_run import TrainingRun
 from nn_manual.unroll.command import unroll, write
 
 ROOT = Path(__file__).parents[2]

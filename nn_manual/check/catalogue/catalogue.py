@@ -1,5 +1,4 @@
-"""The catalogue: every layer, loss, optimizer and schedule of the package against torch, over inputs that are known to
-hide bugs.
+"""The catalogue: every layer, loss, optimizer and schedule against torch, over inputs that are known to hide bugs.
 
 An upstream gradient of ones hides most wrong backward passes, random inputs hide those at ties and kinks, and losses
 near zero those of an eps. So each component meets each kind of input with each kind of upstream gradient.
@@ -19,11 +18,11 @@ from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs
 from nn_manual.check.catalogue.targets import loss_batches
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.checker import GradientChecker
-from nn_manual.check.gradients import check_gradients, checked_in_part
+from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.kinds import KINDS, draw
-from nn_manual.check.update import UpdateChecker
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.check.whole_step.gradients import check_gradients, checked_in_part
+from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Layer, Linear, Tanh
 from nn_manual.losses import Loss, MSELoss

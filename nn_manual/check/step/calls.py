@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.places import place_of_error, place_of_method
 from nn_manual.check.step.tree import Item
-from nn_manual.contract import takes_noise
 from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
+from nn_manual.model.contract import takes_noise
 
 
 class CallFailed(Exception):  # noqa: N818 - says what happened to whom; its cause says it better

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.twin.layers import Counterpart, Function

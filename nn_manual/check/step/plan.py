@@ -9,14 +9,14 @@ import numpy as np
 
 from nn_manual.arrays import Shape, size_of
 from nn_manual.check import tolerances
-from nn_manual.check.comparison import CannotCompare, Quantity
+from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Misfit, Source, counterpart_of
-from nn_manual.contract import checked_length
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
+from nn_manual.model.contract import checked_length
 from nn_manual.optim import Optimizer
 
 #: The package's name, with which the modules of its own layers begin.

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare, Pair
+from nn_manual.check.compare.comparison import CannotCompare, Pair
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.comparison import CannotCompare, as_tensor
+from nn_manual.check.compare.comparison import CannotCompare, as_tensor
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.guarded import described, run_loss_reference, run_reference
-from nn_manual.check.step.inside import MovedInside
+from nn_manual.check.step.moved_inside import MovedInside
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.comparison import CannotCompare
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording

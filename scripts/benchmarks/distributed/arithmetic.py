@@ -31,12 +31,12 @@ from benchmarks.distributed.torchruns import torchrun
 from benchmarks.processes import status_of
 from nn_manual import Sequential
 from nn_manual.arrays import Array
-from nn_manual.distributed.buckets import BUCKET_SIZE, buckets_of
-from nn_manual.distributed.gradient_sum import NUM_UNDER_WAY
-from nn_manual.distributed.group import Group
-from nn_manual.distributed.sliced_step import Slicing
-from nn_manual.distributed.slices import cut
-from nn_manual.distributed.torchrun import processes
+from nn_manual.slices.buckets import BUCKET_SIZE, buckets_of
+from nn_manual.slices.cut import cut
+from nn_manual.slices.gradient_sum import NUM_UNDER_WAY
+from nn_manual.slices.group import Group
+from nn_manual.slices.sliced_step import Slicing
+from nn_manual.slices.torchrun import processes
 
 SIZES = (1, 2, 3, 4)
 #: The ways of adding gradients up, as arguments of Slicing.

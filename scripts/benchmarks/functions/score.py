@@ -15,9 +15,9 @@ from benchmarks.functions.reported import layers, surroundings, values
 from benchmarks.functions.subject import Subject
 from benchmarks.functions.unseen import activations, conduct, losses, normalization, products
 from nn_manual import check_function
-from nn_manual.check.functions.arguments import Arguments, arguments_of, as_tensor
-from nn_manual.check.functions.callables import floats
-from nn_manual.check.functions.outputs import named_outputs
+from nn_manual.functions.arguments import Arguments, arguments_of, as_tensor
+from nn_manual.functions.callables import floats
+from nn_manual.functions.outputs import named_outputs
 
 UNSEEN = (activations, conduct, losses, normalization, products)
 REPORTED = (layers, surroundings, values)

@@ -12,7 +12,7 @@ from benchmarks.mutation.mutants import Mutant
 from benchmarks.mutation.subjects import Subject, Trial
 from benchmarks.mutation.survivors import SURVIVORS
 from nn_manual.arrays import DTYPES
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import NotFiniteError
 
 

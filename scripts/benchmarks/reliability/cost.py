@@ -13,9 +13,9 @@ from unittest.mock import patch
 
 from benchmarks.processes import ROOT
 from nn_manual.config import load_config
-from nn_manual.running import run as run_module
-from nn_manual.running.keeper import CheckpointKeeper
-from nn_manual.running.run import run
+from nn_manual.run import run as run_module
+from nn_manual.run.keeper import CheckpointKeeper
+from nn_manual.run.run import run
 
 #: The runs, each with its overrides. Unchecked steps are the stricter case: the run is shorter.
 RUNS = (

@@ -34,10 +34,10 @@ from benchmarks.reliability.edited_files import (
 )
 from benchmarks.reliability.made_runs import BUNDLE
 from benchmarks.reliability.signing import sign_again
+from nn_manual.run.training_run import BEST_FILE
 from nn_manual.run_directory.checkpoints import CHECKPOINTS_DIRECTORY, MANIFEST_FILE, checkpoints_of
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, METRICS_FILE, SUMMARY_FILE, WEIGHTS_FILE
-from nn_manual.running.training_run import BEST_FILE
 
 #: What a canary says, in a file that no run has to do with.
 SECRET = "CANARY-7d1f0c"

@@ -14,9 +14,9 @@ from benchmarks.processes import ROOT
 from benchmarks.reliability.kills import quick_runs
 from nn_manual.config import load_config
 from nn_manual.errors import DataError
+from nn_manual.run.resume import resume
+from nn_manual.run.run import run
 from nn_manual.run_directory.checkpoints import checkpoints_of
-from nn_manual.running.resume import resume
-from nn_manual.running.run import run
 
 NUM_FLIPS = 5_000
 #: A small net: each of its files has a few hundred or thousand bytes.

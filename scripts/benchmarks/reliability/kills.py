@@ -27,14 +27,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.processes import ROOT
 from nn_manual.config import RunConfig, load_config
+from nn_manual.run import run as run_module
+from nn_manual.run.resume import resume
+from nn_manual.run.run import run
+from nn_manual.run.training_run import STATE_FILE
 from nn_manual.run_directory import checkpoints
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.files import read_weights
-from nn_manual.running import run as run_module
-from nn_manual.running.resume import resume
-from nn_manual.running.run import run
-from nn_manual.running.trainer import Trainer
-from nn_manual.running.training_run import STATE_FILE
+from nn_manual.training.trainer import Trainer
 
 NUM_KILLS = 300
 #: How many must have resumed within an epoch.

@@ -22,11 +22,11 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.config import load_config
+from nn_manual.run.loading import load
 from nn_manual.run_directory.files import JsonLines, write_atomically
 from nn_manual.run_directory.ledger import GRADIENTS_FILE, LedgerLines, window_size
 from nn_manual.run_directory.metrics import CONFIG_FILE, METRICS_FILE
-from nn_manual.running.loading import load
-from nn_manual.running.trainer import Trainer
+from nn_manual.training.trainer import Trainer
 
 NUM_STEPS, NUM_EPOCHS, EXCUSED_EVERY = 1_000_000, 1_000, 1_000
 #: So many steps are drawn, and come again and again in another order.

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nn_manual.run.bundle import BUNDLE_FILE, TENSORS_FILE
+from nn_manual.run.training_run import BEST_FILE
 from nn_manual.run_directory.checkpoints import MANIFEST_FILE
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
-from nn_manual.running.bundle import BUNDLE_FILE, TENSORS_FILE
-from nn_manual.running.training_run import BEST_FILE
 
 #: How a manifest begins; then comes its digest, which is taken with zeros in its place.
 _BEGINNING, _ZEROS = b'{\n  "sha256": "', "0" * 64

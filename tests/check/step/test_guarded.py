@@ -12,7 +12,7 @@ from nets import Double, report_of
 from nn_manual import Linear, Sequential
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.gradients import check_gradients
+from nn_manual.check.whole_step.gradients import check_gradients
 
 
 class Here(Double):

@@ -11,10 +11,10 @@ from own_layers import FORMULAS, own_layer
 from nn_manual import GradientMismatch, Layer, Linear, ReLU, Sequential, Tanh
 from nn_manual.arrays import Array
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.checker import GradientChecker
-from nn_manual.check.gradients import check_gradients
 from nn_manual.check.kinds import draw
 from nn_manual.check.twin.differences import OperandDifferences, judge_by
+from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.check.whole_step.gradients import check_gradients
 
 DTYPES = ("float32", "float64")
 #: Kinds of input at which a value of some layers is zero everywhere are left out.

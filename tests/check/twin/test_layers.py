@@ -12,11 +12,11 @@ import torch
 from nn_manual import GradientMismatch, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.checker import GradientChecker
-from nn_manual.check.gradients import check_gradients
+from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.tolerances import CENTRAL_DIFFERENCES, SUM_OF_PRODUCTS
 from nn_manual.check.twin.layers import Source, counterpart_of
-from nn_manual.check.verdict.report import GradientReport
+from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.check.whole_step.gradients import check_gradients
 
 
 @dataclass(eq=False)

@@ -1,0 +1,1 @@
+"""How a layer behaves, beside the values that it returns."""

@@ -1,0 +1,63 @@
+"""Arrays that must stay as they are while somebody else's code runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import CannotCompare
+
+#: What may hold values: a function has tensors where a layer has arrays.
+Kind: TypeAlias = Array | torch.Tensor
+
+
+class Kept:
+    """Arrays and tensors that must stay as they are while a layer or a function works."""
+
+    def __init__(self, label: str, arrays: Mapping[str, Kind]) -> None:
+        self.label = label
+        self._kept: list[tuple[str, Kind, Kind]] = []
+        self.add(arrays)
+
+    def add(self, arrays: Mapping[str, Kind]) -> None:
+        """Remember the values of arrays, each under what it is called."""
+        self._kept += [(what, array, _copy(array)) for what, array in arrays.items()]
+
+    def changed(self) -> str:
+        """What the first is called that is no longer what it was, or nothing."""
+        return next((what for what, array, before in self._kept if not same_values(array, before)), "")
+
+    def check(self, deed: str) -> None:
+        """Raise CannotCompare for the first that is no longer what it was."""
+        if changed := self.changed():
+            raise CannotCompare(f"{self.label}: {deed} {changed}")
+
+
+def _copy(array: Kind) -> Kind:
+    """The values alone: a deep copy of a subclass of a tensor asks more of it than most have."""
+    return array.detach().clone() if isinstance(array, torch.Tensor) else array.copy()
+
+
+def same_values(array: Kind, before: Kind) -> bool:
+    """Whether both hold the same values, NaN in the same places."""
+    if isinstance(array, torch.Tensor):
+        return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
+    return np.array_equal(array, before, equal_nan=True)
+
+
+def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, Kind]]:
+    """Every array and tensor in what a forward saved, and where it is in it."""
+    if isinstance(saved, np.ndarray):
+        yield place, saved
+    elif isinstance(saved, torch.Tensor):
+        yield place, saved.detach()
+    elif isinstance(saved, (tuple, list)):
+        for index, item in enumerate(saved):
+            yield from arrays_in(item, f"{place}[{index}]")
+    elif isinstance(saved, dict):
+        for key, item in saved.items():
+            yield from arrays_in(item, f"{place}[{key!r}]")

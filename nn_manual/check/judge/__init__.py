@@ -1,0 +1,1 @@
+"""What a difference means: a wrong formula, rounding, or nothing proven."""

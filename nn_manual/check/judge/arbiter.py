@@ -1,0 +1,220 @@
+"""The arbiter: where a value is beyond the tolerance, is the formula wrong, or is it rounding?
+
+Cancellation can enlarge rounding without bound: 1 - p for a probability p near 1, or a bias's gradient whose terms
+cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
+questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to
+torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
+step anew in float32, with every parameter, activation and gradient on its way moved by one eps, and the probabilities
+inside of a layer, which is what rounding does to each, and its distance from the float64 values is what rounding
+amounts to in this step; that of a float64 step is less, by the ratio of the two eps.
+
+torch computes these values at our activations and at our gradients: each layer gets our gradient of its output. So each
+is judged by what it made of what it got, and not by rounding that others passed on to it.
+
+The values are moved in float32 because of ties. A tie that is moved breaks, which changes a gradient by as much as a
+wrong formula for ties does. The ratio makes this negligible. But float32 doesn't show all: 1 - 1e-9 is 1 there and has
+no error, and some of torch's float32 sums are float64 ones. So the values are moved in float64, too, and the jumps of
+gradients at ties are left out. And float32 shows what float64 doesn't have: a softmax of large scores turns over. So of
+the values of a float64 step it says only as much as float64 bears out: `rounding.py` says how.
+
+Where a prediction is almost perfect, torch's loss and its gradient are differences that have no digit left, or zero.
+Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of
+1 - 1e-20 becomes one of 1 - 1e-5, of which float32 keeps some digits.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.judge.parts import Part
+from nn_manual.check.judge.rounding import (
+    MOST_PERTURBATIONS,
+    NUM_PERTURBATIONS,
+    Rounding,
+    distance,
+    eps_of,
+    move_but_ties,
+    move_by_eps,
+)
+from nn_manual.check.step.evaluation import Evaluated
+from nn_manual.check.step.proof import Proof, beside_torch
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.reference import Move
+from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.twin.model import Twin
+
+#: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
+#: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
+SMALLER = 0.25
+
+#: The square of a larger number, a variance, is more than float32 can hold: what float32 doesn't show then, there may
+#: be in float64.
+LARGEST_IN_FLOAT32 = 1e19
+
+#: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
+NOTHING_IN_COMMON = 0.01
+
+
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+
+class Reruns(Protocol):
+    """Has torch compute the values to be judged again, by name."""
+
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
+        """In this dtype, from values that go through `move`, by gradients that go through `move_grad`."""
+
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
+        """What the loss computes of `factor` of the prediction."""
+
+
+class Arbiter:
+    """Judges the tensors of one step.
+
+    `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten. `parts` of
+    its tensors can be judged under their own names.
+    """
+
+    def __init__(self, twins: tuple[Twin, Twin], step: Proof, parts: Sequence[Part] = ()) -> None:
+        self._parts = parts
+        self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
+        #: The names of what the loss computes. What the layers do has our gradients, whatever the prediction.
+        quantities = (*step.plan.forward, *step.plan.backward)
+        self._of_loss = {quantity.name for quantity in quantities if quantity.layer == "loss"}
+        self._of_loss |= {part.pair.quantity.name for part in parts if part.tensor in self._of_loss}
+        self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
+        allow_for_large(self._rounding, step.param)
+
+    def rounding(self, failed: list[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
+        """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
+        them.
+        """
+        return explained(self._rounding, failed, self, num_perturbations)
+
+    def zero_in_theory(self, pairs: list[Pair]) -> dict[str, float]:
+        """The names of the gradients among `pairs` of which nothing is left but the rounding of their terms, in float64
+        too, and the scale of these terms: moving each by one eps has moved the gradient by that times eps.
+        """
+        names = {pair.quantity.name for pair in pairs if _differs(pair)}
+        gradients = names & {quantity.name for quantity in self._plan.backward}
+        if not gradients:
+            return {}
+        double, single = self._twins
+        free = Rounding(self._reference(double, self._param, self._recorded, our_grads=False))
+        for number in range(NUM_PERTURBATIONS):
+            random = _random(number)
+            free.measure(self._moved(single, random, random, our_grads=False))
+        of_rounding = MARGIN * eps_of(np.dtype(np.float64))
+        return {
+            name: free.effect(name, np.dtype(np.float32))
+            for name in gradients
+            if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name, np.dtype(np.float32))
+        }
+
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
+        """As of every Reruns."""
+        return self._moved(self._twins[dtype == SINGLE], move, move_grad)
+
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
+        """As of every Reruns."""
+        smaller = _with_smaller_prediction(self._recorded, factor)
+        values = self._reference(self._twins[dtype == SINGLE], self._param.astype(dtype), smaller)
+        return {name: array for name, array in values.items() if name in self._of_loss}
+
+    def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Mapping[str, Array]:
+        param = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
+        return self._reference(twin, param, self._recorded, move, move_grad, our_grads=our_grads)
+
+    @np.errstate(over="ignore")  # float64 values may be more than float32 can hold
+    def _reference(
+        self,
+        twin: Twin,
+        param: Array,
+        recorded: Recording,
+        move: Move | None = None,
+        move_grad: Move | None = None,
+        *,
+        our_grads: bool = True,
+    ) -> Mapping[str, Array]:
+        np.copyto(twin.param, param)
+        both, _ = beside_torch(twin, recorded, self._plan, move, move_grad, our_grads=our_grads)
+        values = {pair.quantity.name: pair.reference.numpy() for pair in both}
+        return values | {part.pair.quantity.name: values[part.tensor][part.key] for part in self._parts}
+
+
+def allow_for_large(rounding: Rounding, *given: Array) -> None:
+    """Where what is `given`, or a true value, is larger than float32 shows, let what float64 shows count alone."""
+    values = (*given, *rounding.truth.values())
+    if not all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size):
+        rounding.jump = math.inf
+
+
+def explained(
+    rounding: Rounding, failed: list[Pair], reruns: Reruns, num_perturbations: int = MOST_PERTURBATIONS
+) -> frozenset[str]:
+    """The names of those of `failed` that are as near to the true values as their dtype brings them. Rounding is
+    measured until it explains all, or all but those that it is far from explaining: measuring more can only allow more.
+    """
+    found: frozenset[str] = frozenset()
+    names = [pair.quantity.name for pair in failed]
+    for number in range(1, num_perturbations + 1):
+        for rounded, elsewhere in _rerun(reruns, number):
+            rounding.measure({name: rounded[name] for name in names if name in rounded}, elsewhere)
+            found = frozenset(pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours))
+            if len(found) == len(failed):
+                return found
+        others = [pair for pair in failed if pair.quantity.name not in found]
+        if number >= NUM_PERTURBATIONS and all(rounding.is_far(pair.quantity.name, pair.ours) for pair in others):
+            break
+    return found
+
+
+def _rerun(reruns: Reruns, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array] | None]]:
+    """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
+    loss where the prediction is smaller, with the true ones there.
+    """
+    for back in (False, True):  # one of the two moves a value across the kink at which it lies
+        random = _random(number, back=back)
+        yield reruns.moved(SINGLE, random, random), None
+    yield reruns.moved(DOUBLE, functools.partial(move_but_ties, seed=number), random), None
+    if number <= NUM_PERTURBATIONS:
+        single, double = (reruns.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
+        yield single, double
+
+
+def _differs(pair: Pair) -> bool:
+    """Whether ours and torch's have few digits in common, as of gradients that are rounding alone."""
+    reference = pair.reference.numpy()
+    return distance(pair.ours, reference) > NOTHING_IN_COMMON * float(np.abs(reference).max())
+
+
+def _random(number: int, *, back: bool = False) -> Move:
+    return functools.partial(move_by_eps, generator=torch.Generator().manual_seed(number), back=back)
+
+
+def is_rounding(evaluated: Evaluated) -> bool:
+    """Whether what `infer` returned is as near to torch's values as they stay when the input is moved by one eps."""
+    generator, name = torch.Generator().manual_seed(0), evaluated.pair.quantity.name
+    rounding = Rounding({name: evaluated.pair.reference.numpy()})
+    with torch.no_grad():
+        for _ in range(NUM_PERTURBATIONS):
+            rounding.measure({name: evaluated.function(move_by_eps(evaluated.input, generator)).numpy()})
+    return rounding.explains(name, evaluated.pair.ours)
+
+
+def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:
+    """The recorded step as if the last layer had returned `factor` of its output."""
+    last, smaller = copy.copy(recorded.layers[-1]), copy.copy(recorded)
+    assert last.output is not None
+    last.output = (factor * last.output).astype(last.output.dtype)
+    smaller.layers = [*recorded.layers[:-1], last]
+    return smaller

@@ -1,0 +1,104 @@
+"""A recorded step made again in float64: our formulas and torch's, side by side."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.step.plan import PACKAGE, Plan
+from nn_manual.check.step.proof import Proof, prove
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.twin.model import Twin
+from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+#: What a model counts while it trains.
+COUNTERS = ("num_steps", "first_row")
+
+
+class Again:
+    """Makes steps of one model again. What it needs for a shape of input is made once, and a copy of the model in
+    float64 serves as long as nothing but numbers changes: to copy it takes longer than the step.
+    """
+
+    def __init__(self, model: Sequential, loss: Loss, *, input_grad: bool) -> None:
+        self.model, self.loss, self.input_grad = model, loss, input_grad
+        self._plans: dict[Shape, Plan] = {}
+        self._layers = [layer for _, layer in model.descendants()]
+        #: Only the package's own layers are known to keep nothing of a step in what they have.
+        self._are_own = all(type(layer).__module__.startswith(f"{PACKAGE}.") for layer in self._layers)
+        #: A recording of the copy; what it is a copy of has, or had, these attributes.
+        self._recorded: Recording | None = None
+        self._attributes: list[dict[str, Any]] = []
+
+    def __call__(self, step: Proof, twin: Twin) -> Proof:
+        """The step in float64, beside that of a float64 twin, whose parameters are overwritten. Raises CannotCompare
+        where it doesn't run.
+        """
+        try:
+            return self._proof(step, twin)
+        except BaseException as error:  # a layer, a loss or a reference may raise anything
+            raise_if_nobodys_fault(error)
+            raise CannotCompare(f"in float64 the step raised {words_of(error)}") from error
+
+    def _proof(self, step: Proof, twin: Twin) -> Proof:
+        input, target = (double_of(array) for array in (step.recorded.first.input, step.recorded.loss.target))
+        recording = self._recording(step)
+        model = recording.model
+        np.copyto(twin.param, model.param_arena)
+        for grad in (model.grad_arena, *model.ties.use_grads.values()):
+            grad.fill(np.nan)  # what backward forgets to write, or adds to, shows here, too
+        with recording as recorded:
+            run_step(model, self.loss, input, target, input_grad=self.input_grad)
+        if input.shape not in self._plans:
+            self._plans[input.shape] = Plan(model, recorded, input_grad=self.input_grad)
+        return prove(twin, recorded, self._plans[input.shape])
+
+    def _recording(self, step: Proof) -> Recording:
+        """Of a copy of the model in float64, which stands where the step began."""
+        param, buffers, last = step.param, step.recorded.buffers_before, self._attributes
+        self._attributes = [dict(vars(layer)) for layer in (self.model, *self._layers)]
+        for name in COUNTERS:
+            del self._attributes[0][name]
+        if self._recorded is None or not (self._are_own and all(map(_are_same, self._attributes, last))):
+            self._recorded = Recording(in_float64(self.model, param, buffers), self.loss)
+            return self._recorded
+        double = self._recorded.model
+        for name in COUNTERS:
+            setattr(double, name, getattr(self.model, name))
+        _fill(double, param, buffers)
+        return self._recorded
+
+
+def _are_same(attributes: dict[str, Any], others: dict[str, Any]) -> bool:
+    """Whether these are the same objects under the same names."""
+    return attributes.keys() == others.keys() and all(value is others[name] for name, value in attributes.items())
+
+
+def in_float64(model: Sequential, param: Array, buffers: Mapping[str, Array]) -> Sequential:
+    """A copy of the model in float64, with the parameters `param` and these buffers."""
+    double = copy.deepcopy(model)
+    double.bind(np.zeros(param.size), np.zeros(param.size))
+    num_values = sum(map(size_of, double.buffer_shapes().values()))
+    double.bind_buffers(np.zeros(num_values), np.zeros(len(double.counter_names()), np.int64))
+    _fill(double, param, buffers)
+    return double
+
+
+def _fill(double: Sequential, param: Array, buffers: Mapping[str, Array]) -> None:
+    """Copy parameters and buffers in."""
+    double.param_arena[...] = param
+    for name, buffer in vars(double.buffer).items():
+        buffer[...] = buffers[name]
+
+
+def double_of(array: Array | None) -> Array:
+    """A recorded array, floating ones in float64."""
+    assert array is not None  # the step was recorded whole
+    return array.astype(np.float64) if array.dtype.kind == "f" else array

@@ -1,0 +1,301 @@
+"""The judge of a step: where a tensor is beyond its tolerance, is a formula wrong, is it rounding, or is it no number?
+
+    differences   in training: the worst one of each tensor, where all are right or off by rounding; else an error
+    report        in full: every tensor with its worst place, a diagnosis
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Shape, carve, first_not_finite
+from nn_manual.check.compare.comparison import (
+    CannotCompare,
+    Comparison,
+    Differences,
+    Pair,
+    beyond_tolerance,
+    compare,
+    within,
+    worst_differences,
+)
+from nn_manual.check.conduct.conduct import check_conduct
+from nn_manual.check.judge import zeros
+from nn_manual.check.judge.arbiter import Arbiter, is_rounding
+from nn_manual.check.judge.diagnosis import diagnose
+from nn_manual.check.judge.in_float64 import Again
+from nn_manual.check.judge.parts import doubtful_parts
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.rounding import MOST_PERTURBATIONS, NUM_PERTURBATIONS
+from nn_manual.check.judge.terms import within_terms
+from nn_manual.check.judge.vacuous import at_kinks
+from nn_manual.check.step.evaluation import evaluations
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.twin.layers import Source
+from nn_manual.check.twin.model import Twin
+from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+
+class Verdict(NamedTuple):
+    """What the judge finds of a step.
+
+    `in_double` are its pairs computed again in float64, `wrong` those of them of which a formula is wrong. `rounding`
+    has the names of the tensors in question that are off by rounding. `not_finite` says which of them has no number
+    though its formula is right. `zeros` are the gradients that are zero in theory, with the scale of their terms.
+    """
+
+    in_double: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
+    wrong: list[Pair] = []  # noqa: RUF012 - nor to this one
+    rounding: frozenset[str] = frozenset()
+    not_finite: str | None = None
+    zeros: Mapping[str, float] = {}
+
+
+class Judge:
+    """Judges the steps of one model. What it needs is made when it is first called."""
+
+    def __init__(self, model: Sequential, loss: Loss, *, input_grad: bool) -> None:
+        self.model, self.loss = model, loss
+        #: torch's versions in float64 and float32, whose parameters are overwritten.
+        self._twins: tuple[Twin, Twin] | None = None
+        self._again = Again(model, loss, input_grad=input_grad)
+        #: By the shape of the model's input: so a position in a step's pairs is always the same tensor.
+        self.zeros: dict[Shape, zeros.Zeros] = {}
+
+    def differences(self, step: Proof) -> Differences:
+        """The worst difference of each tensor of the step. Raises GradientMismatch where a formula is wrong,
+        NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
+        """
+        found, verdict = self._judged(step)
+        if found is not None:
+            return found
+        if verdict.not_finite is not None:
+            raise NotFiniteError(verdict.not_finite)
+        check_conduct(step.recorded, step.plan, step.recorded.first.input)
+        raise GradientMismatch(self.report(step, verdict))
+
+    def excused(self, step: Proof) -> Differences | None:
+        """`differences`, or None where it would raise."""
+        return self._judged(step)[0]
+
+    def _judged(self, step: Proof) -> tuple[Differences | None, Verdict]:
+        """The differences, if rounding explains all that are beyond their tolerances; and the verdict on these."""
+        absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
+        of_layers = functools.partial(zeros.largest_grad_output, step)
+        if accepted := self.accept(step.plan, step.input_shape, Differences(absolute, scale), of_layers):
+            return accepted, Verdict()
+        tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
+        widened = known.widened(scale, of_layers) if known else scale
+        passed = within(absolute, widened, tolerances)
+        failed = list(itertools.compress(step.pairs, ~passed))
+        verdict = self.judge(step, failed)
+        if verdict.not_finite is not None or verdict.wrong or len(verdict.rounding) < len(failed):
+            return None, verdict
+        if verdict.zeros:
+            known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
+            known.add(step, verdict.zeros)
+            widened = known.widened(scale, of_layers)
+            passed = within(absolute, widened, tolerances)
+        if known:
+            known.count_step()
+        beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
+        return Differences(absolute, widened, verdict.rounding & beyond), verdict
+
+    def _known_zeros(self, step: Proof, report: GradientReport) -> frozenset[str]:
+        """The names of the failures of a report that are within their tolerance on the scale of their terms: of
+        gradients that are known to be zero in theory, which are rounding, too.
+        """
+        known, failures = self.zeros.get(step.input_shape), report.failures
+        if not known or not failures:
+            return frozenset()
+        scale = np.array([comparison.scale for comparison in report.comparisons])
+        widened = known.widened(scale, functools.partial(zeros.largest_grad_output, step))
+        within_terms = zip(report.comparisons, widened, strict=True)
+        return frozenset(c.name for c, scale in within_terms if not c.passed and c.absolute <= c.tolerance * scale)
+
+    def accept(
+        self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
+    ) -> Differences | None:
+        """The differences of a step's tensors, on the scales that they are compared on, or None where one of them is
+        beyond its tolerance. `largest_grad_output` is that of the layer whose tensor is the plan's i-th.
+        """
+        absolute, scale, _ = found
+        known = self.zeros.get(input_shape)
+        if known:
+            scale = known.widened(scale, largest_grad_output)
+        if not within(absolute, scale, plan.tolerances[: len(scale)]).all():
+            return None
+        if known:
+            known.count_step()
+        return Differences(absolute, scale)
+
+    def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
+        """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""
+        evaluated = {each.pair.quantity.name: each for each in evaluations(step.recorded, step.plan)}
+        comparisons = [compare(*each.pair) for each in evaluated.values()]
+        off = [comparison.name for comparison in comparisons if not comparison.passed]
+        rounding = {name for name in off if is_rounding(evaluated[name])} & self._right_evaluations(step, off)
+        comparisons = [*report.comparisons, *comparisons]
+        return replace(report, comparisons=tuple(comparisons), rounding=report.rounding | rounding)
+
+    def _right_evaluations(self, step: Proof, names: list[str]) -> set[str]:
+        """Those of these outputs of `infer` whose formulas agree in float64."""
+        if self.model.dtype == np.float64 or not names:
+            return set(names)
+        try:
+            again = self._again(step, self._made_twins()[0])
+            evaluated = {each.pair.quantity.name: each for each in evaluations(again.recorded, again.plan)}
+        except CannotCompare:
+            return set()
+        return {name for name in names if compare(*evaluated[name].pair).passed or is_rounding(evaluated[name])}
+
+    def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
+        """Every tensor of the step, judged, unless there is a verdict already."""
+        both = step.pairs
+        sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
+        report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
+        known_zeros = self._known_zeros(step, report)
+        report = replace(report, rounding=known_zeros)
+        if report.agrees:
+            return self._parts_judged(step, report)
+        if verdict is None:
+            names = {comparison.name for comparison in report.failures}
+            verdict = self.judge(step, [pair for pair in both if pair.quantity.name in names])
+        report = replace(report, not_finite=verdict.not_finite)
+        if not verdict.wrong:
+            sources = (*sources, *zeros.sentences(verdict.zeros))
+            report = replace(report, rounding=verdict.rounding | known_zeros, sources=sources)
+            if report.agrees:
+                return self._parts_judged(step, report)
+        elif verdict.wrong[0].quantity.name != report.failures[0].name:
+            # A formula is wrong in float64, but another one than the first that failed: it hides within the tolerance
+            # of float32 and only enlarges the rounding of what follows.
+            return _in_float64_instead(report, verdict.in_double, verdict.wrong, step.recorded)
+        return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
+
+    def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
+        """The report on a step whose tensors agree, each at its own scale, or are rounding. Small parts of tensors that
+        are wrong are listed, too. Nothing is listed where float64 can't decide, nothing of a tensor that is rounding,
+        and nothing of a layer that is compared with central differences: they are good to a fraction of a tensor's
+        scale, and don't round as the step's dtype does.
+        """
+        counterparts = {item.label: step.plan.counterparts[item.name] for item in step.plan.items}
+        by_differences = {label for label, counterpart in counterparts.items() if counterpart.source is Source.FORWARD}
+        comparable = (pair for pair in step.pairs if pair.quantity.layer not in by_differences)
+        tensors = (pair for pair in comparable if pair.quantity.name not in report.rounding)
+        parts = [part for pair in tensors for part in doubtful_parts(pair)]
+        if not parts:
+            return report
+        pairs, twins = [part.pair for part in parts], self._made_twins()
+        try:
+            in_double, wrong = self._judge_in_float64(step, twins) if self.model.dtype != np.float64 else ([], [])
+            rounding = Arbiter(twins, step, parts).rounding(pairs)
+            rounding |= within_terms(twins[0], step, _without(pairs, rounding), parts)
+        except CannotCompare:
+            return report
+        if wrong:
+            return _in_float64_instead(report, in_double, wrong, step.recorded)
+        failed = _without(pairs, rounding)
+        if not failed:
+            return report
+        report = replace(report, comparisons=(*report.comparisons, *(compare(*pair) for pair in failed)))
+        return replace(report, diagnosis=_diagnosis(report.failures[0], failed, step.recorded))
+
+    def judge(self, step: Proof, failed: list[Pair]) -> Verdict:
+        """The verdict on the tensors that failed; an empty one where the step, or a reference, doesn't even run in the
+        other dtype, which is no case of rounding.
+
+        What follows a value that isn't finite follows from it: the judgement ends there.
+        """
+        parameters = vars(carve(step.param, self.model.parameter_shapes()))
+        for name, parameter in parameters.items():
+            if found := first_not_finite(parameter):
+                return Verdict(not_finite=f"parameter {name} holds {found} before the step")
+        numbers = list(itertools.takewhile(_is_finite, failed))
+        if not numbers and failed and not failed[0].reference.isfinite().all():
+            return Verdict(not_finite=_not_finite(failed[0]))
+        twins = self._made_twins()
+        in_double: list[Pair] = []
+        wrong: list[Pair] = []
+        try:
+            if self.model.dtype != np.float64:
+                in_double, wrong = self._judge_in_float64(step, twins)
+            arbiter = Arbiter(twins, step)
+            # Where a formula is wrong, what else is rounding only decides which words a report has.
+            num_perturbations = NUM_PERTURBATIONS if wrong else MOST_PERTURBATIONS
+            rounding = arbiter.rounding(numbers, num_perturbations) if numbers else frozenset()
+            if not wrong:
+                rounding |= within_terms(twins[0], step, _without(numbers, rounding))
+        except CannotCompare:
+            return Verdict()
+        not_finite = None
+        if len(rounding) == len(numbers) < len(failed):
+            # Where torch has a number and we have none, float64 shows why: if we have one there, float32 doesn't reach
+            # as far in our order of operations; else it is the formula that gives none.
+            pair = failed[len(numbers)]
+            if not pair.reference.isfinite().all() or (in_double and not wrong):
+                not_finite = _not_finite(pair)
+        return Verdict(in_double, wrong, rounding, not_finite, arbiter.zero_in_theory(numbers))
+
+    def _made_twins(self) -> tuple[Twin, Twin]:
+        if self._twins is None:
+            self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
+        return self._twins
+
+    def _judge_in_float64(self, step: Proof, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
+        """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises
+        CannotCompare.
+        """
+        again = self._again(step, twins[0])
+        doubtful = beyond_tolerance(again.pairs)
+        if not doubtful:
+            return again.pairs, []
+        rounding = Arbiter(twins, again).rounding(doubtful)
+        rounding |= within_terms(twins[0], again, _without(doubtful, rounding))
+        return again.pairs, _without(doubtful, rounding)
+
+
+def _in_float64_instead(
+    report: GradientReport, in_double: list[Pair], wrong: list[Pair], recorded: Recording
+) -> GradientReport:
+    """The report on the step in float64, in which the formulas of these pairs are wrong."""
+    right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
+    report = replace(report, comparisons=tuple(compare(*pair) for pair in in_double), rounding=frozenset(right))
+    return replace(report, diagnosis=_diagnosis(report.failures[0], in_double, recorded))
+
+
+def _without(pairs: list[Pair], names: frozenset[str]) -> list[Pair]:
+    return [pair for pair in pairs if pair.quantity.name not in names]
+
+
+def _is_finite(pair: Pair) -> bool:
+    return bool(np.isfinite(pair.ours).all() and pair.reference.isfinite().all())
+
+
+def _not_finite(pair: Pair) -> str:
+    quantity = pair.quantity
+    subject = "the loss" if quantity.name == "loss" else f"{quantity.name} of {quantity.layer}"
+    if np.isfinite(pair.ours).all():
+        return f"{subject} is finite, but torch's overflows"
+    return f"{subject} {'holds' if pair.ours.ndim else 'is'} {first_not_finite(pair.ours)}"
+
+
+def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> str:
+    """What the first failing difference looks like, and how near the layer's input is to a kink there."""
+    pair = next(pair for pair in both if pair.quantity.name == failure.name)
+    before = recorded.buffers_before.get(failure.name)
+    if before is not None and np.array_equal(pair.ours, before):
+        return "update_buffers left it as it was"
+    calls = next((calls for calls in recorded.layers if calls.label == failure.layer), None)
+    assert recorded.first.input is not None
+    return diagnose(pair.ours, pair.reference.numpy(), failure.index, calls, len(recorded.first.input))

@@ -1,0 +1,86 @@
+"""All that is computed, moved by far more than rounding and far less than what matters, and what follows in proportion.
+
+So the terms are seen of which values are made: of 1 - p for a probability near 1, they are 1 and p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nn_manual.arrays import Array
+from nn_manual.check.judge.rounding import NUM_PERTURBATIONS
+
+aten: Any = torch.ops.aten
+
+#: By which fraction everything is moved, once and again: far above float64's eps, so that its own rounding is nothing
+#: beside it, and small enough for the effects to be in proportion to it.
+MOVES = 2.0**-40, 2.0**-36
+
+#: An effect that is in proportion grows by 16 from one move to the other. At a kink it jumps, and stays as it is: that
+#: is no rounding. It may grow by less than 16, as each is rounded, but not by less than this.
+PROPORTIONAL = 8.0
+
+
+def effects_of(run: Callable[[float, int], Mapping[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
+    """How far the numbers of each tensor go for a unit by which all is moved, and 0 where that isn't in proportion.
+    `run` computes the tensors, moved by a size, at random by a seed; `truth` are the tensors that nothing has moved.
+    """
+    effects = {name: np.zeros(np.shape(values)) for name, values in truth.items()}
+    for seed in range(NUM_PERTURBATIONS):
+        runs = [run(size, seed) for size in MOVES]
+        for name, values in truth.items():
+            with np.errstate(all="ignore"):  # where a number has overflowed, nothing is in proportion
+                one, other = (np.abs(moved[name] - values) for moved in runs)
+                found = np.where(other >= PROPORTIONAL * one, one, 0.0) / MOVES[0]  # of NaN neither
+            effects[name] = np.maximum(effects[name], found)
+    return effects
+
+
+#: These round nothing. What amax returns is equal to one of its inputs, and its backward finds that one so.
+EXACT = {aten.clone, aten._to_copy, aten.amax, aten.amin, aten.max, aten.min, aten.maximum, aten.minimum}
+
+#: These take exponentials of differences: exp(x - max), or in a kernel that saves one number a row exp(x - logsumexp).
+#: Rounded, that is off by a fraction of x itself, wherever the difference is near 0. So a probability of 1 among logits
+#: of 1000 is good to 1000 roundings, and so is all that is made of it: a row of them doesn't add up to 1 any more. From
+#: 1 / eps on, one rounding would be all of the probability, and excuse any: so large is the -1e9 of a mask, whose
+#: probability is exactly 0, and such exponents don't count.
+EXPONENTIALS = {aten.exp, aten._softmax, aten._safe_softmax, aten._log_softmax}
+
+
+class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
+    """Moves what every operation returns, but for views, and for what an operation writes into. Exponents below
+    `most_exponent` count, none where it is 0.
+    """
+
+    def __init__(self, size: float, seed: int, most_exponent: float) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # as above
+        self.size, self.generator = size, torch.Generator().manual_seed(seed)
+        self.most_exponent, self.exponent = most_exponent, 1.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        operation = func.overloadpacket
+        if operation in EXACT or any(returned.alias_info is not None for returned in func._schema.returns):
+            return result
+        of_difference = operation in EXPONENTIALS and self.most_exponent > 0
+        if of_difference:
+            exponents = args[0].abs()
+            exponents = exponents[exponents < self.most_exponent]
+            if exponents.numel():
+                self.exponent = max(self.exponent, float(exponents.max()))
+        if isinstance(result, tuple | list):
+            return type(result)(map(self._move, result))
+        return self._move(result, self.exponent if of_difference and operation is aten._log_softmax else 0)
+
+    def _move(self, tensor: Any, magnitude: float = 0) -> Any:
+        """At random, by a fraction of itself, or of a magnitude of which it is a difference."""
+        if not (isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.layout == torch.strided):
+            return tensor
+        signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)
+        signed = signed.add_(signed.sign(), alpha=0.5).mul_(self.size).to(tensor)
+        return tensor + magnitude * signed if magnitude else tensor.addcmul(signed, tensor, value=self.exponent)

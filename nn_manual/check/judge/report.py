@@ -1,0 +1,196 @@
+"""What a check found, and how it is reported."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import Comparison, Differences, relative
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.tolerances import severity
+from nn_manual.messages import one_line
+
+#: Columns of a terminal.
+WIDTH = 80
+
+
+class StepCheck:
+    """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
+
+    `rounding` names the tensors that are beyond the tolerance in float32, of which the arbiter found that the formula
+    is right; `not_judged` those that central differences are too coarse for. Steps may be proven later, together:
+    until this one is `proven`, all but its plan is a RuntimeError.
+    """
+
+    def __init__(
+        self, plan: Plan, found: Differences | None = None, not_judged: frozenset[str] = frozenset()
+    ) -> None:
+        self.plan, self._found, self._not_judged = plan, found, not_judged
+
+    def prove(self, found: Differences, not_judged: frozenset[str] = frozenset()) -> None:
+        """The step has passed."""
+        self._found, self._not_judged = found, not_judged
+
+    @property
+    def proven(self) -> bool:
+        """Whether the step has been compared with torch's, and has passed."""
+        return self._found is not None
+
+    @property
+    def found(self) -> Differences:
+        """The differences, and the names of the tensors that are off by rounding."""
+        if self._found is None:
+            raise RuntimeError("this step is not proven yet: it is when its epoch ends, or after trainer.flush()")
+        return self._found
+
+    @property
+    def absolute(self) -> Array:
+        """max|ours - torch| of each tensor."""
+        return self.found.absolute
+
+    @property
+    def scale(self) -> Array:
+        """What it is compared on, max|torch|."""
+        return self.found.scale
+
+    @property
+    def rounding(self) -> frozenset[str]:
+        """The names of the tensors that are off by rounding alone."""
+        return self.found.rounding
+
+    @property
+    def not_judged(self) -> frozenset[str]:
+        """The names of the gradients that differences are too coarse for."""
+        return self._not_judged if self.found else frozenset()
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The name of each."""
+        return self.plan.tensors
+
+    @property
+    def tolerances(self) -> Array:
+        """The tolerance of each, relative to its scale."""
+        return self.plan.tolerances
+
+    @cached_property
+    def relative(self) -> Array:
+        """The error of each relative to its scale; 0 where both are 0, and infinite where the scale alone is."""
+        errors: Array = relative(self.absolute, self.scale)
+        return errors
+
+    @cached_property
+    def severity(self) -> Array:
+        """How near the error of each is to its tolerance."""
+        errors: Array = severity(self.relative, self.plan.tolerances)
+        return errors
+
+    @property
+    def ulps(self) -> Array:
+        """The error of each in units of the last place at its scale."""
+        with np.errstate(over="ignore", invalid="ignore"):  # of a scale that the dtype can't hold
+            errors: Array = self.absolute / np.spacing(self.scale.astype(self.plan.dtype))
+        return errors
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """Every tensor that was compared, in the order in which a mistake would spread, or why nothing could be.
+
+    A part of a tensor that is wrong at its own scale is listed after the tensors. `problem` says why a step can't
+    be compared at all (a layer that was never run, a shape that doesn't fit): its first line begins with the layer or
+    part that is to blame. `rounding` holds the names of tensors beyond the tolerance in float32 of which the arbiter
+    found that the formula is right. `vacuous` has a sentence for each comparison that agrees and proves nothing;
+    `diagnosis` says what the first failure looks like; `sources` has a sentence for each layer that is compared with
+    something else than torch's. `not_finite` names a tensor that has no number though its formula is right: the step is
+    too large. str() is the table, 80 columns wide.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    problem: str | None = None
+    rounding: frozenset[str] = frozenset()
+    vacuous: tuple[str, ...] = ()
+    diagnosis: str = ""
+    sources: tuple[str, ...] = ()
+    not_finite: str | None = None
+
+    @property
+    def failures(self) -> tuple[Comparison, ...]:
+        """The comparisons beyond the tolerance for which rounding is no excuse; the first is where it began."""
+        return tuple(c for c in self.comparisons if not c.passed and c.name not in self.rounding)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether everything could be compared and equals torch's."""
+        return self.problem is None and not self.failures
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything agrees, and would not have done so with a wrong formula."""
+        return self.agrees and not self.vacuous
+
+    @property
+    def worst(self) -> Comparison | None:
+        """The comparison nearest to its tolerance, or furthest beyond it."""
+        return max(self.comparisons, key=_severity_of, default=None)
+
+    def __str__(self) -> str:
+        lines = [*_wrap(self._headline()), ""]
+        if self.comparisons:
+            width = max(len("tensor"), *(len(c.name) for c in self.comparisons))
+            shape = max(len("scalar"), *(len(_shape(c)) for c in self.comparisons))
+            lines.append(f"{'tensor':{width}} {'shape':>{shape}}  absolute  relative  allowed     ULPs")
+            lines += [self._row(c, width, shape) for c in self.comparisons]
+        for failure in self.failures[:1]:
+            lines += ["", *_place(failure)]
+        lines += [line for text in self.diagnosis.splitlines() for line in _wrap(text)]
+        if self.sources:
+            lines += ["", *(line for text in self.sources for line in _wrap(text))]
+        if self.vacuous:
+            lines += ["", "vacuous, a wrong formula would have agreed, too:"]
+            lines += [line for text in self.vacuous for line in _wrap(text)]
+        return "\n".join(map(one_line, lines)).rstrip()
+
+    def _headline(self) -> str:
+        if self.problem is not None:
+            return f"gradient check failed: {self.problem}"
+        if self.failures:
+            first = self.failures[0]
+            return f"gradient check failed: wrong first in {first.layer}: {first.name}"
+        if self.vacuous:
+            return f"gradient check failed: it proves nothing about {self.vacuous[0]}"
+        # What is beyond its tolerance by rounding would frighten a reader here: its row says what it is.
+        worst = max((c for c in self.comparisons if c.name not in self.rounding), key=_severity_of, default=None)
+        return f"{len(self.comparisons)} tensors equal torch's" + (
+            f"; worst {worst.relative:.1e} of the norm in {worst.name}" if worst else ""
+        )
+
+    def _row(self, c: Comparison, width: int, shape: int) -> str:
+        verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
+        errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
+        return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
+
+
+def _severity_of(comparison: Comparison) -> float:
+    return comparison.severity
+
+
+def _shape(c: Comparison) -> str:
+    return "x".join(map(str, c.shape)) or "scalar"
+
+
+def _wrap(text: str) -> list[str]:
+    # Indented, no word of somebody's exception can pass for the beginning of a line of ours.
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _place(failure: Comparison) -> list[str]:
+    index = f"[{', '.join(map(str, failure.index))}]" if failure.index else ""
+    return [
+        f"{failure.name}{index} is {failure.ours!r}",
+        f"{failure.origin:>{len(failure.name + index)}}    {failure.reference!r}",
+    ]

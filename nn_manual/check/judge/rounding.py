@@ -1,0 +1,141 @@
+"""What rounding amounts to, measured.
+
+torch computes the same again, with everything on its way moved by about one eps, which is what rounding does to each
+value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import DTYPES, Array
+from nn_manual.check.tolerances import MARGIN
+
+#: How many times everything is moved, each time at random. The worst effect counts.
+NUM_PERTURBATIONS = 4
+
+#: Where the difference is not far from what is explained, so many times. Of a few numbers, each the difference of two
+#: products, rounding may not show in half of the draws; in all of so many, once in 2**32.
+MOST_PERTURBATIONS = 32
+#: As a multiple of what is explained. Wrong formulas are off by more, in float64.
+FAR = 1e6
+
+#: How many times more eps rounding may amount to in float64 than in float32. 1 - 1e-9, which is 1 in float32, has an
+#: error in float64 alone; of random nets the worst had 500. A value that crosses a kink has 5e8: by one eps, in any
+#: dtype, its gradient jumps as far.
+JUMP = 1e4
+
+#: How many times more eps rounding may amount to in float32 than in float64, for what it says of float64. A value that
+#: crosses a kink by one eps of float32, or a softmax of scores of 1e7, goes as far as it can go. One eps of float64
+#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws.
+SATURATED = 10
+
+#: Where the effects are kept that were measured of another step.
+ELSEWHERE = "elsewhere"
+
+#: 2**64 divided by the golden ratio, an odd number: in a product with it the high bits depend on all bits of a value.
+MIXING = -0x61C8864680B583EB
+
+
+class Rounding:
+    """How far rounding takes torch's own values away from the true ones, by name. It is proportional to eps, so what it
+    does to values of one dtype says what it does to those of another.
+    """
+
+    def __init__(self, truth: Mapping[str, Array]) -> None:
+        self.truth, self.jump = truth, JUMP
+        self._measured = {slot: dict.fromkeys(truth, 0.0) for slot in (*DTYPES, ELSEWHERE)}
+        self._in_float64: set[str] = set()
+
+    def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
+        """Take what has become of torch's values into account, or of the true ones `elsewhere`, of another step; only
+        names that both have count. What overflowed says nothing, nor what is less than the dtype can hold.
+        """
+        truth = self.truth if elsewhere is None else elsewhere
+        for name in rounded.keys() & truth.keys():
+            values, dtype = truth[name], rounded[name].dtype
+            effect = distance(rounded[name], values) / eps_of(dtype)
+            if effect < math.inf and not 0 < np.abs(values).max() < np.finfo(dtype).tiny:
+                measured = self._measured[dtype.name if elsewhere is None else ELSEWHERE]
+                measured[name] = max(measured[name], effect)
+            if dtype == np.float64:
+                self._in_float64.add(name)
+
+    def effect(self, name: str, dtype: np.dtype[Any]) -> float:
+        """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`. Of float64
+        values float32 alone says nothing, unless float64 was looked at and shows nothing.
+        """
+        single, double, elsewhere = (measured[name] for measured in self._measured.values())
+        if not max(single, elsewhere) > 0:
+            return double
+        if dtype == np.float64 and (double > 0 or name not in self._in_float64):
+            single = min(single, SATURATED * double)
+        single = max(single, elsewhere)
+        return max(single, min(double, self.jump * single))
+
+    def explains(self, name: str, ours: Array) -> bool:
+        """Whether our values are as near to the true ones as the arithmetic of their dtype brings them. Below the
+        smallest normal number a value loses digits. Integers aren't rounded.
+        """
+        if ours.dtype.kind != "f":
+            return False
+        return distance(ours, self.truth[name]) <= max(self._allowed(name, ours), float(np.finfo(ours.dtype).tiny))
+
+    def is_far(self, name: str, ours: Array) -> bool:
+        """Whether more measurements would not explain our values."""
+        if ours.dtype.kind != "f":
+            return True
+        return not distance(ours, self.truth[name]) <= FAR * self._allowed(name, ours)
+
+    def _allowed(self, name: str, ours: Array) -> float:
+        """At least a few eps of the largest value: of 32 equal numbers, each moved by one eps, the sum can stay as it
+        is, and in another order it is rounded.
+        """
+        largest = float(np.abs(self.truth[name]).max())
+        return MARGIN * max(self.effect(name, ours.dtype), largest if largest < math.inf else 0) * eps_of(ours.dtype)
+
+
+def eps_of(dtype: np.dtype[Any]) -> float:
+    """The distance from 1 to the next number, 1.2e-7 or 2.2e-16."""
+    return float(np.finfo(dtype).eps)
+
+
+def distance(values: Array, truth: Array) -> float:
+    """max|values - truth|; NaN where either has one."""
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity - infinity is NaN
+        return float(np.abs(values - truth).max())
+
+
+def move_by_eps(tensor: torch.Tensor, generator: torch.Generator, *, back: bool = False) -> torch.Tensor:
+    """Floating values about one eps up or down, at random, or with `back` the other way: zeros and signs stay. Every
+    value is moved: all the rounding of a step may come from a single one.
+    """
+    if not tensor.is_floating_point():
+        return tensor
+    uniform = torch.rand(tensor.shape, generator=generator)
+    return _moved(tensor, 1 - uniform if back else uniform)
+
+
+def move_but_ties(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Float64 values about one eps up or down. The value and `seed` decide, so equal values stay equal, and those of
+    opposite signs opposite. Values that float16 holds, such as 0 and 1, stay: most kinks lie at such.
+    """
+    if not tensor.is_floating_point():
+        return tensor
+    mixed = (tensor.abs().view(torch.int64) + seed) * MIXING
+    uniform = (mixed >> 40 & 0xFFFFFF).double() / 0x1000000
+    return torch.where(tensor.half().double() == tensor, tensor, _moved(tensor, uniform))
+
+
+def _moved(tensor: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
+    """Values moved by -1.5 to -0.5 or 0.5 to 1.5 eps, as `uniform`, between 0 and 1, says. By one eps each, the sum of
+    two would keep its last bit, and would be rounded in none of the draws where it isn't at first.
+    """
+    signed = (2 * uniform - 1).to(tensor)
+    move = tensor * (torch.finfo(tensor.dtype).eps * (signed + signed.sign() / 2))
+    return torch.where(tensor.isfinite(), tensor + move, tensor)

@@ -1,0 +1,137 @@
+"""The terms of which values are made: a value may be off by a few roundings of its terms, which may be far larger.
+
+The arbiter moves what lies between the layers. That shows how a value depends on its inputs, and not what is lost on
+the way to it: of x / norm(x) the gradient hardly changes where x does, but it is a difference of terms that may be a
+million times as large. In float32, torch's distance from float64 shows it. In float64 there is nothing to compare torch
+with. So there all that torch computes is moved, inside of the layers and on the way back, and the effects are measured.
+
+A layer of ours may have other terms than torch's. A backward that is made of the saved output has 1 + y, where torch
+takes exp(x). So our own arithmetic of a layer is moved, too, in float64. Its terms count up to the largest number of
+the whole tensor and of the layer's input, or grad_output: so no layer excuses more than a few roundings of what it got
+and made.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.judge.in_float64 import in_float64
+from nn_manual.check.judge.moved import Moved, effects_of
+from nn_manual.check.judge.moved_arrays import moved_array
+from nn_manual.check.judge.parts import Part
+from nn_manual.check.judge.rounding import distance, eps_of
+from nn_manual.check.step.calls import LayerCalls
+from nn_manual.check.step.proof import Proof, beside_torch
+from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.twin.model import Twin
+from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.layers.base import Layer
+
+Values = Mapping[str, Array]
+
+
+def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Sequence[Part] = ()) -> frozenset[str]:
+    """The names of those of `failed` that lie within a few roundings of their terms from torch's float64 values, at our
+    activations and gradients. `double` is torch's version of the model in float64, whose parameters are overwritten;
+    `failed` are tensors of the step, or `parts` of some.
+    """
+    if not failed:
+        return frozenset()
+    cuts = {part.pair.quantity.name: (part.tensor, part.key) for part in parts}
+    truth = _torchs_values(double, step)
+    terms = _own_terms(step, {pair.quantity.layer for pair in failed}, truth)
+    if step.recorded.model.dtype == np.float64:
+        for name, sizes in effects_of(functools.partial(_torchs_values, double, step), truth).items():
+            terms[name] = np.maximum(terms[name], sizes) if name in terms else sizes
+    explained = set()
+    for pair in failed:
+        tensor, key = cuts.get(pair.quantity.name, (pair.quantity.name, ...))
+        if tensor in terms and pair.ours.dtype.kind == "f":
+            allowed = MARGIN * eps_of(pair.ours.dtype) * float(terms[tensor][key].max())
+            if distance(pair.ours, truth[tensor][key]) <= allowed:
+                explained.add(pair.quantity.name)
+    return frozenset(explained)
+
+
+def _torchs_values(double: Twin, step: Proof, size: float = 0, seed: int = 0) -> Values:
+    """torch's values in float64, at our activations and gradients, with all that it computes moved."""
+    if not size:
+        np.copyto(double.param, step.param)
+        return _values(beside_torch(double, step.recorded, step.plan, our_grads=True)[0])
+    with Moved(size, seed, most_exponent=0):
+        np.copyto(double.param, _through(torch.from_numpy(step.param).double()).numpy())
+        return _values(beside_torch(double, step.recorded, step.plan, _through, _through, our_grads=True)[0])
+
+
+def _through(tensor: torch.Tensor) -> torch.Tensor:
+    """The same, as the result of an operation, which is moved."""
+    return tensor * 1.0 if tensor.is_floating_point() else tensor
+
+
+def _values(pairs: Iterable[Pair]) -> Values:
+    return {pair.quantity.name: pair.reference.numpy() for pair in pairs}
+
+
+def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]:
+    """The terms of what the layers of these labels compute, as they compute it in float64; at most the largest number
+    of the tensor, and of the input or grad_output. Nothing of a layer that doesn't compute in float64.
+    """
+    terms: dict[str, Array] = {}
+    ran = [calls for calls in step.recorded.layers if calls.label in labels and calls.grad_output is not None]
+    if not ran:
+        return terms
+    layers = dict(in_float64(step.recorded.model, step.param, step.recorded.buffers_before).descendants())
+    for calls in ran:
+        run = functools.partial(_own_values, calls, layers[calls.item.name])
+        try:
+            with np.errstate(all="ignore"):
+                found = effects_of(run, run(0, 0))
+        except BaseException as error:  # anyone's formula may raise anything in float64, or on arrays of another class
+            raise_if_nobodys_fault(error)
+            continue
+        for name in found.keys() & truth.keys():
+            given = calls.input if name.endswith(".output") else calls.grad_output
+            assert given is not None  # the step was recorded whole
+            largest = max(float(np.abs(array).max()) for array in (given, truth[name]))
+            terms[name] = np.minimum(found[name], largest)
+    return terms
+
+
+def _own_values(calls: LayerCalls, layer: Layer, size: float, seed: int) -> Values:
+    """The layer's output and gradients, by their names in the plan, with all that it computes moved."""
+    generator = np.random.default_rng(seed)
+
+    def taken(array: Array | None) -> Array:
+        assert array is not None  # as above
+        if array.dtype.kind != "f":
+            return array
+        double = array.astype(np.float64)
+        return moved_array(double, size, generator) if size else double
+
+    _take_noise(layer, calls.layer)
+    output, saved = layer.forward(taken(calls.input))
+    values: dict[str, Any] = {"output": np.array(output)}
+    grad_input = layer.backward(saved, taken(calls.grad_output))
+    values |= {f"grad_{name}": grad for name, grad in vars(layer.grad).items()}
+    if calls.grad_input is not None:
+        values["grad_input"] = grad_input
+    return {f"{calls.item.name}.{name}": np.array(array) for name, array in values.items()}
+
+
+def _take_noise(layer: Layer, other: Layer) -> None:
+    """Give a copy of a layer, and its children, the random numbers of the layer itself, in float64."""
+    for own, its in zip([layer, *_inner(layer)], [other, *_inner(other)], strict=True):
+        if hasattr(its, "noise"):
+            own.noise = SimpleNamespace(**{name: a.astype(np.float64) for name, a in vars(its.noise).items()})
+
+
+def _inner(layer: Layer) -> list[Layer]:
+    return [inner for _, inner in layer.descendants()]

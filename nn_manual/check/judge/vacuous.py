@@ -1,0 +1,185 @@
+"""Comparisons that agree and prove nothing.
+
+One rule for all: a tensor that is zero in all that was compared, though it need not be, is not proven, and what is not
+proven doesn't pass. `nn-manual check` compares one batch, the catalogue and the pytest plugin many kinds of input, and
+training each checked step. So a net whose last layer starts with zeros fails the check of its first batch, and passes
+in training, where the second step has other weights. A gradient that differences could never judge isn't proven either.
+
+A gradient that is zero in theory, its terms cancel, is another matter: a right net may have it, and no step could ever
+prove it. It is listed, and doesn't fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nn_manual.arrays import Array, carve
+from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.judge.in_float64 import double_of, in_float64
+from nn_manual.check.judge.parts import blocks_where, written
+from nn_manual.check.judge.rounding import eps_of
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof, beside_torch
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.tolerances import MARGIN, SUM_OF_PRODUCTS
+from nn_manual.check.twin.differences import Finding
+from nn_manual.check.twin.model import Twin
+from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.model import Sequential
+
+#: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
+NUM_DRAWS = 8
+
+#: What is left of terms that cancel, in float64, as a fraction of their layer's largest grad_output, of which they are
+#: made: what two right sums of them may differ by. A gradient that is no rounding isn't as small in every draw.
+CANCELLED = SUM_OF_PRODUCTS["float64"]
+
+
+def not_judged(plan: Plan, findings: Mapping[str, Finding]) -> Iterator[str]:
+    """A sentence for each gradient that central differences are too coarse to judge."""
+    for quantity in plan.backward:
+        finding = findings.get(quantity.name)
+        if finding is not None and finding.error:
+            yield (
+                f"{quantity.layer}: differences can't judge {quantity.name}, their error is {finding.error:.1g} of it; "
+                "give the layer a reference in torch"
+            )
+
+
+def at_kinks(findings: Mapping[str, Finding]) -> Iterator[str]:
+    """A sentence for each gradient that is right because a kink leaves a choice."""
+    for name, finding in findings.items():
+        if finding.num_kinks:
+            yield (
+                f"{name}: {finding.num_kinks} of {finding.reference.size} positions are at a kink, where every slope "
+                "between those left and right passes"
+            )
+
+
+def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
+    """A sentence for each comparison of a step that could hardly have failed.
+
+    Those are gradients that come of a constant upstream gradient, under which a lost mean or softmax can't be seen;
+    and values that are zero everywhere in torch: a wrong factor, sign or index passes.
+    """
+    yield from not_judged(step.plan, step.findings)
+    for calls in step.recorded.layers:
+        grad_output = calls.grad_output
+        if grad_output is not None and grad_output.size > 1 and grad_output.any() and np.ptp(grad_output) == 0:
+            yield f"{calls.label}: its grad_output is {grad_output.flat[0]:.6g} everywhere"
+    zero = [pair.quantity for pair in step.pairs if not pair.reference.any()]
+    yield from zero_everywhere(model, step.recorded, step.plan, zero)
+
+
+def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: list[Quantity]) -> Iterator[str]:
+    """A sentence for each of the quantities in `zero`, which were zero in all that was compared. A formula that gives
+    zero for random inputs, parameters and targets, too, is left out: zero is what it must give.
+    """
+    if zero:
+        not_always = _not_always_zero(model, recorded, plan)
+        for quantity in zero:
+            if quantity.name in not_always:
+                yield f"{quantity.layer}: {quantity.name} is zero everywhere"
+
+
+def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[str, ...]:
+    """A sentence for each parameter's gradient, and each block of a vector's, of which nothing is left but the rounding
+    of its terms, whatever the parameters are: a wrong factor would not show. What is exactly zero isn't among them:
+    there, each number that is not would show.
+    """
+    small: dict[str, npt.NDArray[np.bool_]] = {}
+    not_zero: dict[str, npt.NDArray[np.bool_]] = {}
+    for values, grad_outputs in _drawn_steps(model, recorded, input_grad=plan.input_grad):
+        for item in plan.items:
+            of_rounding = CANCELLED * grad_outputs.get(item.name, 0.0)
+            for name in (plan.grad_names[f"{item.name}.{parameter}"] for parameter in item.own_parameters):
+                small[name] = small.get(name, True) & (values[name] <= of_rounding)
+                not_zero[name] = not_zero.get(name, False) | (values[name] > 0)
+        if not any(mask.any() for mask in small.values()):  # one step is enough for most nets
+            break
+    return tuple(
+        f"{quantity.layer}: {quantity.name}{written(key)} is zero in theory and rounding alone"
+        for quantity in plan.backward
+        if quantity.name in small
+        for key in blocks_where(small[quantity.name])
+        if not_zero[quantity.name][key].any()
+    )
+
+
+def _drawn_steps(
+    model: Sequential, recorded: Recording, *, input_grad: bool
+) -> Iterator[tuple[dict[str, Array], dict[str, float]]]:
+    """The magnitudes that torch finds of all but buffers, in float64, and the largest magnitude of each layer's
+    grad_output, in steps on the recorded batch, its input scaled to 1, whose parameters are drawn at random. Those that
+    don't run there, or give a number that is not finite, are left out.
+    """
+    generator = np.random.default_rng(0)
+    for _ in range(NUM_DRAWS):
+        try:
+            pairs, grad_outputs = _drawn_step(model, recorded, generator, input_grad=input_grad)
+        except BaseException as error:  # a layer, a loss or a reference may raise anything in float64
+            raise_if_nobodys_fault(error)
+            continue
+        values = {pair.quantity.name: np.abs(pair.reference.numpy()) for pair in pairs}
+        values = {name: array for name, array in values.items() if name not in recorded.buffers}
+        if all(np.isfinite(array).all() for array in values.values()):
+            yield values, grad_outputs
+
+
+def _drawn_step(
+    model: Sequential, recorded: Recording, generator: np.random.Generator, *, input_grad: bool
+) -> tuple[list[Pair], dict[str, float]]:
+    double, loss = in_float64(model, model.param_arena, recorded.buffers_before), recorded.loss.loss
+    for parameter in vars(carve(double.param_arena, double.parameter_shapes())).values():
+        # Outputs of about 1: a softmax of large scores has gradients that are next to nothing.
+        parameter[...] = generator.standard_normal(parameter.shape) / math.sqrt((1, *parameter.shape)[-1])
+    with Recording(double, loss) as again:
+        input, target = _of_scale_1(double_of(recorded.first.input)), double_of(recorded.loss.target)
+        run_step(double, loss, input, target, input_grad=input_grad)
+    twin = Twin(double, loss)
+    twin.anchor(double.param_arena)
+    grad_outputs = {
+        calls.item.name: float(np.abs(calls.grad_output).max(initial=0.0))
+        for calls in again.layers
+        if calls.grad_output is not None
+    }
+    return beside_torch(twin, again, Plan(double, again, input_grad=input_grad))[0], grad_outputs
+
+
+def _of_scale_1(input: Array) -> Array:
+    """An input whose largest magnitude is 1, unless it holds indices: behind large scores, too, a softmax has gradients
+    that are next to nothing.
+    """
+    largest = np.abs(input).max(initial=0.0) if input.dtype.kind == "f" else 0.0
+    return input / largest if largest else input
+
+
+def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[str]:
+    """The names of the quantities that torch finds other than zero when every number is drawn at random, in float64.
+    What is left of terms that cancel is rounding there, far below what float32 can show, and counts as zero. Where a
+    reference takes none of the numbers drawn, nobody knows: those are all names.
+    """
+    generator, names, has_run = torch.Generator().manual_seed(0), set(), False
+
+    def draw(like: torch.Tensor) -> torch.Tensor:
+        if not like.is_floating_point():
+            return like
+        return torch.randn(like.shape, generator=generator, dtype=like.dtype)
+
+    twin = Twin(model, recorded.loss.loss, np.float64)
+    for _ in range(NUM_DRAWS):
+        twin.param[...] = draw(torch.from_numpy(twin.param)).numpy()
+        try:
+            both, _ = beside_torch(twin, recorded, plan, draw)
+        except CannotCompare:  # a reference may refuse what is outside of its domain
+            continue
+        has_run = True
+        magnitudes = [float(pair.reference.abs().max()) for pair in both]
+        rounding = MARGIN * eps_of(np.dtype(np.float32)) * max(magnitudes)
+        names |= {pair.quantity.name for pair, magnitude in zip(both, magnitudes, strict=True) if magnitude > rounding}
+    return names if has_run else {quantity.name for quantity in (*plan.forward, *plan.backward)}

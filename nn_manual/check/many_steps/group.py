@@ -1,0 +1,177 @@
+"""Steps of one plan, proven together: torch's run of all of them, clipping, the optimizer, and every difference."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn_manual.arrays import Array, size_of
+from nn_manual.check.compare.comparison import within
+from nn_manual.check.compare.many import StackedComparison
+from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
+from nn_manual.check.many_steps.ring import Ring
+from nn_manual.check.many_steps.stacked import Stacked
+from nn_manual.check.step.fast_structure import Glance
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.threads import threads_for
+from nn_manual.check.step.tree import Item
+from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.check.whole_step.update import Made, State, clipped_by_torch
+from nn_manual.messages import counted
+
+if TYPE_CHECKING:
+    from nn_manual.check.whole_step.checker import GradientChecker
+
+#: From so many parameters on, updates are proven step by step: fewer steps fit into the ring where it has to keep what
+#: they made. Together, those of the 784-128-10 net take 0.8 times as long: 101,770 parameters.
+LARGE_UPDATE = 1 << 17
+
+
+class Group:
+    """The `ring` of the steps of a plan, and torch's versions of what they do.
+
+    Raises CannotStack where the steps can't be proven together, NoRoom where `memory` has no room for them.
+    """
+
+    def __init__(self, checker: GradientChecker, plan: Plan, memory: Array) -> None:
+        assert checker.optimizer is not None  # a trainer's checker has one
+        self.model, self.optimizer, self.max_norm, self.plan = checker.model, checker.optimizer, checker.max_norm, plan
+        self.proves_updates = checker.model.num_parameters < LARGE_UPDATE
+        self.ring = Ring(
+            plan, checker.recorded, checker.model, checker.optimizer, memory, with_updates=self.proves_updates
+        )
+        if not self.ring.num_steps:
+            raise NoRoom(self.ring.reason)
+        self.glance = Glance(plan, checker.recorded)
+        self._stacked = Stacked(plan, checker.model, checker.loss)
+        shapes = checker.model.parameter_shapes()
+        self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
+        if self.proves_updates:
+            self._twin = OptimizerTwin(checker.optimizer, plan.dtype, self.ring.num_rows)
+        quantities = [self.ring.tensors[quantity.name] for quantity in (*plan.forward, *plan.backward)]
+        self._of_tensors = StackedComparison([size_of(tensor.shape[1:]) for tensor in quantities], plan.dtype)
+        self._update_tolerances = np.array([quantity.tolerance for quantity in plan.update])
+        num_vectors = len(checker.optimizer.vectors) + 1
+        self._of_vectors = StackedComparison([*self._sizes.values()] * num_vectors, plan.dtype)
+        self._of_clipped = StackedComparison([checker.model.num_parameters], plan.dtype)
+        self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
+
+    def keep_first(self, checker: GradientChecker, row: int = 0) -> bool:
+        """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
+        update = checker.update
+        assert update is not None  # a trainer's checker has one
+        self.ring.start(row, update.start, update.num_steps)
+        return self.ring.end(row, checker.recorded)
+
+    def found(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Of the steps in these rows of the ring, max|ours - torch| and max|torch| of all quantities of the plan,
+        (steps, quantities); without those of clipping and of the update where these are proven step by step.
+        """
+        rows = self.ring.padded(start, stop)
+        with threads_for(0):  # one: what is found of a step must not depend on how many wait
+            parts = [self._of_gradients(rows)]
+            if self.proves_updates and self.max_norm is not None:
+                parts.append(self._of_clipping(rows, self.max_norm))
+            if self.proves_updates:
+                parts.append(self._of_update(rows))
+        wanted = slice(start - rows.start, stop - rows.start)
+        absolute, scale = (np.concatenate(arrays, axis=1)[wanted] for arrays in zip(*parts, strict=True))
+        return absolute, scale
+
+    def _of_gradients(self, rows: slice) -> tuple[Array, Array]:
+        reference = self._stacked.differentiate(self.ring, rows)
+        ours, theirs = [], []
+        for quantity in (*self.plan.forward, *self.plan.backward):
+            own, torchs = self.ring.tensors[quantity.name][rows], reference[quantity.name]
+            if own.shape != torchs.shape:
+                steps = counted(len(own), "step")
+                raise CannotStack(f"{quantity.name} of {steps} has shape {tuple(torchs.shape)} in torch")
+            ours.append(own)
+            theirs.append(torchs.numpy())
+        return self._of_tensors.differences(ours, theirs)
+
+    def _of_clipping(self, rows: slice, max_norm: float) -> tuple[Array, Array]:
+        """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
+        names = self.model.ties.names
+        grads = [
+            np.sum([self._grad(use, rows) for use in reversed(names[name])], axis=0, dtype=self.plan.dtype)
+            if name in names
+            else self._grad(name, rows)
+            for name in self._sizes
+        ]
+        theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
+        assert self.ring.grad is not None  # updates are proven
+        return self._of_clipped.differences([self.ring.grad[rows]], [theirs])
+
+    def _grad(self, parameter: str, rows: slice) -> Array:
+        grad = self.ring.tensors[self.plan.grad_names[parameter]][rows]
+        return grad.reshape(len(grad), -1)
+
+    def _of_update(self, rows: slice) -> tuple[Array, Array]:
+        ring = self.ring
+        assert ring.after is not None  # updates are proven
+        assert ring.grad is not None
+        before, after = (state.map(lambda all_rows: all_rows[rows]) for state in (ring.before, ring.after))
+        lrs, num_updates, count = ring.lrs[rows], ring.num_updates[rows], rows.stop - rows.start
+        self._twin.step(before.param, before.vectors, ring.grad[rows], lrs=lrs, num_steps=num_updates)
+        torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
+        absolute, scale = self._of_vectors.differences(self._tensors(after), self._tensors(torchs))
+        for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
+            # As the checker has it: what lands near zero carries the rounding errors of where it came from.
+            scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())
+        return absolute, scale
+
+    def made(self, i: int) -> Made:
+        """What the `i`-th update, which is proven here, was made from."""
+        ring = self.ring
+        assert ring.grad is not None
+        return Made(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
+
+    def _tensors(self, state: State) -> list[Array]:
+        """The tensors of a state, (steps, size) each, in the plan's order."""
+        ends = np.cumsum(list(self._sizes.values()))
+        return [tensor for rows in state.all for tensor in np.split(rows, ends[:-1], axis=1)]
+
+    def recorded(self, last: Recording, i: int) -> Recording | None:
+        """The `i`-th step as if it were the last that was recorded; or None where the ring hasn't all of it in one
+        piece: a composite, buffers, random numbers, shared parameters.
+        """
+        are_simple = self.glance.are_simple and not self.plan.sums
+        if not are_simple or any(hasattr(calls.layer, "noise") for calls in last.layers):
+            return None
+        tensors, then = {name: rows[i] for name, rows in self.ring.tensors.items()}, copy.copy(last)
+        kept = {calls.item.name: copy.copy(calls) for calls in last.layers}
+        then.layers, then.loss = list(kept.values()), copy.copy(last.loss)
+        then.first = kept[last.first.item.name]
+        array = self.ring.given("input")[i]
+        for item in self.plan.chain:
+            calls = kept[item.name]
+            calls.input, calls.output = array, tensors[f"{item.name}.output"]
+            calls.grad_output = tensors.get(self._grad_outputs[item.label]) if calls.grad_output is not None else None
+            calls.grad_input = tensors.get(f"{item.name}.grad_input")
+            calls.grads = {name: tensors[self.plan.grad_names[f"{item.name}.{name}"]] for name in calls.grads}
+            array = calls.output
+        then.loss.prediction, then.loss.target = array, self.ring.given("target")[i]
+        then.loss.value, then.loss.grad_prediction = tensors["loss"], tensors["loss.grad_prediction"]
+        return then
+
+    def largest_grad_output(self, step: int, index: int) -> float:
+        """max|grad_output| of the layer whose tensor is the plan's `index`-th; 0 where it has none."""
+        layer = [*self.plan.forward, *self.plan.backward][index].layer
+        tensor = self.ring.tensors.get(self._grad_outputs.get(layer, ""))
+        return 0.0 if tensor is None else float(np.abs(tensor[step]).max())
+
+
+def _grad_outputs(plan: Plan, chain: list[Item], last: str) -> list[tuple[str, str]]:
+    """The label of each layer, and the name of the tensor that is its grad_output: the grad_input of the next layer, or
+    `last`.
+    """
+    found = []
+    for item, following in zip(chain, [*chain[1:], None], strict=True):
+        found.append((item.label, f"{following.name}.grad_input" if following else last))
+        for name, children in item.children.items():
+            found += _grad_outputs(plan, children, f"{name}.grad_output")
+    return found

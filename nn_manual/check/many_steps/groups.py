@@ -1,0 +1,85 @@
+"""Which steps are proven together: a group for each shape of the input, made at the first step of that shape."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn_manual.arrays import Shape
+from nn_manual.check.compare.comparison import Differences, joined
+from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.many_steps.group import Group
+from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
+
+if TYPE_CHECKING:
+    from nn_manual.check.whole_step.checker import GradientChecker
+
+
+class Groups:
+    """The groups of a GradientChecker's steps, in `memory` bytes; without any, each step is proven by itself."""
+
+    def __init__(self, checker: GradientChecker, memory: int) -> None:
+        self._checker = checker
+        self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
+        #: By the shape of the input; None for those whose steps are proven one by one.
+        self._by_shape: dict[Shape, Group | None] = {}
+        #: Why steps are proven one by one, where there is memory; and whether a layer is why.
+        self.reason, self.is_of_layer = "", False
+        self._has_compared = False
+
+    @property
+    def most(self) -> int:
+        """How many steps are proven together at most: 1 where they are proven one by one, 0 before the first."""
+        sizes = (group.ring.num_steps for group in self._by_shape.values() if group)
+        return max(sizes, default=int(self._has_compared))
+
+    def of(self, input_shape: Shape) -> Group | None:
+        """That of the steps on inputs of this shape; None where the next one is proven by itself."""
+        return self._by_shape.get(input_shape)
+
+    def compare_first(self, shape: Shape, count: int) -> StepCheck:
+        """The check of the step that the checker has just recorded, on an input of this shape: the first of its shape,
+        or one that is proven by itself. `count` were made of this shape since the epoch began. Raises what the
+        checker's `compare` does.
+        """
+        checker, self._has_compared = self._checker, True
+        if shape in self._by_shape or self.is_of_layer or not self._memory.size:
+            return checker.compare()
+        zeros = copy.deepcopy(checker.judge.zeros)
+        check = checker.compare()
+        try:
+            group = Group(checker, check.plan, self._memory)
+            row = count % group.ring.num_steps
+            found = self._found_of_first(group, check, row)
+        except CannotStack as problem:
+            self.give_up(problem, shape)
+            return check
+        self._by_shape[shape] = group if found else None
+        if found is None:
+            return check
+        # The judge takes it for one of many, and knows what it knew before.
+        alone, checker.judge.zeros = checker.judge.zeros, zeros
+        accepted = checker.accept(check.plan, shape, found, functools.partial(group.largest_grad_output, row))
+        if accepted is None:
+            checker.judge.zeros = alone
+            return check
+        return StepCheck(check.plan, accepted, check.not_judged)
+
+    def _found_of_first(self, group: Group, check: StepCheck, row: int) -> Differences | None:
+        """What a batched proof finds of the step that the checker has just compared, or None where the step has another
+        form than those that wait.
+        """
+        if not group.keep_first(self._checker, row):
+            return None
+        absolute, scale = (of_steps[0] for of_steps in group.found(row, row + 1))
+        rest = slice(len(absolute), None)
+        excused = check.rounding.intersection(check.plan.tensors[rest])
+        return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
+
+    def give_up(self, problem: CannotStack, shape: Shape) -> None:
+        """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
+        self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
+        self._by_shape = {} if self.is_of_layer else {**self._by_shape, shape: None}

@@ -1,0 +1,152 @@
+"""One layer in torch's run of many steps: what torch.vmap runs.
+
+Inside of a composite, behind each output stands our value of it, a leaf of torch's graph:
+
+    node = ours + (output - output.detach())
+
+which has our value exactly, lets the gradient through to the output, and whose leaf gets the gradient at this place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from nn_manual.check.many_steps.ring import NOISE
+from nn_manual.check.step.tree import Item
+from nn_manual.errors import first_words_of, raise_if_nobodys_fault
+
+Tensors = dict[str, torch.Tensor]
+
+
+class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
+    """A layer's reference doesn't run on many steps at once; the text says which, and why."""
+
+
+class NoRoom(CannotStack):
+    """No steps are kept; the text says why."""
+
+
+def described(error: BaseException) -> str:
+    """An error's type, and the first sentence of its text: torch's have many."""
+    return first_words_of(error).partition(". ")[0]
+
+
+def taken(item: Item) -> str:
+    """The place of what a composite takes as its input: the layers in it, and what goes past them, start there."""
+    return f"{item.name} takes"
+
+
+class PaddedEmbedding(torch.nn.Embedding):
+    """torch.nn.Embedding whose row `padding_idx` has no gradient. Of many steps under torch.vmap, torch's own leaves it
+    out in the first alone (torch 2.13).
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The rows of the weight."""
+        assert self.padding_idx is not None  # `stackable` has seen it
+        output = torch.nn.functional.embedding(input, self.weight)
+        return torch.where(torch.eq(input, self.padding_idx).unsqueeze(-1), output.detach(), output)
+
+
+def stackable(module: torch.nn.Module) -> torch.nn.Module:
+    """The module, or where torch.vmap doesn't compute the same, one that does: it has the module's own state."""
+    if type(module) is torch.nn.Embedding and module.padding_idx is not None:
+        module.__class__ = PaddedEmbedding
+    return module
+
+
+class LayerRun:
+    """torch's run of a layer in one step, of whose tensors torch.vmap has stacked many."""
+
+    def __init__(
+        self, modules: Mapping[str, torch.nn.Module], leaves: Tensors, given: Tensors, buffers: Tensors
+    ) -> None:
+        self.modules, self.leaves, self.given, self.buffers = modules, leaves, given, buffers
+        self.values: Tensors = {}
+
+    def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
+        """Layers one after the other."""
+        for item in items:
+            output = self.output(item, node)
+            self.values[f"{item.name}.output"] = output.detach()
+            node = self._anchored(f"{item.name}.output", output)
+        return node
+
+    def output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """torch's output of a layer."""
+        try:
+            return self._composite(item, node) if item.children else self._leaf(item, node)
+        except CannotStack:  # of a layer in this one
+            raise
+        except BaseException as error:  # a user's own reference may raise anything here
+            raise_if_nobodys_fault(error)
+            raise CannotStack(f"{item.label} under torch.vmap raised {described(error)}") from error
+
+    def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
+        ours = self.leaves[place]
+        if not ours.is_floating_point():
+            return ours
+        anchored: torch.Tensor = _Apart.apply(ours + (node - node.detach()))  # type: ignore[no-untyped-call]  # as torch has it
+        return anchored
+
+    def _leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        layer, name = item.layer, item.name
+        noise, module = self._noise(item), self.modules.get(item.name)
+        parameters = {key: self.leaves[f"parameter {name}.{key}"] for key in item.own_parameters}
+        buffers = {key: self.buffers[f"{name}.{key}"] for key in item.own_buffers}
+        if module is not None:
+            output: torch.Tensor = torch.func.functional_call(module, {**parameters, **buffers}, (node,), noise)
+            return output
+        function: Callable[..., Any] = layer.reference  # type: ignore[attr-defined]  # the plan has asked
+        if not buffers:
+            return function(node, **parameters, **noise)  # type: ignore[no-any-return]  # a user's own
+        output, moved = function(node, **parameters, **{key: b.clone() for key, b in buffers.items()}, **noise)
+        for key, value in moved.items():
+            buffers[key].copy_(value.detach())
+        return output
+
+    def _composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        children = [
+            functools.partial(self._child, name, children) for name, children in item.children.items()
+        ]
+        node = self._anchored(taken(item), node)
+        output: torch.Tensor = item.layer.reference(node, *children, **self._noise(item))  # type: ignore[attr-defined]
+        return output
+
+    def _child(self, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:
+        """What a composite's reference calls with the input of one of its children."""
+        if not chain:
+            return given
+        self.values[f"{name}.input"] = given.detach()
+        return self.chain(chain, self._anchored(f"{name}.input", given))
+
+    def _noise(self, item: Item) -> Tensors:
+        prefix = f"{item.name}{NOISE}"
+        return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
+
+
+class _Apart(torch.autograd.Function):
+    """A tensor whose gradient comes back with one step behind the other in memory. Some functions of torch lay the
+    steps side by side, and a sum over such a gradient would depend on how many they are.
+    """
+
+    @staticmethod
+    def forward(node: torch.Tensor) -> torch.Tensor:
+        return node.view_as(node)
+
+    @staticmethod
+    def setup_context(context: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(context: Any, grad_output: torch.Tensor) -> torch.Tensor:  # noqa: ARG004 - torch's
+        return grad_output.contiguous()
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int], node: torch.Tensor) -> tuple[torch.Tensor, int]:  # noqa: ARG004 - torch's
+        stacked: torch.Tensor = _Apart.apply(node.movedim(in_dims[0], 0))  # type: ignore[no-untyped-call]  # as above
+        return stacked, 0

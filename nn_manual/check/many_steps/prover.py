@@ -1,0 +1,307 @@
+"""Checked steps, kept as they are made and proven together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.compare.comparison import CannotCompare, Differences, joined, within
+from nn_manual.check.judge.report import GradientReport, StepCheck
+from nn_manual.check.many_steps.group import Group
+from nn_manual.check.many_steps.groups import Groups
+from nn_manual.check.many_steps.one_layer import CannotStack
+from nn_manual.check.many_steps.restored_step import Again, Past
+from nn_manual.check.many_steps.ring import Copy
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.threads import threads_for
+from nn_manual.check.whole_step.update import State, UpdateChecker, state_of
+from nn_manual.errors import GradientMismatch, NotFiniteError
+
+if TYPE_CHECKING:
+    from nn_manual.check.whole_step.checker import GradientChecker
+
+
+class Prover:
+    """Proves the steps of a GradientChecker, many at a time, later than they are made.
+
+        with prover.recording(input):
+            ... the step ...
+        check = prover.compare()       # proven now, or when `flush` is called or the ring is full
+
+    The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
+    granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
+    step that differs together is compared again by the checker, from what was kept of it: so its verdict
+    never depends on the steps beside it. And what torch.vmap makes of a function is no more than torch's word: of the
+    1st, 2nd, 4th, 8th, ... group the last step is looked at by the checker, too, though nothing differs, and small
+    parts of its tensors at their own scales. What is wrong there is raised as any mismatch. `again` makes a step anew
+    from what it started from. `memory`, in bytes, is that of all steps that wait; without any, each step is proven at
+    once.
+    """
+
+    def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
+        self.checker, self._again = checker, again
+        self.groups = Groups(checker, memory)
+        self._group: Group | None = None
+        #: The checks of these steps, and of large models what was found of clipping and of the update.
+        self._waiting: list[tuple[StepCheck, Differences | None]] = []
+        #: The numbers of the steps that aren't proven yet; always this very list.
+        self.numbers: list[int] = []
+        #: The shape of the last step, and how many of this shape there were since `begin`: that many rows are taken.
+        self._shape: Shape | None = None
+        self._count = 0
+        #: The row of the first step that waits.
+        self._first_row = 0
+        #: How many groups were proven.
+        self._num_proofs = 0
+        #: Where the last step that waits ended, while it is proven after another one was made.
+        self._end: State | None = None
+
+    def room(self, input_shape: Shape) -> int:
+        """How many steps on inputs of this shape may run next unwatched, as the one that is recorded did. One that is
+        recorded comes after them.
+        """
+        group = self._group
+        if group is None or group is not self.groups.of(input_shape) or self._shape != input_shape:
+            return 0
+        ring = group.ring
+        return ring.num_steps - 1 - self._count % ring.num_steps if group.proves_updates else 0
+
+    def copies(self) -> tuple[list[Copy], list[Copy]]:
+        """What must be copied before and after each of them."""
+        assert self._group is not None  # there is room
+        assert self.checker.update is not None  # a trainer's checker has one
+        self.checker.update.check_unchanged()
+        return self._group.ring.copies(self._count % self._group.ring.num_steps, self.checker.recorded)
+
+    def keep(self, given: Mapping[str, Array], losses: Array) -> list[StepCheck]:
+        """The checks of steps that have just run unwatched, and of which `copies` were made. `given` is by name what
+        they were given, (steps, ...), and more.
+        """
+        assert self._group is not None  # there was room
+        group, count = self._group, len(losses)
+        i = self._count % group.ring.num_steps
+        group.ring.keep(i, given, losses)
+        if not self._waiting:
+            self._first_row = i
+        self._count += count
+        checks = [StepCheck(group.plan) for _ in losses]
+        self._waiting += [(check, None) for check in checks]
+        self.numbers += group.ring.numbers[i : i + count]
+        return checks
+
+    @property
+    def num_waiting(self) -> int:
+        """How many steps aren't proven yet."""
+        return len(self._waiting)
+
+    def begin(self, count: int) -> None:
+        """Begin an epoch after `count` of the steps in it that are checked. The last bit of what torch finds of a
+        step may depend on its row in the ring. So its place in the epoch decides the row, in a run that goes on, too.
+        """
+        self.flush()
+        self._shape, self._count = None, count
+
+    @contextmanager
+    def recording(self, input: Array) -> Iterator[Recording]:
+        """The context in which the step on `input` must run."""
+        group = self.groups.of(input.shape)
+        if group is not self._group:
+            self.flush()
+            self._group = group
+        if self._shape is not None and self._shape != input.shape:
+            self._count = 0
+        self._shape = input.shape
+        if group is None:
+            with self.checker.recording() as recorded:
+                yield recorded
+        else:
+            i = self._count % group.ring.num_steps
+            assert self.checker.update is not None  # a trainer's checker has one
+            self.checker.update.check_unchanged()
+            group.ring.start(i, state_of(group.optimizer), group.optimizer.num_steps)
+            try:
+                with self.checker.watching() as recorded:
+                    yield recorded
+            except Exception:
+                self._flush_before(group, i)
+                raise
+
+    def compare(self) -> StepCheck:
+        """The check of the step just made, which may be proven later. Raises what the checker's `compare` does, for
+        this step or one that waits.
+        """
+        if self._group is None:
+            assert self._shape is not None  # of the input that was recorded
+            check = self.groups.compare_first(self._shape, self._count)
+            self._count += 1
+            return check
+        group, recorded, i = self._group, self.checker.recorded, self._count % self._group.ring.num_steps
+        try:
+            if not group.glance.shows_nothing():
+                check_structure(recorded, group.plan)
+        except CannotCompare as problem:
+            self._flush_before(group, i)
+            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+        if not group.ring.end(i, recorded):  # it has another form than the first: the checker says what is wrong
+            self._flush_before(group, i)
+            return self.checker.compare()
+        try:
+            updated = None if group.proves_updates else self._update_of(group, i)
+        except (GradientMismatch, NotFiniteError):
+            self._flush_before(group, i)
+            return self.checker.compare()
+        check = StepCheck(group.plan)
+        if not self._waiting:
+            self._first_row = i
+        self._count += 1
+        self._waiting.append((check, updated))
+        self.numbers.append(self.checker.model.num_steps)
+        if i == group.ring.num_steps - 1:
+            self.flush()
+        return check
+
+    def skip(self) -> None:
+        """The step just made has no loss and nothing to compare. Its row stays empty."""
+        self.flush()  # the rows of steps that wait follow each other
+        self._count += 1
+
+    def _update_of(self, group: Group, i: int) -> Differences:
+        """What the checker finds of clipping and of the update in the step just made, the `i`-th."""
+        update, before = self.checker.update, group.ring.before
+        assert update is not None
+        start, update.start = update.start, before.map(lambda rows: rows[i])
+        update.num_steps = group.ring.num_updates[i]
+        try:
+            with threads_for(group.plan.num_products):
+                return self.checker.compare_update(group.plan)
+        finally:
+            update.start = start
+
+    def _flush_before(self, group: Group, i: int) -> None:
+        """Prove the steps before the `i`-th, which has just been made and is the checker's to judge, from where it
+        started: what is wrong in those before comes first.
+        """
+        update, num_updates = self.checker.update, group.ring.num_updates[i]
+        assert update is not None  # a trainer's checker has one
+        self._end = group.ring.before.map(lambda rows: rows[i].copy())  # a proof pads the ring from here on
+        try:
+            self.flush()
+            update.num_steps = num_updates
+            for vector, values in zip(update.start.all, self._end.all, strict=True):
+                vector[...] = values
+        finally:
+            self._end = None
+
+    def drop(self) -> None:
+        """Forget the steps that wait: what they made is given up."""
+        self._waiting = []
+        self.numbers.clear()
+
+    def flush(self) -> None:
+        """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
+        that is wrong: the model, the optimizer and the checker are then as they were after that step.
+        """
+        group = self._group
+        if not self._waiting:
+            return
+        assert group is not None  # where the steps wait
+        try:
+            self._prove(group)
+        except Exception:  # what comes after a wrong step is never proven; after an interruption all is
+            self.drop()
+            raise
+        self.drop()
+
+    def _prove(self, group: Group) -> None:
+        """Prove the steps that wait in a group."""
+        waiting, first = self._waiting, self._first_row
+        last = first + len(waiting) - 1
+        try:
+            absolute, scale = group.found(first, last + 1)
+            passed = np.all(within(absolute, scale, group.plan.tolerances[: absolute.shape[1]]), axis=1)
+            wrong = self._look_again(group, last, passes=passed[-1])
+        except CannotStack as problem:
+            self._prove_each_alone(group)
+            self.groups.give_up(problem, group.ring.given("input").shape[1:])
+            self._group = None
+            return
+        if wrong is not None:
+            self._prove_each_alone(group)  # what is wrong before it comes first
+            with self._made_again(group, last):
+                raise GradientMismatch(wrong)
+        for i, (check, updated) in enumerate(waiting):
+            found = Differences(absolute[i], scale[i])
+            both = joined(found, updated) if updated else found
+            self._conclude(group, first + i, check, both, passes=passed[i])
+
+    def _look_again(self, group: Group, i: int, *, passes: bool) -> GradientReport | None:
+        """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
+        batched proof knows nothing. Raises CannotStack where it can't compare.
+        """
+        self._num_proofs += 1
+        if self._num_proofs & (self._num_proofs - 1) or not passes:
+            return None
+        with self._made_again(group, i):
+            report = self.checker.look_closely()
+        if report.problem is not None:
+            raise CannotStack(report.problem)
+        return None if report.agrees else report
+
+    def _prove_each_alone(self, group: Group) -> None:
+        """Let the checker compare the steps that wait, in their order."""
+        for i, (check, _) in enumerate(self._waiting, self._first_row):
+            self._prove_alone(group, i, check)
+
+    def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
+        """The checker decides where a difference doesn't pass, and where it knows of zeros."""
+        shape = group.ring.given("input").shape[1:]
+        update = self.checker.update
+        assert update is not None  # a trainer's checker has one
+        accepted: Differences | None = found
+        if passes and shape not in self.checker.judge.zeros:
+            self.checker.evidence.add(found)
+        else:
+            largest = functools.partial(group.largest_grad_output, i)
+            accepted = self.checker.accept(group.plan, shape, found, largest)
+            if accepted is None and (recorded := group.recorded(self.checker.recorded, i)) is not None:
+                accepted = self.checker.excuse(group.plan, recorded, group.ring.before.param[i], found)
+        if accepted is None:
+            self._prove_alone(group, i, check)
+            return
+        if group.proves_updates:
+            if update.is_due:
+                self._compare_in_float64(update, group, i)
+            update.count()
+        check.prove(accepted)
+
+    def _compare_in_float64(self, update: UpdateChecker, group: Group, i: int) -> None:
+        model = self.checker.model
+        number, model.num_steps = model.num_steps, group.ring.numbers[i]
+        try:
+            update.compare_in_float64(group.plan.update, group.made(i))
+        except GradientMismatch as mismatch:
+            with self._made_again(group, i):
+                raise mismatch from None
+        model.num_steps = number
+
+    def _prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
+        """Let the checker compare the `i`-th step."""
+        with self._made_again(group, i):
+            again = self.checker.compare()
+            check.prove(again.found, again.not_judged)
+
+    def _made_again(self, group: Group, i: int) -> AbstractContextManager[None]:
+        """The context in which the checker has recorded the `i`-th step."""
+        return Past(self.checker, group.ring).made_again(i, self._again, self._end_of(group, i))
+
+    def _end_of(self, group: Group, i: int) -> State | None:
+        """Where the update of the `i`-th step ended, or None where that is where the model is now."""
+        if i + 1 < self._first_row + len(self._waiting):
+            return group.ring.before.map(lambda rows: rows[i + 1])
+        return self._end

@@ -1,0 +1,262 @@
+"""The memory in which checked steps wait until they are proven together.
+
+A step is kept whole: what it started from, its batch and random numbers, each tensor that is compared, the gradient
+that the optimizer got, what the optimizer made. Arrays of one name lie one behind the other, (steps, ...), as torch
+takes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape, size_of
+from nn_manual.check.step.plan import Plan, gradient_names
+from nn_manual.check.step.proof import ours_of, sources_of
+from nn_manual.check.step.recording import Recording
+from nn_manual.check.whole_step.update import State, state_of
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer
+
+#: More steps together aren't faster: on the smallest net 64 take 22 microseconds each, 256 take 18.
+MOST_STEPS = 256
+#: Fewer aren't worth their copies.
+FEWEST_STEPS = 4
+
+#: Elements that torch's loops over an array take at once; the rest at its end it computes by other functions, whose
+#: last bits differ. So steps are proven in multiples of as many as have no rest: what is found of one then doesn't
+#: depend on the others.
+TOGETHER = 32
+#: Never one alone: its batch normalization has a loop of its own.
+FEWEST_ROWS = 2
+
+#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, with
+#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB, 1.3 times; that of the
+#: 784-128-10 net, with 2.4 MB, 0.7 times.
+LARGEST_STEP = 2_500_000
+
+#: Arrays begin at multiples of so many bytes, a line of the processor's cache.
+ALIGNMENT = 64
+
+
+class Kind(NamedTuple):
+    """Arrays that lie one behind the other: the shape and dtype of one."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+    @property
+    def num_bytes(self) -> int:
+        """Of one, up to where the next may begin."""
+        size = size_of(self.shape) * self.dtype.itemsize
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Copy(NamedTuple):
+    """From an array, to a row for each step."""
+
+    array: Array
+    rows: Array
+
+
+class Ring:
+    """Room for up to `num_steps` steps of one plan, carved from `memory`, bytes. There is none for a step that is too
+    large, nor for fewer than FEWEST_STEPS or as torch computes at once.
+
+    `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
+    updates start from, (num_steps, parameters); where `with_updates` says that these are to be proven, too, `grad` is
+    what they went along, and `after` where they ended.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        recorded: Recording,
+        model: Sequential,
+        optimizer: Optimizer,
+        memory: Array,
+        *,
+        with_updates: bool,
+    ) -> None:
+        self.plan, self._memory, self._model, self._optimizer = plan, memory, model, optimizer
+        self.with_updates = with_updates
+        ours = ours_of(plan, recorded)
+        arena = model.grad_arena
+        of_parameters = {name for item in plan.items for name in gradient_names(item)[:-1]} | plan.sums.keys()
+        #: The tensors that are views of the gradient arena, and where they lie in it.
+        self._in_arena: dict[str, int] = {}
+        self._packed: list[str] = []
+        for quantity in (*plan.forward, *plan.backward):
+            if quantity.name in of_parameters and np.may_share_memory(ours[quantity.name], arena):
+                self._in_arena[quantity.name] = _offset(ours[quantity.name], arena)
+            else:
+                self._packed.append(quantity.name)
+        sources = sources_of(plan, recorded)
+        self._sources = [sources[name] for name in self._packed]
+        self._shapes = [ours[name].shape for name in self._packed]
+        kinds = self._kinds(recorded, sum(ours[name].size for name in self._packed))
+        num_bytes = sum(kind.num_bytes for kind in kinds.values())
+        #: torch computes multiples of so many steps.
+        sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
+        self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
+        num_fitting = memory.nbytes // num_bytes
+        self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
+        if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
+            self.num_steps = 0
+        #: With those that torch computes beside the last steps.
+        self.num_rows = self.num_steps + -self.num_steps % self.multiple
+        self._arrays = self._carved(kinds)
+        self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
+        self.before = self._state("before")
+        self.after = self._state("after") if with_updates else None
+        self.grad = self._arrays.get("grad")
+        #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
+        self.lrs: list[tuple[float, ...]] = [()] * self.num_rows
+        self.num_updates, self.numbers = [0] * self.num_rows, [0] * self.num_rows
+
+    def _kinds(self, recorded: Recording, num_packed: int) -> dict[str, Kind]:
+        names = [f"{name} before" for name in ("param", *self._optimizer.vectors)]
+        if self.with_updates:
+            names += [f"{name} after" for name in ("param", *self._optimizer.vectors)]
+        if self.with_updates or self._in_arena:
+            names.append("grad")
+        kinds = {"packed": Kind((num_packed,), self.plan.dtype)}
+        kinds |= dict.fromkeys(names, Kind(self._model.param_arena.shape, self.plan.dtype))
+        return kinds | {name: Kind(array.shape, array.dtype) for name, array in _given(recorded).items()}
+
+    def _state(self, when: str) -> State:
+        vectors = {name: self._arrays[f"{name} {when}"] for name in self._optimizer.vectors}
+        return State(self._arrays[f"param {when}"], vectors)
+
+    def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
+        arrays, start = {}, 0
+        for name, kind in kinds.items():
+            stop = start + self.num_rows * kind.num_bytes
+            rows = self._memory[start:stop].reshape(self.num_rows, kind.num_bytes)
+            size = size_of(kind.shape) * kind.dtype.itemsize
+            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_rows, *kind.shape)
+            start = stop
+        return arrays
+
+    def _views(self, shapes: dict[str, Shape]) -> dict[str, Array]:
+        views, start = {}, 0
+        for name, shape in zip(self._packed, self._shapes, strict=True):
+            views[name], start = self._part("packed", start, shape)
+        for name, start in self._in_arena.items():
+            views[name], _ = self._part("grad", start, shapes[name])
+        return views
+
+    def _part(self, name: str, start: int, shape: Shape) -> tuple[Array, int]:
+        stop = start + size_of(shape)
+        return self._arrays[name][:, start:stop].reshape(self.num_rows, *shape), stop
+
+    @property
+    def reason(self) -> str:
+        """Why there is no room, where there is none."""
+        step, memory = self.num_bytes / 1e6, self._memory.nbytes / 1e6
+        if self.num_bytes > LARGEST_STEP:
+            return f"a step takes {step:,.1f} MB; above {LARGEST_STEP / 1e6:,.1f} MB, copies cost more than they save"
+        return f"fewer than {max(FEWEST_STEPS, self.multiple)} steps, of {step:.3g} MB each, fit into {memory:.3g} MB"
+
+    def start(self, i: int, state: State, num_updates: int) -> None:
+        """Keep what the `i`-th step starts from, and how many were made before it."""
+        for rows, vector in zip(self.before.all, state.all, strict=True):
+            rows[i] = vector
+        self.num_updates[i] = num_updates
+
+    def end(self, i: int, recorded: Recording) -> bool:
+        """Keep what the `i`-th step computed, unless it has another form than the plan says."""
+        given, packed = _given(recorded), [source() for source in self._sources]
+        if [array.shape for array in packed] != self._shapes:
+            return False
+        for name, array in given.items():
+            rows = self._arrays[name]
+            if rows.shape[1:] != array.shape or rows.dtype != array.dtype:
+                return False
+            rows[i] = array
+        np.concatenate(packed, axis=None, out=self._arrays["packed"][i])
+        if self.grad is not None:
+            self.grad[i] = self._model.grad_arena
+        if self.after is not None:
+            for rows, vector in zip(self.after.all, state_of(self._optimizer).all, strict=True):
+                rows[i] = vector
+        if self._optimizer.num_steps != self.num_updates[i] + 1:
+            return False
+        self.lrs[i] = tuple(member.lr for member in self._optimizer.members)
+        self.numbers[i] = self._model.num_steps
+        return True
+
+    def copies(self, i: int, recorded: Recording) -> tuple[list[Copy], list[Copy]]:
+        """What must be copied before and after each step that runs unwatched from the `i`-th on, in the memory of the
+        one that is recorded: all but what it is given, and the loss.
+        """
+        assert self.after is not None  # updates are proven
+        state = state_of(self._optimizer).all
+        before = list(zip(state, self.before.all, strict=True))
+        before += [(buffer, self.given_before(name)) for name, buffer in recorded.buffers.items()]
+        after = list(zip(state, self.after.all, strict=True))
+        sources = zip(self._packed, self._sources, strict=True)
+        after += [(source(), self.tensors[name]) for name, source in sources if name != "loss"]
+        if self.grad is not None:
+            after.append((self._model.grad_arena, self.grad))
+        return [Copy(array, rows[i:]) for array, rows in before], [Copy(array, rows[i:]) for array, rows in after]
+
+    def keep(self, i: int, given: Mapping[str, Array], losses: Array) -> None:
+        """Keep the rest of steps that have just run from the `i`-th on, and of which `copies` were made."""
+        rows = slice(i, i + len(losses))
+        for name in self.given_names():
+            if not name.endswith(BEFORE):
+                self._arrays[name][rows] = given[name][: len(losses)]
+        self.tensors["loss"][rows] = losses
+        model, optimizer, count = self._model, self._optimizer, len(losses)
+        self.lrs[rows] = [tuple(member.lr for member in optimizer.members)] * count
+        self.num_updates[rows] = range(optimizer.num_steps - count, optimizer.num_steps)
+        self.numbers[rows] = range(model.num_steps - count + 1, model.num_steps + 1)
+
+    def padded(self, start: int, stop: int) -> slice:
+        """The rows that torch computes for the steps in these: they begin and end at multiples of as many as it takes
+        at once. Beside the steps they repeat the first and the last of them.
+        """
+        first, end = start - start % self.multiple, stop + -stop % self.multiple
+        for beside, own in ((slice(first, start), start), (slice(stop, end), stop - 1)):
+            for rows in self._arrays.values():
+                rows[beside] = rows[own]
+            count = beside.stop - beside.start
+            self.lrs[beside], self.num_updates[beside] = [self.lrs[own]] * count, [self.num_updates[own]] * count
+        return slice(first, end)
+
+    def given(self, name: str) -> Array:
+        """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""
+        return self._arrays[name]
+
+    def given_before(self, buffer: str) -> Array:
+        """The values of a buffer before every step."""
+        return self._arrays[f"{buffer}{BEFORE}"]
+
+    def given_names(self) -> list[str]:
+        """All names of `given`."""
+        return [name for name in self._arrays if name in ("input", "target") or NOISE in name or name.endswith(BEFORE)]
+
+
+NOISE, BEFORE = ".noise.", " before the step"
+
+
+def _given(recorded: Recording) -> dict[str, Array]:
+    """What a step was given beside the parameters: its batch, its random numbers, the buffers."""
+    input, target = recorded.first.input, recorded.loss.target
+    assert input is not None  # check_structure has seen them
+    assert target is not None
+    given = {"input": input, "target": target}
+    for calls in recorded.layers:
+        given |= {f"{calls.item.name}{NOISE}{name}": array for name, array in calls.noise.items()}
+    return given | {f"{name}{BEFORE}": buffer for name, buffer in recorded.buffers_before.items()}
+
+
+def _offset(view: Array, arena: Array) -> int:
+    """Where a view of a flat vector begins in it."""
+    address = view.__array_interface__["data"][0] - arena.__array_interface__["data"][0]
+    offset: int = address // arena.itemsize
+    return offset

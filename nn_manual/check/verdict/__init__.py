@@ -1,1 +1,0 @@
-"""What a difference means: a wrong formula, rounding, conduct, or nothing proven."""

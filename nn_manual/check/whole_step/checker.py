@@ -1,0 +1,303 @@
+"""The check of a step: everything that the step computed, once, by name, against torch.
+
+    recording()    the step runs, and what it computes is noted       Recording
+    compare()      torch runs it again, anchored at what we computed   Proof: pairs of tensors
+                   the worst difference of each pair                   absolute, scale
+                   beyond the tolerance: the judge                     rounding, or GradientMismatch
+                   clipping and the optimizer's step                   absolute, scale
+                   StepCheck
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.check.compare.comparison import CannotCompare, Differences, Quantity, joined, within
+from nn_manual.check.conduct.conduct import check_conduct
+from nn_manual.check.judge.judge import Judge
+from nn_manual.check.judge.report import GradientReport, StepCheck
+from nn_manual.check.judge.vacuous import vacuous
+from nn_manual.check.judge.zeros import Zeros
+from nn_manual.check.step.calls import CallFailed
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.proof import Proof, beside_torch, prove
+from nn_manual.check.step.recording import Recording, run_step
+from nn_manual.check.step.structure import check_structure
+from nn_manual.check.step.threads import threads_for
+from nn_manual.check.twin.model import Twin
+from nn_manual.check.whole_step.evidence import Evidence
+from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
+from nn_manual.errors import GradientMismatch
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer, Scheduler
+
+
+class GradientChecker:
+    """Proves steps of one model against torch.
+
+        with checker.recording():
+            ... the step: forward, loss, backward, clipping, optimizer ...
+        checker.compare()          # returns a StepCheck; raises GradientMismatch or NotFiniteError
+
+    torch then repeats the step, anchored at what we computed: each layer forward and backward at the recorded
+    activations, clipping and the optimizer on our gradients. `input_grad` says that the step computes the gradient
+    of the model's input (`model.backward`), and not only its parameters' (`model.backward_parameters`). `max_norm` is
+    the norm that the step clips to, or None. Raises ValueError where there is nothing to check.
+    """
+
+    def __init__(
+        self,
+        model: Sequential,
+        loss: Loss,
+        optimizer: Optimizer | None = None,
+        *,
+        max_norm: float | None = None,
+        scheduler: Scheduler | None = None,
+        input_grad: bool = False,
+    ) -> None:
+        if not any(True for _ in model.named_layers()):
+            raise ValueError("the model has no layers: there is nothing to check")
+        if not (model.num_parameters or input_grad):
+            raise ValueError("the model has no parameters, and without input_grad there is no gradient to check")
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        self.max_norm, self.input_grad = max_norm, input_grad
+        self.twin = Twin(model, loss)
+        self.recorded = Recording(model, loss, copy_grads=max_norm is not None)
+        self.judge = Judge(model, loss, input_grad=input_grad)
+        self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
+        self._plans: dict[Shape, Plan] = {}
+        self._memory_checked: set[Plan] = set()
+        #: Whether what evaluation computes has been compared.
+        self._evaluation_compared = False
+        #: What the compared steps have shown, those that were compared elsewhere among them.
+        self.evidence = Evidence()
+
+    @contextmanager
+    def recording(self) -> Iterator[Recording]:
+        """The context in which the step must run. torch starts from where it is when it opens.
+
+        Raises GradientMismatch where a layer raises.
+        """
+        self.twin.anchor(self.model.param_arena)
+        if self.update is not None:
+            self.update.anchor()
+        with self.watching() as recorded:
+            yield recorded
+
+    @contextmanager
+    def watching(self) -> Iterator[Recording]:
+        """The same, but where torch starts from is the caller's to keep."""
+        try:
+            with self.recorded:
+                yield self.recorded
+        except CallFailed as failed:
+            try:
+                check_structure(self.recorded, self.plan())
+            except CannotCompare as problem:
+                raise GradientMismatch(GradientReport((), problem=str(problem))) from failed
+            # The step is sound so far: the loss refused its target, or is wrong itself.
+            method = "check_target" if self.recorded.loss.prediction is None else "forward"
+            failed.error.add_note(f"raised by {type(self.loss).__name__}.{method}")
+            raise failed.error from None
+
+    def compare(self) -> StepCheck:
+        """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of torch's isn't finite
+        either.
+        """
+        try:
+            with threads_for(self.plan().num_products):
+                return self._compared(self._proof())
+        except CannotCompare as problem:
+            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+
+    def _compared(self, step: Proof) -> StepCheck:
+        plan = step.plan
+        found = self.judge.differences(step)
+        if self.max_norm is not None or self.update is not None:
+            found = joined(found, self.compare_update(plan))
+        num_compared = len(found.absolute)
+        assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
+        self.evidence.add(found)
+        return StepCheck(plan, found, self.evidence.add_findings(step.findings))
+
+    def compare_update(self, plan: Plan) -> Differences:
+        """Compare clipping, and the optimizer's step from where `self.update` starts. Raises GradientMismatch, or
+        NotFiniteError.
+        """
+        parts = []
+        if self.max_norm is not None:
+            parts.append(compare_clipping(plan.clipping, self.model.grad_arena, self._unclipped(), self.max_norm))
+        if self.update is not None:
+            parts.append(self._compared_step(self.update, plan.update))
+        return joined(*parts)
+
+    def _compared_step(self, update: UpdateChecker, quantities: list[Quantity]) -> Differences:
+        """Those of the optimizer's step alone. Raises CannotCompare, too."""
+        try:
+            return update.compare(quantities)
+        except GradientMismatch:
+            self._check_conduct()  # a layer that writes into its parameters makes the optimizer look wrong
+            raise
+
+    def accept(
+        self, plan: Plan, input_shape: Shape, found: Differences, largest_grad_output: Callable[[int], float]
+    ) -> Differences | None:
+        """The differences of a step that was compared elsewhere, if all of them are within their tolerances: then the
+        step counts as compared here. `largest_grad_output` is that of the layer whose tensor is the plan's i-th.
+        """
+        if not _update_passes(plan, found):
+            return None
+        num_judged = len(plan.forward) + len(plan.backward)
+        judged = Differences(found.absolute[:num_judged], found.scale[:num_judged])
+        return self._counted(self.judge.accept(plan, input_shape, judged, largest_grad_output), found)
+
+    def excuse(self, plan: Plan, recorded: Recording, param: Array, found: Differences) -> Differences | None:
+        """The differences of a step that `accept` refuses, if those of forward and backward beside torch alone are
+        within their tolerances or rounding; or None, and `compare` says what is wrong. The step began at `param`.
+        """
+        if not _update_passes(plan, found):
+            return None
+        self.twin.anchor(param)
+        try:
+            with threads_for(plan.num_products):
+                pairs, findings = beside_torch(self.twin, recorded, plan)
+                return self._counted(self.judge.excused(Proof(plan, recorded, self.twin.param, pairs, findings)), found)
+        except CannotCompare:
+            return None
+
+    def _counted(self, judged: Differences | None, found: Differences) -> Differences | None:
+        """What was judged of a step's forward and backward, with what was found of the rest, as that of a step that has
+        passed.
+        """
+        if judged is None:
+            return None
+        absolute, scale, rounding = found
+        num_judged = len(judged.scale)
+        both = joined(judged, Differences(absolute[num_judged:], scale[num_judged:], rounding))
+        self.evidence.add(both)
+        return both
+
+    def _unclipped(self) -> list[Array]:
+        """The gradient of each parameter as backward left it."""
+        of_uses = {
+            f"{calls.item.name}.{name}": grad for calls in self.recorded.layers for name, grad in calls.grads.items()
+        }
+        for first, names in self.model.ties.names.items():
+            of_uses[first] = np.sum([of_uses[name] for name in reversed(names)], axis=0, dtype=self.model.dtype)
+        return [of_uses[name] for name in self.model.parameter_shapes()]
+
+    def report(
+        self, input: Array | None = None, *, with_conduct: bool = True, with_vacuous: bool = True
+    ) -> GradientReport:
+        """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
+        comparisons prove nothing. Clipping and the optimizer are left out. `input` is the model's, as it was before the
+        step could write into it. What many cases of one layer need once can be left out: its conduct, and what is
+        vacuous.
+        """
+        try:
+            check_structure(self.recorded, self.plan())
+            if with_conduct:
+                self._check_conduct(input)  # before torch: what misbehaves may be its own reference
+            step = self._proof()
+            report = self.judge.with_evaluation(step, self.judge.report(step))
+        except CannotCompare as problem:
+            return GradientReport((), problem=str(problem))
+        if not (report.agrees and with_vacuous):
+            return report
+        return replace(report, vacuous=tuple(vacuous(self.model, step)))
+
+    def look_closely(self) -> GradientReport:
+        """Compare the recorded step as `report` does, small parts of tensors at their own scales, too, but for each
+        layer's conduct, what is vacuous, evaluation, clipping and the optimizer. Nothing is kept of it.
+        """
+        try:
+            with threads_for(self.plan().num_products):
+                return self.judge.report(self._proof())
+        except CannotCompare as problem:
+            return GradientReport((), problem=str(problem))
+
+    def compare_evaluation(self) -> None:
+        """Compare the layers' `infer` with torch's modules in eval(), on the inputs of the last recorded step; once,
+        after any step. Raises GradientMismatch. Values that aren't finite are left to whoever uses them.
+        """
+        first = self.recorded.first
+        if self._evaluation_compared or first.input is None or first.input.shape not in self._plans:
+            return
+        self._evaluation_compared = True
+        step = Proof(self.plan(), self.recorded, self.twin.param, [], {})
+        try:
+            report = self.judge.with_evaluation(step, GradientReport(()))
+            if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
+                self._check_conduct()
+                raise GradientMismatch(report)
+        except CannotCompare as problem:
+            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+
+    def unproven(self) -> tuple[str, ...]:
+        """A sentence for each thing that no compared step, the last one of which is recorded, has proven: a wrong
+        formula would have agreed, too. First what `vacuous` says, then what a right net may have as well: gradients
+        that are zero in theory, and an optimizer that doesn't run in float64.
+        """
+        zero = self.evidence.zero_in_theory(self.model, self.recorded, self.plan)
+        return (*self.vacuous(), *zero, *(self.update.unproven() if self.update is not None else ()))
+
+    def vacuous(self) -> tuple[str, ...]:
+        """A sentence for each tensor that was zero everywhere in all compared steps, though it need not be."""
+        return self.evidence.vacuous(self.model, self.recorded, self.plan)
+
+    def state(self) -> dict[str, Any]:
+        """What the compared steps have left behind, as JSON has it: later steps are judged by it, and `unproven`."""
+        self.evidence.zero_in_theory(self.model, self.recorded, self.plan)  # while a step is there to find it
+        known = [{"shape": list(shape), **zeros.state()} for shape, zeros in self.judge.zeros.items()]
+        state = {**self.evidence.state(), "zeros": known, "unproven": list(self.vacuous())}
+        return state | ({"update": self.update.state()} if self.update is not None else {})
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self.evidence.load_state(state)
+        self.judge.zeros = {tuple(known["shape"]): Zeros.of_state(known) for known in state["zeros"]}
+        if self.update is not None and "update" in state:  # older runs don't say
+            self.update.load_state(state["update"])
+
+    def run(self, input: Array, target: Array) -> None:
+        """Forward, loss and backward, as a training step does them."""
+        run_step(self.model, self.loss, input, target, input_grad=self.input_grad)
+
+    def _check_conduct(self, input: Array | None = None) -> None:
+        check_conduct(self.recorded, self.plan(), self.recorded.first.input if input is None else input)
+
+    def _proof(self) -> Proof:
+        """The recorded step beside torch's. Raises CannotCompare."""
+        plan = self.plan()
+        step = prove(self.twin, self.recorded, plan, own_memory=plan not in self._memory_checked)
+        self._memory_checked.add(plan)  # once for each shape of the input
+        return step
+
+    def plan(self) -> Plan:
+        """What the recorded step must prove. Raises CannotCompare."""
+        first = self.recorded.first
+        if first.input is None:
+            raise CannotCompare(f"Sequential never ran its first layer, {first.label}")
+        shape = first.input.shape
+        if shape in self._plans:
+            return self._plans[shape]
+        clip = self.max_norm is not None
+        plan = Plan(self.model, self.recorded, input_grad=self.input_grad, clip=clip, optimizer=self.optimizer)
+        if self.recorded.loss.grad_prediction is not None:  # the step ran to its end, so the plan has every shape
+            self._plans[shape] = plan
+        return plan
+
+
+def _update_passes(plan: Plan, found: Differences) -> bool:
+    """Whether what was found of clipping and of the update is within its tolerances, or is rounding."""
+    of_update = slice(len(plan.forward) + len(plan.backward), None)
+    passed = within(found.absolute[of_update], found.scale[of_update], plan.tolerances[of_update])
+    return found.rounding.issuperset(itertools.compress(plan.tensors[of_update], ~passed))

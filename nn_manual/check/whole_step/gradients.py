@@ -1,0 +1,48 @@
+"""The check of a model's gradients, once: nothing is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.errors import GradientMismatch
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+
+
+def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) -> GradientReport:
+    """Run forward and backward once and compare everything with torch: each layer's output, the loss, and the
+    gradients of the prediction, of the target (regression losses), of every parameter, at every layer boundary and of
+    the input. Each layer's conduct is checked, too, and whether the comparisons prove anything. Nothing is trained:
+    the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
+
+    input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
+    don't fit, for an empty batch, and for a mean over targets none of which counts.
+    """
+    return checked_in_part(model, loss, input, target)
+
+
+def checked_in_part(
+    model: Sequential, loss: Loss, input: Array, target: Array, *, with_conduct: bool = True, with_vacuous: bool = True
+) -> GradientReport:
+    """check_gradients, without what another case of the same layer has shown: see GradientChecker.report."""
+    if not input.size:
+        raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
+    checker = GradientChecker(model, loss, input_grad=True)
+    # What a backward forgets to write, or adds to, shows.
+    for grad in (model.grad_arena, *model.ties.use_grads.values()):
+        grad.fill(np.nan)
+    try:
+        with checker.recording(), np.errstate(invalid="ignore"):  # the mean over nothing
+            checker.run(input.copy(), target)
+        if not loss.has_value(loss.denominator(target)):
+            raise ValueError(f"{type(loss).__name__} counts no target of the batch: there is no loss to check")
+        return checker.report(input, with_conduct=with_conduct, with_vacuous=with_vacuous)
+    except GradientMismatch as mismatch:
+        report: GradientReport = mismatch.report
+        return report
+    finally:
+        for name, buffer in checker.recorded.buffers_before.items():
+            checker.recorded.buffers[name][...] = buffer

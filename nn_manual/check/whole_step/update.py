@@ -1,0 +1,325 @@
+"""The check of clipping and of the optimizer: torch clips our gradients, schedules and steps, and ends where we do.
+
+The gradients themselves have been compared by then. torch takes ours, so only the formula of the clipping or of the
+step can still differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import DTYPES, Array, carve, first_not_finite, size_of
+from nn_manual.check.compare.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
+from nn_manual.check.judge.in_float64 import in_float64
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
+from nn_manual.check.step.reference import Move
+from nn_manual.check.tolerances import UPDATE, learning_rate
+from nn_manual.check.twin.model import TORCH_DTYPES
+from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.check.twin.schedules import schedule_twin
+from nn_manual.errors import GradientMismatch, NotFiniteError, raise_if_nobodys_fault, words_of
+from nn_manual.optim import Optimizer, Scheduler
+
+
+def compare_clipping(
+    quantities: list[Quantity], clipped: Array, gradients: list[Array], max_norm: float
+) -> Differences:
+    """Have torch clip our `gradients` as they were, and compare with the flat vector `clipped` that ours became.
+    Raises GradientMismatch.
+    """
+    theirs = torch.from_numpy(clipped_by_torch(np.concatenate(gradients, axis=None), max_norm))
+    absolute, scale = worst_differences([clipped], [theirs])
+    if not within(absolute, scale, _tolerances(quantities)).all():
+        both = [Pair(quantities[0], clipped, theirs)]
+        _check_finite(both)
+        raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+    return Differences(absolute, scale)
+
+
+def clipped_by_torch(gradient: Array, max_norm: float) -> Array:
+    """A flat gradient, clipped where it lies."""
+    parameter = torch.zeros(gradient.size, dtype=TORCH_DTYPES[gradient.dtype.name])
+    parameter.grad = torch.from_numpy(gradient)
+    torch.nn.utils.clip_grad_norm_(parameter, max_norm)
+    return gradient
+
+
+class State(NamedTuple):
+    """Where a step of an optimizer starts or ends: flat vectors, the parameters and those by name."""
+
+    param: Array
+    vectors: dict[str, Array]
+
+    def map(self, change: Callable[[Array], Array]) -> State:
+        """Every vector changed."""
+        return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
+
+    @property
+    def all(self) -> list[Array]:
+        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
+        return [*self.vectors.values(), self.param]
+
+
+class Made(NamedTuple):
+    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
+    made before.
+    """
+
+    start: State
+    grad: Array
+    lrs: Sequence[float]
+    num_steps: int
+
+
+class UpdateChecker:
+    """Lets torch.optim's class of the optimizer's name repeat each compared step.
+
+    torch starts each of them from copies of our parameters and state vectors, and afterwards all of them are compared:
+    no step depends on what was compared before it.
+    """
+
+    def __init__(self, optimizer: Optimizer, start: Array, scheduler: Scheduler | None = None) -> None:
+        """`start` is the vector into which the parameters are copied before each step."""
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self._scheduler_twin = schedule_twin(scheduler, [m.lr for m in optimizer.members]) if scheduler else None
+        #: What a step starts from, and how many were made before it.
+        self.start = State(start, {name: np.empty_like(vector) for name, vector in optimizer.vectors.items()})
+        self.num_steps = 0
+        self._num_compared = 0
+        #: Whether the formulas were compared in float64, and what the optimizer has raised there instead.
+        self._compared_in_float64, self._raised_in_float64 = False, ""
+        self._setting_names = [name for name in optimizer.setting_names() if name != "lr"]
+        self._settings_at_first = self._settings()
+        self._twin = OptimizerTwin(optimizer, start.dtype)
+        sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
+        self._arena = Arena(sizes, len(self.start.all))
+
+    def observe(self, validation_loss: float) -> None:
+        """Let torch's schedule see the validation loss of an epoch, before ours does."""
+        if self._scheduler_twin is not None:
+            self._scheduler_twin.observe(validation_loss)
+
+    def compare_schedule(self, count: int) -> None:
+        """Compare the optimizer's lrs after `count` epochs or steps, and what the schedule remembers, with torch's.
+        Raises GradientMismatch.
+        """
+        if self.scheduler is None or self._scheduler_twin is None:
+            return
+        torch_lrs = self._scheduler_twin.lrs(count)
+        for index, (member, scale) in enumerate(zip(self.optimizer.members, self._scheduler_twin.scales, strict=True)):
+            if not math.isclose(member.lr, torch_lrs[index], rel_tol=0, abs_tol=learning_rate(count) * scale):
+                name = f"lr of groups.{index - 1}" if index else "lr"
+                _raise_problem(f"scheduler: {name} is {member.lr!r}, torch's is {torch_lrs[index]!r}")
+        state = self.scheduler.state()
+        for name, value in self._scheduler_twin.state().items():
+            if state[name] != value:
+                _raise_problem(f"scheduler: {name} is {state[name]!r}, torch's is {value!r}")
+
+    def check_unchanged(self) -> None:
+        """Raise ValueError where a setting has changed, but for the lr: torch's optimizer was made with what it was."""
+        settings = self._settings()
+        if settings != self._settings_at_first:
+            values = zip(self._setting_names, self._settings_at_first, settings, strict=True)
+            changes = [f"{name} was {before} and is {now}" for name, before, now in values if before != now]
+            raise ValueError(
+                f"{type(self.optimizer).__name__}.{changes[0]}. In a checked training the lr alone may change: another "
+                "setting takes a new optimizer and a new Trainer"
+            )
+
+    def _settings(self) -> list[Any]:
+        return [getattr(self.optimizer, name) for name in self._setting_names]
+
+    def anchor(self) -> None:
+        """Start from where the optimizer is now. The parameters have been copied by then. Raises ValueError, as
+        `check_unchanged` does.
+        """
+        self.check_unchanged()
+        self.num_steps = self.optimizer.num_steps
+        for name, vector in self.optimizer.vectors.items():
+            torch.from_numpy(self.start.vectors[name]).copy_(torch.from_numpy(vector))  # by torch's threads
+
+    def compare(self, quantities: list[Quantity]) -> Differences:
+        """Let torch step on our gradients, and compare each tensor of the state vectors and of the parameters. Raises
+        GradientMismatch, or NotFiniteError.
+        """
+        found = self._compared(quantities)
+        if self.optimizer.num_steps != self.num_steps + 1:
+            _raise_problem(
+                f"optimizer: num_steps is {self.optimizer.num_steps} after the step, and was {self.num_steps} before it"
+            )
+        if self.is_due:
+            self.compare_in_float64(quantities, self._made())
+        self.count()
+        return found
+
+    def _compared(self, quantities: list[Quantity]) -> Differences:
+        torchs = self._stepped(self._twin, self._made())
+        absolute, scale = self._arena.worst_differences(state_of(self.optimizer).all, torchs.all)
+        passed = within(absolute, scale, _tolerances(quantities))
+        if passed.all():
+            return Differences(absolute, scale)
+        # What lands near zero carries the rounding errors of where it came from.
+        before = [np.abs(tensor).max() for tensor in self._tensors(self.start)]
+        scale = np.where(passed, scale, np.maximum(scale, before))
+        passed = within(absolute, scale, _tolerances(quantities))
+        return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next step to be compared is the first, second, fourth, eighth, ... one."""
+        number = self._num_compared + 1
+        return number & self._num_compared == 0
+
+    def count(self) -> None:
+        """A step is compared, here or elsewhere."""
+        self._num_compared += 1
+
+    def compare_in_float64(self, quantities: list[Quantity], made: Made) -> None:
+        """Compare the formulas, in float64. In float32 a small lr hides them: what is added to a parameter is rounded
+        to its last bits. Raises GradientMismatch. An optimizer that doesn't run in float64 is not compared:
+        `unproven` says so.
+        """
+        if self.start.param.dtype == np.float64:
+            return
+        ours = self._ours_in_float64(made)
+        if ours is None:
+            return
+        torchs = self._torchs_in(np.dtype(np.float64), made)
+        precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]
+        self._compared_in_float64 = True
+        if within(*worst_differences(ours, torchs), _tolerances(precise)).all():
+            return
+        rounding = self._measured(quantities, torchs, made)
+        if not all(rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)):
+            both = zip(precise, ours, torchs, strict=True)
+            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+
+    def unproven(self) -> tuple[str, ...]:
+        """A sentence where the optimizer's formulas were never compared in float64, since it raised something there."""
+        if self._compared_in_float64 or not self._raised_in_float64:
+            return ()
+        return (f"optimizer: in float64 its step raises {self._raised_in_float64}",)
+
+    def state(self) -> dict[str, Any]:
+        """What later sentences need, as JSON has it."""
+        return {"compared_in_float64": self._compared_in_float64, "raised_in_float64": self._raised_in_float64}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._compared_in_float64, self._raised_in_float64 = state["compared_in_float64"], state["raised_in_float64"]
+
+    def _measured(self, quantities: list[Quantity], truth: list[torch.Tensor], made: Made) -> Rounding:
+        """How far rounding takes torch's values from those in float64."""
+        rounding = Rounding(_by_name(quantities, truth))
+        generator = torch.Generator().manual_seed(0)
+        for dtype in NUM_PERTURBATIONS * list(DTYPES.values()):
+            moved = self._torchs_in(dtype, made, functools.partial(move_by_eps, generator=generator))
+            rounding.measure(_by_name(quantities, moved))
+        return rounding
+
+    def _made(self) -> Made:
+        """Of the step that has just been made."""
+        lrs = [member.lr for member in self.optimizer.members]
+        return Made(self.start, self.optimizer.model.grad_arena, lrs, self.num_steps)
+
+    def _stepped(self, twin: OptimizerTwin, made: Made) -> State:
+        one = made.start.map(lambda vector: vector[np.newaxis])
+        twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
+        return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])
+
+    def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
+        """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong.
+
+        The arbiter of gradients decides in the same way: in float64 the formulas must agree, and our values must be as
+        near to torch's float64 ones as its own are when all that the step starts from is moved by one eps: in float32,
+        and in float64, which shows what is less than float32's numbers are.
+        """
+        made = self._made()
+        torchs = self._torchs_in(self.start.param.dtype, made)
+        both = [Pair(*pair) for pair in zip(quantities, self._tensors(state_of(self.optimizer)), torchs, strict=True)]
+        failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
+        _check_finite(failed)
+        rounding = self._measured(quantities, self._torchs_in(np.dtype(np.float64), made), made)
+        ours = self._ours_in_float64(made)
+        formulas_agree = ours is not None and all(
+            rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)
+        )
+        explained = {pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours)}
+        if not formulas_agree or len(explained) < len(failed):
+            found = tuple(compare(*pair) for pair in both)
+            diagnosis = f"in float64 the step raises {self._raised_in_float64}" if ours is None else ""
+            raise GradientMismatch(GradientReport(found, diagnosis=diagnosis))
+        return frozenset(explained)
+
+    def _ours_in_float64(self, made: Made) -> list[Array] | None:
+        """Each tensor after our step, made again in float64; None for an optimizer that doesn't run there."""
+        try:
+            return self._made_in_float64(made)
+        except BaseException as error:  # a user's own optimizer may raise anything
+            raise_if_nobodys_fault(error)
+            self._raised_in_float64 = words_of(error)
+            return None
+
+    def _made_in_float64(self, made: Made) -> list[Array]:
+        ours = self.optimizer.model
+        model = in_float64(ours, made.start.param, vars(ours.buffer))
+        model.grad_arena[...] = made.grad
+        optimizer = replace(self.optimizer, model=model)
+        for member, lr in zip(optimizer.members, made.lrs, strict=True):
+            member.lr = lr
+        optimizer.num_steps = made.num_steps
+        for name, vector in made.start.vectors.items():
+            optimizer.vectors[name][...] = vector
+        optimizer.step()
+        return self._tensors(state_of(optimizer))
+
+    def _torchs_in(self, dtype: np.dtype[Any], made: Made, move: Move | None = None) -> list[torch.Tensor]:
+        """Each tensor after torch's step, made in `dtype` from values that go through `move`."""
+
+        def converted(vector: Array) -> Array:
+            tensor = torch.from_numpy(vector.astype(dtype))
+            return (tensor if move is None else move(tensor)).numpy()
+
+        twin = OptimizerTwin(self.optimizer, dtype)
+        end = self._stepped(twin, made._replace(start=made.start.map(converted), grad=converted(made.grad)))
+        return [torch.from_numpy(tensor) for tensor in self._tensors(end)]
+
+    def _tensors(self, state: State) -> list[Array]:
+        """Each tensor of a state, in the plan's order."""
+        shapes = self.optimizer.model.parameter_shapes()
+        return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
+
+
+def state_of(optimizer: Optimizer) -> State:
+    """Where the optimizer is now: views."""
+    return State(optimizer.model.param_arena, optimizer.vectors)
+
+
+def _tolerances(quantities: list[Quantity]) -> Array:
+    return np.array([quantity.tolerance for quantity in quantities])
+
+
+def _raise_problem(problem: str) -> None:
+    raise GradientMismatch(GradientReport((), problem=problem))
+
+
+def _check_finite(failed: list[Pair]) -> None:
+    """Raise NotFiniteError where torch's value isn't finite either: then no formula is wrong, the step is too large."""
+    for pair in failed:
+        if not pair.reference.isfinite().all():
+            wrong = first_not_finite(pair.ours)
+            found = f"holds {wrong}" if wrong else "is finite, but torch's overflows,"
+            raise NotFiniteError(f"{pair.quantity.name} {found} after {pair.quantity.layer}")
+
+
+def _by_name(quantities: list[Quantity], tensors: list[torch.Tensor]) -> dict[str, Array]:
+    return {quantity.name: tensor.numpy() for quantity, tensor in zip(quantities, tensors, strict=True)}

@@ -1,0 +1,144 @@
+"""Our layers inside torch's models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from nn_manual.arrays import Array
+from nn_manual.layers.base import Layer
+from nn_manual.model import Sequential
+from nn_manual.model.contract import takes_noise
+
+
+def as_autograd_function(layer: Layer) -> torch.nn.Module:
+    """A layer or Sequential as a torch module, whose gradients are the hand-derived ones.
+
+    The module's parameters have torch's names and share the layer's memory: whichever side writes to them, both see
+    it, and any torch optimizer trains them. It works on the CPU, in the layer's dtype, and is differentiable once.
+
+    A deep copy of the module, as an exponential moving average of the parameters makes one, and what torch.save wrote
+    and torch.load(..., weights_only=False) reads, is a module of its own: with its own layer, `module.layer`, and its
+    own memory. load_state_dict copies the values into the memory that is there, except with `assign=True`.
+
+    Buffers are the module's, too, and move at each forward in training, for which a Sequential's random layers draw
+    anew. After module.eval(), the module runs `infer`.
+
+    Raises ValueError for a layer that has no memory yet for its parameters, buffers or random numbers: the Sequential
+    that it is in gives it to them. The module raises RuntimeError if its parameters were moved to other memory: by
+    `.to(...)`, or by load_state_dict with `assign=True`; and in evaluation for a gradient of what differs from
+    training: by hand, none was derived.
+    """
+    inside = [layer, *(inner for _, inner in layer.descendants())]
+    has_noise = any(map(takes_noise, inside))
+    has_buffers = bool(layer.buffer_shapes() or layer.counter_names())
+    needs = {"param": layer.num_parameters > 0, "buffer": has_buffers, "num_steps": has_noise}
+    if any(needed and not hasattr(layer, name) for name, needed in needs.items()):
+        name, what = type(layer).__name__, "random numbers" if has_noise else "buffers" if has_buffers else "parameters"
+        raise ValueError(f"{name} has no memory for its {what}: pass Sequential(...) with the {name} in it")
+    return _Module(layer, evaluates=has_noise or any(map(_evaluates, inside)))
+
+
+def _evaluates(layer: Layer) -> bool:
+    """Whether the layer's own evaluation is another function. A composite's `infer` may only run its children's."""
+    return hasattr(layer, "infer_reference") or (not layer.children() and type(layer).infer is not Layer.infer)
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, layer: Layer, *, evaluates: bool) -> None:
+        super().__init__()
+        self.layer = layer
+        #: Whether evaluation computes something else than training.
+        self.evaluates = evaluates
+        for name, view in _parameters(layer).items():
+            module, last = self._owner(name)
+            module.register_parameter(last, torch.nn.Parameter(torch.from_numpy(view)))
+        for name, view in _buffers(layer).items():
+            module, last = self._owner(name)
+            module.register_buffer(last, torch.from_numpy(view))
+
+    def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
+        """The submodule that a dotted name leads to, made where there is none, and the last part of the name."""
+        *path, last = name.split(".")
+        module: torch.nn.Module = self
+        for part in path:
+            if part not in dict(module.named_children()):
+                module.add_module(part, torch.nn.Module())
+            module = module.get_submodule(part)
+        return module, last
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        for name in self._names_elsewhere():
+            raise RuntimeError(f"parameter {name} no longer shares the memory of {type(self.layer).__name__}'s")
+        if self.evaluates and not self.training:
+            if torch.is_grad_enabled() and any(t.requires_grad for t in (input, *self.parameters())):
+                raise RuntimeError("evaluation differs from training here, and has no gradient: use torch.no_grad()")
+            return torch.from_numpy(np.array(self.layer.infer(input.detach().numpy())))
+        if self.training and isinstance(self.layer, Sequential):
+            self.layer.num_steps += 1
+        output: torch.Tensor = _Function.apply(self.layer, self.training, input, *self.parameters())  # type: ignore[no-untyped-call] # torch has none
+        return output
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become a copy, or what was saved: the layer and the parameters arrive with separate memory."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call] # torch has none
+        if any(self._names_elsewhere()):
+            self._share_memory()
+
+    def _names_elsewhere(self) -> Iterator[str]:
+        """The names of the parameters that don't lie in the layer's memory."""
+        views = _parameters(self.layer) | _buffers(self.layer)
+        own = (*self.named_parameters(), *self.named_buffers())
+        return (name for name, tensor in own if tensor.data_ptr() != views[name].ctypes.data)
+
+    def _share_memory(self) -> None:
+        """Give the layer new memory, with the parameters' values, and let the parameters share it."""
+        views = _parameters(self.layer) | _buffers(self.layer)
+        (dtype,) = {view.dtype for view in views.values() if view.dtype.kind == "f"}
+        self.layer.bind(np.zeros(self.layer.num_parameters, dtype), np.zeros(self.layer.num_parameters, dtype))
+        counts = {name: np.zeros((), np.int64) for name in self.layer.counter_names()}
+        sizes = self.layer.buffer_shapes()
+        self.layer.take_buffers({name: np.zeros(shape, dtype) for name, shape in sizes.items()} | counts)
+        views = _parameters(self.layer) | _buffers(self.layer)
+        for name, tensor in (*self.named_parameters(), *self.named_buffers()):
+            tensor.data = torch.from_numpy(views[name]).copy_(tensor.detach())
+
+
+class _Function(torch.autograd.Function):
+    """Arrays are copied on their way out: torch keeps and accumulates what our layer may overwrite or still need."""
+
+    @staticmethod
+    def forward(
+        context: Any, layer: Layer, moves_buffers: bool, input: torch.Tensor, *parameters: torch.Tensor
+    ) -> torch.Tensor:
+        output, context.saved = layer.forward(input.detach().numpy())
+        if moves_buffers:
+            layer.update_buffers(context.saved)
+        context.layer = layer
+        context.save_for_backward(input, *parameters)  # what `saved` and backward read must not change in between
+        return torch.from_numpy(np.array(output))
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        _ = context.saved_tensors  # raises if one of them was changed in place
+        layer: Layer = context.layer
+        grad_input = None
+        if context.needs_input_grad[2]:
+            grad_input = torch.from_numpy(np.array(layer.backward(context.saved, grad_output.numpy())))
+        else:
+            layer.backward_parameters(context.saved, grad_output.numpy())
+        grads = vars(layer.grad).values() if layer.num_parameters else ()
+        return None, None, grad_input, *(torch.from_numpy(grad.copy()) for grad in grads)
+
+
+def _parameters(layer: Layer) -> dict[str, Array]:
+    return vars(layer.param) if layer.num_parameters else {}
+
+
+def _buffers(layer: Layer) -> dict[str, Array]:
+    return vars(layer.buffer) if hasattr(layer, "buffer") else {}

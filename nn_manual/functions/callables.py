@@ -1,0 +1,191 @@
+"""Anyone's function on arrays or tensors: how it is called, run and differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch.autograd.function import BackwardCFunction
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.functions.arguments import Arguments, as_tensor, attribute_of
+from nn_manual.functions.exceptions import going_on
+from nn_manual.functions.outputs import BUFFER, Outputs, named_outputs
+from nn_manual.messages import one_line
+
+Function: TypeAlias = Callable[..., Any]
+#: Differentiable by autograd, or a pair (forward, backward).
+Checked: TypeAlias = Function | tuple[Function, Function]
+#: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
+Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
+
+#: What torch says of torch.utils.checkpoint(use_reentrant=True), whose gradients come of .backward() alone.
+REENTRANT = "use_reentrant=True"
+
+
+class Forward(NamedTuple):
+    """What a forward returned, by name, what it saved for its backward, as far as that can be seen, the backward, and
+    the inputs as it got them.
+    """
+
+    returned: Outputs
+    saved: Any
+    backward: Backward
+    given: list[Any]
+
+    @property
+    def outputs(self) -> dict[str, torch.Tensor]:
+        """The tensors that it returned."""
+        return self.returned.tensors
+
+
+def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
+    """Run the forward of a function or pair of them on some leaves, of which the `wanted` ones get a gradient. A pair
+    computes all of them.
+    """
+    if not isinstance(function, tuple):
+        return by_autograd(function, arguments, leaves, wanted)
+    forward, backward = function
+    given = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    with going_on():
+        returned = arguments.call(forward, given)
+    if not (isinstance(returned, tuple) and len(returned) == 2):
+        raise CannotCompare(f"{label_of_function(function)}: forward must return (output, saved)")
+    outputs, saved = named_outputs(returned[0]), returned[1]
+    as_inputs = as_tensor if any(isinstance(leaf, torch.Tensor) for leaf in leaves) else _array
+
+    def way_back(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+        with going_on():
+            several = [as_inputs(grad_outputs[name]) for name in outputs.tensors if name in grad_outputs]
+            return _several(backward(saved, *several))
+
+    return Forward(outputs, saved, way_back, given)
+
+
+def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
+    """Run a function on tensors; its backward is autograd's way back. It gets copies: it may work in place on them."""
+    tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
+    tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
+    given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
+    with going_on():
+        returned, buffers = arguments.call_and_buffers(applied(function), given)
+        found = named_outputs(returned)
+    outputs = found.tensors
+    outputs |= {f"{BUFFER}{name}": buffer.detach() for name, buffer in buffers.items()}
+
+    def backward(grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+        for name in grad_outputs:
+            if not outputs[name].requires_grad:
+                raise CannotCompare(
+                    f"{label_of_function(function)}: {name} carries no gradient that autograd could follow"
+                )
+        floating = [leaf for leaf, want in zip(tensors, wanted, strict=True) if want]
+        carrying = [outputs[name] for name in grad_outputs]
+        grads = list(grad_outputs.values())
+        with going_on():
+            return gradients_of(carrying, floating, grads)
+
+    return Forward(found, _saved_in_graph(outputs.values()), backward, given)
+
+
+def gradients_of(outputs: list[torch.Tensor], leaves: list[torch.Tensor], grads: list[torch.Tensor]) -> list[Any]:
+    """The gradients that autograd gives some leaves, None for those that nothing depends on."""
+    try:
+        return list(torch.autograd.grad(outputs, leaves, grads, retain_graph=True, allow_unused=True))
+    except RuntimeError as error:
+        if REENTRANT not in str(error):
+            raise
+    torch.autograd.backward(outputs, grads, retain_graph=True)
+    found = [leaf.grad for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    return found
+
+
+class _Copied(torch.autograd.Function):
+    """A copy with the strides and the offset of the original, expanded or transposed, that is nobody's view."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        context.set_materialize_grads(False)  # no gradient stays none
+        return as_copy(tensor)
+
+    @staticmethod
+    def backward(_: Any, grad_output: torch.Tensor | None) -> torch.Tensor | None:
+        return grad_output
+
+
+def as_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of the tensor and of all the memory that it is a part of."""
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call] # torch has none
+    return tensor.new_empty(0).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
+    """What the autograd.Functions behind some outputs saved: their tensors by number, what they set on their contexts
+    by name.
+    """
+    tensors: list[Any] = []
+    attributes: dict[str, Any] = {}
+    seen = set()
+    nodes = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        nodes += [following for following, _ in node.next_functions]
+        if isinstance(node, BackwardCFunction):
+            tensors += node.saved_tensors
+            attributes |= vars(node)
+    return {**dict(enumerate(tensors)), **attributes}
+
+
+def applied(function: Any) -> Function:
+    """What is called: of a subclass of torch.autograd.Function, its apply."""
+    is_class = isinstance(function, type) and issubclass(function, torch.autograd.Function)
+    called: Function = function.apply if is_class else function
+    return called
+
+
+def is_mere_class(function: Any) -> bool:
+    """Whether it is a class that makes functions, such as a module's, and none that is applied."""
+    return isinstance(function, type) and not issubclass(function, torch.autograd.Function)
+
+
+def label_of_function(function: Any) -> str:
+    """What a function, or a pair of them, is called in a report."""
+    if isinstance(function, tuple):
+        return " and ".join(dict.fromkeys(label_of_function(each) for each in function))
+    owner = attribute_of(function, "__self__", None)
+    named = owner if isinstance(owner, type) else function  # the apply of an autograd.Function is its class's
+    return one_line(str(attribute_of(named, "__name__", type(named).__name__)))
+
+
+def is_array(thing: Any) -> bool:
+    """Whether it is a numpy array or a torch tensor."""
+    return isinstance(thing, np.ndarray | torch.Tensor)
+
+
+def dtype_name(array: Any) -> str:
+    """The name of an array's or a tensor's dtype: "float32"."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def floats(thing: Any) -> bool:
+    """Whether it is an array or tensor of real floating numbers: one to differentiate for."""
+    return is_array(thing) and "float" in dtype_name(thing)
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    array: Array = tensor.detach().cpu().numpy()
+    return array
+
+
+def _several(returned: Any) -> list[Any]:
+    """The gradients that a backward returned, one or several, as a list."""
+    several = returned if isinstance(returned, tuple | list) else (returned,)
+    return [as_tensor(each) if isinstance(each, np.ndarray | np.generic | float) else each for each in several]

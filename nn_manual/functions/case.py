@@ -1,0 +1,162 @@
+"""One run of a function beside its reference: on which inputs, in which layouts, under which upstream gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import size_of
+from nn_manual.check.kinds import draw
+from nn_manual.functions.arguments import Arguments, as_tensor
+from nn_manual.functions.callables import (
+    Checked,
+    Function,
+    dtype_name,
+    floats,
+    is_array,
+    label_of_function,
+)
+
+#: A random upstream gradient shows what ones would hide, and a negative one what is right under |grad_output| only.
+UPSTREAMS = ("random", "negative")
+
+#: The dtypes that are judged by the distance to float64.
+LOW_PRECISION = ("float16", "bfloat16")
+SUPPORTED = ("float32", "float64", *LOW_PRECISION)
+
+Change: TypeAlias = Callable[[Any], Any]
+
+
+def eps_of(dtype: Any) -> float:
+    """The distance from 1 to the next number, of numpy's or torch's dtype."""
+    return float(torch.finfo(dtype).eps if isinstance(dtype, torch.dtype) else np.finfo(dtype).eps)
+
+
+def unchanged(array: Any) -> Any:
+    """The array itself."""
+    return array
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, its reference, the arguments that both get, and the seed that the gradients of the outputs are drawn
+    from.
+
+    change: applied to the floating inputs, and to the gradients drawn in their dtype. layout: how the function's own
+    inputs lie in memory. upstream: applied to the gradients of the outputs, of both. wanted: the names of the inputs
+    whose gradients are asked for, all floating ones where it is None. absent: the outputs that nobody uses. tolerance:
+    in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs
+    are not the user's own, so what has no elements, or no number in the reference, is not compared. own_terms: whether
+    rounding of such inputs excuses terms of the function that are larger than the reference's. excuses_terms: whether
+    a few roundings of the terms that a value is made of excuse it on such inputs. watched: whether it is seen what the
+    function writes into, which takes copies.
+    """
+
+    function: Checked
+    reference: Function
+    arguments: Arguments
+    seed: int = 0
+    change: Change = unchanged
+    layout: Change = unchanged
+    upstream: Change = unchanged
+    upstreams: tuple[str, ...] = UPSTREAMS
+    wanted: frozenset[str] | None = None
+    absent: frozenset[str] = frozenset()
+    tolerance: float | None = None
+    settled: frozenset[str] = frozenset()
+    drawn: bool = False
+    own_terms: bool = True
+    excuses_terms: bool = True
+    watched: bool = True
+
+    @property
+    def label(self) -> str:
+        """The function's name."""
+        return label_of_function(self.function)
+
+    @property
+    def floating(self) -> tuple[str, ...]:
+        """The names of the floating inputs, but for frozen parameters. ValueError where there are none, TypeError for
+        complex ones and dtypes that can't be judged.
+        """
+        both = zip(self.arguments.names, self.arguments.leaves, strict=True)
+        found = {name: dtype_name(leaf) for name, leaf in both if is_array(leaf)}
+        found = {name: dtype for name, dtype in found.items() if "float" in dtype or "complex" in dtype}
+        if not found:
+            raise ValueError("none of the inputs is a floating array or tensor: there is no gradient to check")
+        for name, dtype in found.items():
+            if dtype not in SUPPORTED:
+                raise TypeError(f"{name} is {dtype}: floating inputs must be {', '.join(SUPPORTED)}")
+        return tuple(name for name in found if name not in self.arguments.frozen)
+
+    @property
+    def eps_of_low_precision(self) -> float | None:
+        """The largest eps of the floating inputs of 16 bits; None where there are none."""
+        dtypes = (leaf.dtype for leaf in self.arguments.leaves if floats(leaf) and dtype_name(leaf) in LOW_PRECISION)
+        return max((eps_of(dtype) for dtype in dtypes), default=None)
+
+    @property
+    def is_low(self) -> bool:
+        """Whether a floating input has 16 bits."""
+        return self.eps_of_low_precision is not None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What decides about the tolerance: float32 where one of the floating inputs has less than 64 bits."""
+        names = {dtype_name(self.change(leaf)) for leaf in self.arguments.leaves if floats(leaf)}
+        return np.dtype("float64" if names == {"float64"} else "float32")
+
+    @property
+    def batch_size(self) -> int | None:
+        """The first dimension of the inputs."""
+        return next((leaf.shape[0] for leaf in self.arguments.leaves if is_array(leaf) and leaf.ndim), None)
+
+    def wants(self) -> list[bool]:
+        """For each leaf, whether its gradient is asked for."""
+        named = zip(self.arguments.names, self.arguments.leaves, strict=True)
+        frozen = self.arguments.frozen
+        return [
+            floats(leaf) and name not in frozen and (self.wanted is None or name in self.wanted)
+            for name, leaf in named
+        ]
+
+    def leaves(self) -> list[Any]:
+        """What the reference runs on."""
+        return [self.change(leaf) if floats(leaf) else leaf for leaf in self.arguments.leaves]
+
+    def leaves_in_layout(self) -> list[Any]:
+        """What the function runs on: the same values."""
+        if self.layout is unchanged:
+            return self.leaves()
+        return [self._lain_out(leaf) if is_array(leaf) else leaf for leaf in self.leaves()]
+
+    def _lain_out(self, leaf: Any) -> Any:
+        tensor = self.layout(as_tensor(leaf))
+        return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
+
+    def grad_outputs(self, outputs: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
+        """Each kind of upstream gradient: one for each of the outputs that are used, by name."""
+        generator = np.random.default_rng(self.seed)
+        for kind in self.upstreams:
+            drawn = {
+                name: as_tensor(draw(kind, tuple(output.shape), self.dtype.name, generator))
+                for name, output in outputs.items()
+            }
+            yield (
+                kind,
+                {
+                    name: self.upstream(self.change(grad).to(outputs[name]))
+                    for name, grad in drawn.items()
+                    if name not in self.absent
+                },
+            )
+
+
+def longest_sum(arrays: Sequence[Any]) -> int:
+    """The longest dimension, where leading dimensions count together: few sums run over more."""
+    shapes = (array.shape for array in arrays if array.ndim)
+    return max((max(*shape, size_of(shape[:-1])) for shape in shapes), default=1)

@@ -1,0 +1,200 @@
+"""The check of code that is no layer: an autograd.Function, a fused kernel's wrapper, a forward and its backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.tolerances import MEANINGLESS
+from nn_manual.functions.callables import Checked, Function, is_mere_class
+from nn_manual.functions.case import SUPPORTED
+from nn_manual.functions.exceptions import met_in
+from nn_manual.functions.judge import judge
+from nn_manual.functions.report import FunctionReport
+from nn_manual.functions.rows.families import Known, Told, naming_what_runs, nobody_listens, run_rows
+from nn_manual.functions.rows.inputs import FUNCTION_KINDS
+from nn_manual.functions.rows.trial import Dtype, Inputs, Trial
+from nn_manual.functions.settings import compiled_for_every_run, kept_generators, set_around
+from nn_manual.messages import LONGEST_VALUE, one_line
+
+
+def check_function(
+    function: Checked,
+    reference: Function,
+    inputs: Inputs,
+    *,
+    dtypes: Sequence[Dtype] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
+    kinds: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    skip: Sequence[str] = (),
+    seed: int = 0,
+) -> FunctionReport:
+    """Compare a function's outputs, and the gradient of each floating input, with those of `reference`,
+
+        grad_input = sum over outputs of (d output / d input)^T grad_output
+
+    for a random and for a negative grad_output, drawn from `seed`. Then the function goes through the rows of a
+    battery: other layouts, sizes, dtypes, values and orders of runs, each a row of the report.
+
+    `function` takes torch tensors and is differentiable by autograd: a subclass of torch.autograd.Function, its apply,
+    a module, or anything built on one. Or it is a pair `(forward, backward)`, which gets arrays or tensors as `inputs`
+    has them: `forward(*inputs)` returns `(outputs, saved)` and `backward(saved, *grad_outputs)` the gradients, one for
+    each floating input. `reference` is the definition on torch tensors, which autograd differentiates; of a module, a
+    module with the same parameters, which are inputs then. Both return a tensor or number, or lists, tuples and dicts
+    of such.
+
+    inputs: a list of numpy arrays, torch tensors, lists and dicts of them, and anything else, which is passed on as it
+    is; a dict of them, for keyword arguments; or a function `inputs(generator, **sizes)` that makes either, with a
+    torch.Generator. sizes: for such a function, the full size of each dimension by its name; a sequence restricts
+    the rows to these. Rows run on small sizes, and once at the full ones.
+    dtypes: "float16", "bfloat16", "float32", "float64", or a tuple of them, one for each floating input; all rows run
+    in the first, the inputs' own where it is None. kinds: of "negative", "tied", "zero", "tiny", "scattered",
+    "spread", "large" and "shifted", those of which floating inputs must also take values; None tries all, and forgives
+    a function that raises on them. tolerance: relative to the largest value of the reference, in the place of the
+    dtype's. skip: names of rows, or of families of them.
+
+    float32 may be off by 1e-5 of the largest value and float64 by 1e-12, or by what is only rounding, as a computation
+    in float64 shows. float16 and bfloat16 may be three times as far from the reference in float64 as the reference is
+    in that dtype. Where there is no number, both must have the same NaN or infinity.
+
+    Returns a report, whatever `function` does. Raises TypeError for what is no function, and for other dtypes of the
+    inputs or of the reference's outputs, complex ones among them; ValueError for inputs or a reference with nothing to
+    differentiate, for other arguments that don't fit, and under torch.no_grad() or torch.autocast; and what the
+    reference or `inputs` raise, with a note.
+    """
+    return put_through(trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed), skip)
+
+
+def trial_of(
+    function: Checked,
+    reference: Function,
+    inputs: Inputs,
+    dtypes: Sequence[Dtype] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
+    kinds: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+) -> Trial:
+    """The arguments of `check_function`, looked at without a run of the function. Raises what is wrong with them."""
+    if around := set_around():
+        raise ValueError(f"{around}: check outside of it")
+    _check_functions(function, reference)
+    return Trial(
+        function,
+        reference,
+        inputs,
+        _dtypes(dtypes),
+        _sizes(inputs, sizes),
+        _kinds(kinds),
+        _tolerance(tolerance),
+        seed,
+    )
+
+
+def put_through(
+    trial: Trial, skip: Sequence[str], told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
+) -> FunctionReport:
+    """The comparison of the values, then every row but the skipped ones and those that are known; `told` is told what
+    begins, and what came of each row.
+    """
+    if isinstance(skip, str):
+        raise ValueError(f"skip must be a list of rows, as [{skip!r}], not {skip!r}")
+    met: set[str] = set()
+    with kept_generators(), compiled_for_every_run():
+        with naming_what_runs("the comparison of the values", trial, told):
+            assert trial.case.floating  # raises what is wrong with the inputs
+            try:
+                values = judge(trial.case)
+            except CannotCompare as problem:
+                values, met = GradientReport((), problem=one_line(str(problem))), set(met_in(problem))
+        values = replace(values, sources=tuple(_left_out(trial)), vacuous=tuple(_vacuous_in_all(trial, values)))
+        trial = replace(trial, settled=frozenset(failure.name.partition(",")[0] for failure in values.failures))
+        own = {field.name: getattr(values, field.name) for field in fields(values)}
+        return FunctionReport(**own, rows=run_rows(trial, skip, met, told, known_rows))
+
+
+def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:
+    """What proves nothing on the small sizes, where the values are compared, nor at the full size: the gradient of what
+    a scan passes on from step to step is zero in its first one.
+    """
+    large = trial.large_case if values.vacuous else None
+    proven = {c.name.partition(",")[0] for c in judge(large).comparisons if c.scale > 0} if large else set()
+    for sentence in values.vacuous:
+        if not any(sentence.startswith(f"{trial.label}: {name} ") for name in proven):
+            yield sentence
+
+
+def _left_out(trial: Trial) -> Iterator[str]:
+    """A sentence about parameters that are frozen, and about the buffers that the reference alone has."""
+    if trial.case.arguments.frozen:
+        names = [name for name in trial.case.arguments.names if name in trial.case.arguments.frozen]
+        yield f"not compared: {', '.join(f'grad_{name}' for name in names)}; frozen in {trial.label}, by requires_grad"
+    if isinstance(trial.reference, torch.nn.Module):
+        names = [name for name, _ in trial.reference.named_buffers() if name not in trial.case.arguments.buffers]
+        if names:
+            lacking = f"{trial.label} has none of that name, shape and dtype"
+            yield f"not compared, of the reference: buffer {', '.join(names)}; {lacking}"
+
+
+def _check_functions(function: Any, reference: Any) -> None:
+    named = [("function", function), ("reference", reference)]
+    if isinstance(function, tuple):
+        if len(function) != 2:
+            raise TypeError(f"function must be one, or a pair (forward, backward), not a tuple of {len(function)}")
+        named[:1] = zip(("forward", "backward"), function, strict=True)
+    for name, each in named:
+        if not callable(each):
+            raise TypeError(f"{name} must be a function of tensors, not {one_line(repr(each), LONGEST_VALUE)}")
+        if is_mere_class(each):
+            raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
+
+
+def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
+    if dtypes is None:
+        return (None,)
+    if isinstance(dtypes, str | torch.dtype) or not dtypes:
+        raise ValueError(f"dtypes must be a list such as ['float32'], not {dtypes!r}")
+    for name in [name for each in dtypes for name in (each if isinstance(each, tuple | list) else [each])]:
+        if not isinstance(name, str):
+            raise ValueError(f"dtypes must be names, such as 'float32', not {name!r}")
+        if name not in SUPPORTED:
+            raise ValueError(f"dtype {name!r} can't be judged: it must be {', '.join(SUPPORTED)}")
+    return tuple(dtypes)
+
+
+def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
+    if not callable(inputs):
+        if sizes is not None:
+            raise ValueError("sizes are for inputs that are made by a function of a generator and sizes")
+        return {}
+    if not sizes:
+        raise ValueError("inputs is a function: sizes must name its dimensions, as in sizes={'N': 8}")
+    found = {}
+    for name, given in sizes.items():
+        choice = tuple(given) if isinstance(given, Sequence) else (given,)
+        if not choice or not all(isinstance(size, int) and size >= 0 for size in choice):
+            raise ValueError(f"size {name} must be a whole number from 0 on, or several, not {given!r}")
+        found[name] = tuple(sorted(choice))
+    return found
+
+
+def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(kinds, str):
+        raise ValueError(f"kinds must be a list, as [{kinds!r}], not {kinds!r}")
+    for kind in kinds or ():
+        if kind not in FUNCTION_KINDS:
+            raise ValueError(f"there is no kind {kind!r}: it must be {', '.join(FUNCTION_KINDS)}")
+    return None if kinds is None else tuple(kinds)
+
+
+def _tolerance(tolerance: float | None) -> float | None:
+    if tolerance is not None and not 0 < tolerance < MEANINGLESS:
+        raise ValueError(f"tolerance must be above 0 and below {MEANINGLESS}, not {tolerance!r}")
+    return tolerance

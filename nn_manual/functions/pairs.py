@@ -1,0 +1,258 @@
+"""A function beside its reference: everything that both compute, in pairs, and what the function writes into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.conduct.unchanged import Kept, arrays_in, same_values
+from nn_manual.check.judge.diagnosis import describe_difference
+from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
+from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.callables import (
+    Forward,
+    by_autograd,
+    dtype_name,
+    floats,
+    is_array,
+    run_function,
+)
+from nn_manual.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
+from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.low_precision import allowed_in_low_precision, check_choices
+from nn_manual.functions.outputs import BUFFER, Outputs, check_structure
+from nn_manual.messages import counted
+
+
+def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
+    """Every pair of tensors to compare: outputs, then gradients under each upstream gradient.
+
+    The function runs once for each upstream gradient. `before_backward`, where it is given, is called between its
+    forward and its backward.
+
+    Raises CannotCompare where the function raises, returns what can't be compared, or writes into anything but what it
+    returns; TypeError and ValueError where the reference is to blame.
+    """
+    theirs = _run_reference(case, case.leaves())
+    truth = _run_reference(case, _doubled(case)) if case.is_low else None
+    paired = _Paired(case, theirs)
+    ours = _Ours(case)
+    outputs = ours.run_forward()
+    check_structure(case.label, ours.returned, theirs.returned)
+    for name, output in outputs.items():
+        if name.startswith(BUFFER) and _stays(case, name, (output, theirs.outputs[name])):
+            continue
+        yield from paired.pair(name, output, theirs.outputs[name], truth and truth.outputs[name])
+
+    floating = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
+    leaves = dict(zip(case.arguments.names, case.leaves(), strict=True))
+    differentiable = {name: output for name, output in theirs.outputs.items() if output.requires_grad}
+    for kind, grad_outputs in case.grad_outputs(differentiable):
+        if not grad_outputs:
+            return
+        grads = ours.run_backward(grad_outputs, len(floating), before_backward)
+        their_grads = _back_through_reference(theirs, grad_outputs)
+        doubled = {name: grad.double() for name, grad in grad_outputs.items()}
+        true_grads = _back_through_reference(truth, doubled) if truth else None
+        for i, (name, grad, their_grad) in enumerate(zip(floating, grads, their_grads, strict=True)):
+            if their_grad is None and (grad is None or not grad.to_dense().any()):
+                continue  # both say that nothing depends on this input
+            zero = torch.zeros_like(as_tensor(leaves[name]))
+            true_grad = true_grads[i] if true_grads else None
+            yield from paired.pair(
+                f"grad_{name}, {kind} upstream",
+                zero if grad is None else grad,
+                zero if their_grad is None else their_grad,
+                zero if true_grad is None else true_grad,
+            )
+            if grad is not None:
+                ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # of a sparse one, a copy
+
+
+def values_of_reference(case: Case) -> dict[str, torch.Tensor]:
+    """What the reference alone computes of these pairs: its floating outputs, and its gradients. Raises as `pairs`."""
+    ran = _run_reference(case, case.leaves())
+    found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
+    names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
+    differentiable = {name: output for name, output in ran.outputs.items() if output.requires_grad}
+    for kind, grad_outputs in case.grad_outputs(differentiable):
+        grads = ran.backward(grad_outputs) if grad_outputs else []
+        found |= {f"grad_{name}, {kind} upstream": grad for name, grad in zip(names, grads, strict=False)}
+    return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
+
+
+def _stays(case: Case, name: str, after: tuple[Any, Any]) -> bool:
+    """Whether neither the function nor its reference changed a buffer."""
+    before = case.arguments.buffers[name.removeprefix(BUFFER)]
+    return all(each.shape == before.shape and same_values(each, before.to(each)) for each in after)
+
+
+class _Ours:
+    """The function's runs, and what it must not write into meanwhile."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.kept = case, Kept(case.label, {})
+        self.names = case.arguments.names
+        self.forward: Forward | None = None
+        self.first: dict[str, Any] = {}
+        self.returned = Outputs({}, {})
+
+    def keep(self, arrays: dict[str, Any]) -> None:
+        """Have these watched, too."""
+        if self.case.watched:
+            self.kept.add({name: array for name, array in arrays.items() if is_array(array)})
+
+    def run_forward(self) -> dict[str, Any]:
+        """The outputs of a run of its own, whose backward is the next one."""
+        case = self.case
+        leaves = case.leaves_in_layout()
+        named = zip(self.names, leaves, strict=True)
+        given = Kept(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
+        with naming(case.label, "forward"):
+            self.forward = run_function(case.function, case.arguments, leaves, case.wants())
+            given.check("forward wrote into")
+        self.returned, outputs = self.forward.returned, self.forward.outputs
+        with naming(case.label, "reading what forward returned"):
+            if case.watched:
+                self._check_inputs(leaves)
+            self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
+            self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
+        return outputs
+
+    def _check_inputs(self, leaves: list[Any]) -> None:
+        """It may work in place on a tensor that it returns, and on no other."""
+        assert self.forward is not None
+        for name, before, after in zip(self.names, leaves, self.forward.given, strict=True):
+            if before is after or not is_array(after) or any(after is out for out in self.forward.outputs.values()):
+                continue
+            if not same_values(as_tensor(before).detach(), after.detach()):
+                raise CannotCompare(
+                    f"{self.case.label}: forward wrote into {name}; an autograd.Function that works in place returns "
+                    "its input and calls mark_dirty"
+                )
+
+    def _check_repeated(self, outputs: dict[str, Any]) -> None:
+        """The second run's are the first one's, up to rounding: a row of its own looks at every bit."""
+        for name, output in outputs.items():
+            first: Any = self.first.get(name)
+            if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
+                continue
+            allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0
+            if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
+                raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
+
+    def run_backward(
+        self, grad_outputs: dict[str, torch.Tensor], count: int, before: Callable[[], object] | None
+    ) -> list[Any]:
+        """The gradients, by a backward behind a forward of its own."""
+        case = self.case
+        if self.forward is None:
+            outputs = self.run_forward()
+            self._check_repeated(outputs)
+        assert self.forward is not None
+        doing = "backward"
+        if before is not None:
+            before()
+            self.kept.check("forward, run again on other values, overwrote")
+            doing = "backward, after forward ran again on other values,"
+        self.keep({f"the gradient of its {name}": grad for name, grad in grad_outputs.items()})
+        with naming(case.label, doing):
+            grads = self.forward.backward(grad_outputs)
+            self.kept.check(f"{doing} wrote into")
+        self.first, self.forward = self.first or self.forward.outputs, None
+        if len(grads) != count:
+            names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
+            returned = counted(len(grads), "gradient")
+            raise CannotCompare(f"{case.label}: backward returned {returned} instead of {count}: {names}")
+        return grads
+
+
+def _doubled(case: Case) -> list[Any]:
+    return [as_tensor(leaf).double() if floats(leaf) else leaf for leaf in case.leaves()]
+
+
+def _run_reference(case: Case, leaves: list[Any]) -> Forward:
+    """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated, and whatever
+    the reference raises, with a note that it was the reference.
+    """
+    with raised_by_the_reference():
+        ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
+    for name, output in ran.outputs.items():
+        if output.is_complex() or (floats(output) and dtype_name(output) not in SUPPORTED):
+            raise TypeError(
+                f"{name} of the reference is {dtype_name(output)}: outputs must be {', '.join(SUPPORTED)} or integer"
+            )
+    if case.wanted is None and not any(output.requires_grad for output in ran.outputs.values()):
+        raise ValueError("no output of the reference depends on a floating input in a way that autograd can follow")
+    return ran
+
+
+def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor]) -> list[Any]:
+    with raised_by_the_reference():
+        return ran.backward(grad_outputs)
+
+
+class _Paired:
+    """Makes pairs of a function's tensors and its reference's."""
+
+    def __init__(self, case: Case, theirs: Forward) -> None:
+        self.case = case
+        arrays = [array for array in (*case.leaves(), *theirs.outputs.values()) if is_array(array)]
+        self.tolerance = case.tolerance or sum_of_products(case.dtype, longest_sum(arrays))
+
+    def pair(self, name: str, ours: Any, reference: torch.Tensor, truth: torch.Tensor | None) -> Iterator[Pair]:
+        """The pair, or nothing where nothing is to be compared."""
+        if name.partition(",")[0] in self.case.settled:
+            return
+        label, tolerance = self.case.label, self.tolerance
+        with naming(label, f"reading {name}"):
+            array, tensor = _same_kind(f"{label}: {name}", ours, reference)
+        if truth is not None and self.case.drawn and not reference.is_floating_point():
+            check_choices(name, array, tensor, truth)
+        if truth is not None and self.case.is_low and reference.is_floating_point():
+            rounded, tensor = tensor.double(), truth.detach().to_dense().cpu().double()
+            array = array.astype(np.float64)
+            array, tensor = self._judged(array, tensor, rounded)
+            if self.case.tolerance is None:
+                tolerance = allowed_in_low_precision(name, array, tensor, rounded, eps_of(reference.dtype))
+        else:
+            array, tensor = self._judged(array, tensor, tensor)
+        if array.size == 0:
+            return
+        yield Pair(Quantity(name, label, tolerance), array, tensor)
+
+    def _judged(self, ours: Array, reference: torch.Tensor, rounded: torch.Tensor) -> tuple[Array, torch.Tensor]:
+        """With zeros where both have no number, the same NaN or infinity: `rounded` is the reference in the function's
+        dtype. On inputs that were drawn, with zeros wherever the reference has none.
+        """
+        has_number = reference.isfinite() & rounded.isfinite()
+        if bool(has_number.all()):
+            return ours, reference
+        left_out = ~has_number
+        if not self.case.drawn:
+            left_out &= torch.isclose(torch.from_numpy(ours), rounded, rtol=0, atol=0, equal_nan=True)
+        return np.where(left_out.numpy(), 0, ours), torch.where(left_out, 0, reference)
+
+
+def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, torch.Tensor]:
+    """Both in main memory, floating, and ours copied: the function may write into what it returned. Raises
+    CannotCompare for two shapes or dtypes.
+    """
+    if not isinstance(ours, torch.Tensor):
+        raise CannotCompare(f"{name} is {type(ours).__name__}, not an array or tensor")
+    if ours.dtype != reference.dtype:
+        raise CannotCompare(f"{name} is {dtype_name(ours)}, the reference's {dtype_name(reference)}")
+    reference = reference.detach().to_dense().cpu()
+    ours = ours.detach().to_dense().to("cpu", copy=True)
+    if not ours.is_floating_point():
+        ours, reference = ours.double(), reference.double()
+    elif dtype_name(ours) in LOW_PRECISION:
+        ours, reference = ours.float(), reference.float()  # numpy has no bfloat16
+    if ours.shape != reference.shape:
+        raise CannotCompare(f"{name}: {describe_difference(ours.numpy(), reference.numpy())}")
+    return ours.numpy(), reference

@@ -1,0 +1,120 @@
+"""What check_function found: the values of the first comparison, and a row for everything else it went through."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+
+from nn_manual.check.judge.report import WIDTH, GradientReport
+from nn_manual.messages import counted, one_line
+
+#: The family of rows at the sizes that were asked for, and why a row is skipped that was left out, or that met what the
+#: values met.
+FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "what went wrong above went wrong here"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the battery: its family and its name in it, whether it was "right", "WRONG" or "skipped", and why."""
+
+    family: str
+    variant: str
+    verdict: str
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that skips this row alone: the family's, which skips all of its rows, and the variant's."""
+        return f"{self.family} {self.variant}".rstrip()
+
+
+@dataclass(frozen=True)
+class FunctionReport(GradientReport):
+    """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
+
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def wrong(self) -> tuple[Row, ...]:
+        """The rows that the function failed."""
+        return tuple(row for row in self.rows if row.verdict == "WRONG")
+
+    @property
+    def skipped(self) -> tuple[Row, ...]:
+        """The rows that say nothing about the function, each with the reason."""
+        return tuple(row for row in self.rows if row.verdict == "skipped")
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything agrees, would not have done so with a wrong formula, no row is wrong, and the full size
+        was tried, if it wasn't skipped.
+        """
+        return super().passed and not self.wrong and not self._untried
+
+    @property
+    def _untried(self) -> list[str]:
+        """Why the full size couldn't be tried."""
+        return [row.note for row in self.skipped if row.family == FULL_SIZE and row.note != AS_ASKED]
+
+    def _headline(self) -> str:
+        if self.problem is None and self.failures and not math.isfinite(self.failures[0].scale):
+            first = self.failures[0]
+            return f"gradient check failed: the reference is not finite in {first.name}, unlike {first.layer}"
+        if self.wrong and super().passed:
+            return f"gradient check failed: the values agree, {self.wrong[0].name} is wrong"
+        if self._untried and super().passed:
+            return f"gradient check failed: the values agree, not tried at the full size: {self._untried[0]}"
+        return super()._headline()
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self._lines()]) if self.rows else super().__str__()
+
+    def _lines(self) -> list[str]:
+        """The rows that are right by family, then what is skipped, then what is wrong."""
+        families = dict.fromkeys(row.family for row in self.rows)
+        width = max(map(len, families))
+        num_right = len(self.rows) - len(self.wrong) - len(self.skipped)
+        others = ((len(self.wrong), "wrong"), (len(self.skipped), "skipped"))
+        numbers = [f"{counted(num_right, 'row')} right", *(f"{count} {word}" for count, word in others if count)]
+        known = list(dict.fromkeys(failure.name.partition(",")[0] for failure in self.failures))
+        without = f"; without {', '.join(known)}, wrong above" if known else ""
+        lines = ["", *_indented("", f"{', '.join(numbers)}{without}")]
+        for family in families:
+            right = [row for row in self.rows if row.family == family and row.verdict == "right"]
+            if right:
+                words = _listed([row.variant or "right" for row in right])
+                notes = [row.note for row in right if row.note]
+                said = notes or [words] if words == "right" else [words, *notes]
+                lines += _indented(f"{family:{width}}  ", "; ".join(said))
+        same = [row for row in self.rows if row.note == AS_ABOVE]
+        if same:
+            where = ", ".join(dict.fromkeys(row.family for row in same))
+            lines += _indented("", f"what went wrong above went wrong in {counted(len(same), 'row')}: {where}")
+        for verdict in ("skipped", "WRONG"):
+            by_note: dict[tuple[str, str], list[str]] = {}
+            for row in self.rows:
+                if row.verdict == verdict and row not in same:
+                    by_note.setdefault((row.family, row.note), []).append(row.variant)
+            for (family, note), variants in by_note.items():
+                lines += _indented(f"{family:{width}}  ", f"{_listed(variants)} {verdict}: {note}".lstrip())
+        return lines
+
+
+def _listed(variants: list[str]) -> str:
+    """With commas, and without the family of a row of another one that stands before it already: "float16 kinds tied,
+    zero".
+    """
+    words = [variant.split(" ", 2) for variant in variants]
+    told = [[], *words]
+    return ", ".join(
+        own[2] if len(own) == len(before) == 3 and own[:2] == before[:2] else " ".join(own)
+        for before, own in zip(told, words, strict=False)
+    )
+
+
+
+
+def _indented(start: str, text: str) -> list[str]:
+    wrapper = textwrap.TextWrapper(WIDTH, start, " " * len(start), break_long_words=False, break_on_hyphens=False)
+    return [one_line(line) for line in wrapper.wrap(text)]

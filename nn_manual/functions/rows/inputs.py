@@ -1,0 +1,180 @@
+"""The inputs: how they lie in memory, and which values they have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.kinds import KINDS, draw, spread
+from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.callables import dtype_name, floats, is_array
+from nn_manual.functions.case import Case, eps_of
+from nn_manual.functions.rows.shared_input import of_one_shape, one_in_both_places
+from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes, with_leaves
+from nn_manual.functions.rows.upstream import expanded, layouts_of
+
+#: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
+#: numbers of which exp overflows, and those with a large mean beside their spread.
+FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large", "shifted")
+LARGE = 1000
+
+#: The mean, at which no sigmoid is 1 yet, and the deviation as a fraction of it, at least so many eps. In float32 the
+#: square of the mean then has roundings of a quarter of the variance, which is above the usual 1e-5 of a norm: a
+#: variance as E[x**2] - E[x]**2 is off by these, and one of differences by a thousandth.
+MEAN, FRACTION, FEWEST_EPS = 16, 2.0**-11, 32
+
+#: How often a small input is drawn anew: 7 numbers, as a vector has on the small sizes, have had all 121 values then.
+MOST_RUNS = 18
+#: How many values further the next input begins: a prime number, so that no two inputs are the same.
+APART = 31
+
+#: What torch says when something is written into a tensor that was expanded.
+SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
+
+
+def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Inputs that are not contiguous, as a transpose, an expand or a slice leaves them."""
+    for name, layout in layouts_of(trial.case.arguments.leaves).items():
+        if layout is expanded:
+            yield name, lambda: on_all_sizes(trial, _expanded_inputs)
+        else:
+            yield name, lambda layout=layout: on_all_sizes(trial, lambda case: agree(replace(case, layout=layout)))  # type: ignore[misc] # a default
+    if any(map(_has_indices, trial.case.arguments.leaves)):
+        yield "repeated", lambda: _repeated(trial)
+    if not trial.is_pair and of_one_shape(trial.case):
+        yield "same", lambda: one_in_both_places(trial.case)
+
+
+def _has_indices(leaf: Any) -> bool:
+    """Whether it has integers, and not one alone."""
+    if not (is_array(leaf) and "int" in dtype_name(leaf)):
+        return False
+    tensor = as_tensor(leaf)
+    return bool((tensor != tensor.reshape(-1)[:1]).any())
+
+
+def _repeated(trial: Trial) -> None:
+    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation may be what the
+    function is for: of such it is only said what came of it.
+    """
+    generator = torch.Generator().manual_seed(trial.seed)
+    arguments = trial.case.arguments
+    lengths = {length for leaf in arguments.leaves if floats(leaf) for length in leaf.shape}
+
+    def repeated(leaf: Any) -> Any:
+        if not _has_indices(leaf):
+            return leaf
+        found = _of_two_values(as_tensor(leaf), generator)
+        return found if isinstance(leaf, torch.Tensor) else found.numpy()
+
+    leaves = tuple(map(repeated, arguments.leaves))
+    try:
+        agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
+    except (Wrong, CannotCompare) as problem:
+        if any(_has_indices(leaf) and _permutes(as_tensor(leaf), lengths) for leaf in arguments.leaves):
+            words = "these integers are a permutation; on ones that repeat it is wrong: give such if it takes them"
+            raise Skip(f"{words}: {problem}") from problem
+        raise
+
+
+def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each is the smallest or the largest of them, the first two the same. Those in ascending order, which may be
+    offsets, stay so, with the same ends.
+    """
+    ends = torch.stack([tensor.min(), tensor.max()])
+    found = ends[torch.randint(2, tensor.shape, generator=generator)]
+    found.view(-1)[:2] = ends[0]
+    if tensor.equal(tensor.sort(-1).values):
+        found = found.sort(-1).values
+        found[..., 0], found[..., -1] = tensor[..., 0], tensor[..., -1]
+    return found
+
+
+def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
+    """Whether there are all of 0, 1, 2, ... once along an axis, as many as the elements of an axis of a floating input.
+    """
+    return any(
+        bool((tensor.sort(axis).values.movedim(axis, -1) == torch.arange(length)).all())
+        for axis, length in enumerate(tensor.shape)
+        if length > 1 and length in lengths
+    )
+
+
+def _expanded_inputs(case: Case) -> None:
+    """Each floating input is its first row, expanded."""
+
+    def first_row(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor[:1].clone().expand(tensor.shape) if tensor.ndim else tensor  # no rows lie behind the first
+
+    def where_equal(tensor: torch.Tensor) -> torch.Tensor:
+        return first_row(tensor) if torch.equal(first_row(tensor), tensor) else tensor
+
+    try:
+        agree(replace(with_leaves(case, lambda tensor: first_row(tensor).contiguous()), layout=where_equal))
+    except CannotCompare as problem:
+        if SEVERAL_IN_ONE_PLACE in str(problem):
+            raise Skip("it works in place, which torch refuses on expanded tensors") from problem
+        raise
+
+
+#: What is made of normal numbers for some kinds, with the eps of the input's dtype.
+OF_NORMAL: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
+    "large": lambda values, _: LARGE * values,
+    "shifted": lambda values, eps: MEAN * (1 + max(FRACTION, FEWEST_EPS * eps) * values),
+}
+
+
+def kinds(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Ties, zeros, tiny and scattered values in the place of the floating inputs'. What has no number in the reference
+    is not compared.
+    """
+    for kind in FUNCTION_KINDS if trial.kinds is None else trial.kinds:
+        yield kind, lambda kind=kind: _kind(trial, kind)  # type: ignore[misc] # a default
+
+
+def _kind(trial: Trial, kind: str) -> None:
+    generator = np.random.default_rng(trial.seed)
+
+    def drawn(tensor: torch.Tensor) -> torch.Tensor:
+        normal = kind in OF_NORMAL
+        values = as_tensor(draw("random" if normal else kind, tuple(tensor.shape), "float64", generator))
+        return (OF_NORMAL[kind](values, eps_of(tensor.dtype)) if normal else values).to(tensor)
+
+    try:
+        for case in _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]:
+            # Here larger terms of the function's own are what is looked for. In 16 bits most kernels have them.
+            agree(replace(case, own_terms=kind != "shifted" or case.is_low))
+    except CannotCompare as problem:
+        if trial.kinds is None:  # nobody said that it takes such values
+            advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"
+            raise Skip(f"{problem}; {advice}") from problem
+        raise
+
+
+def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
+    """All floating inputs spread; then each alone, while the others are 1: what they scale is at its thresholds then.
+    Small inputs take several runs, until the largest has had every value.
+    """
+    values = torch.from_numpy(generator.permutation(spread()))
+    inputs = [as_tensor(leaf) for leaf in case.arguments.leaves if floats(leaf)]
+    largest = max(1, *(tensor.numel() for tensor in inputs))
+
+    def filled(tensor: torch.Tensor, start: int) -> torch.Tensor:
+        return values[(start + torch.arange(tensor.numel())) % len(values)].reshape(tensor.shape).to(tensor)
+
+    for run in range(min(MOST_RUNS, math.ceil(len(values) / largest))):
+        full = [filled(tensor, run * tensor.numel() + APART * i) for i, tensor in enumerate(inputs)]
+        yield _with_inputs(case, full)
+        for alone in range(len(full)) if len(full) > 1 else ():
+            yield _with_inputs(case, [x if i == alone else torch.ones_like(x) for i, x in enumerate(full)])
+
+
+def _with_inputs(case: Case, inputs: Iterable[torch.Tensor]) -> Case:
+    left = iter(inputs)
+    return with_leaves(case, lambda _: next(left))

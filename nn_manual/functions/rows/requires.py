@@ -1,0 +1,29 @@
+"""Which inputs want a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nn_manual.functions.callables import by_autograd
+from nn_manual.functions.rows.trial import Run, Skip, Trial, agree
+
+
+def requires_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Each floating input alone, and all but each. All of them is what the values are compared with."""
+    floating = trial.case.floating
+    subsets = {f"{name} alone": frozenset({name}) for name in floating if len(floating) > 1}
+    if len(floating) > 2:  # of two, the other alone is all but one
+        subsets |= {f"all but {name}": frozenset(floating) - {name} for name in floating}
+    for name, wanted in subsets.items():
+        yield name, lambda wanted=wanted: _subset(trial, wanted)  # type: ignore[misc] # a default
+
+
+def _subset(trial: Trial, wanted: frozenset[str]) -> None:
+    if trial.is_pair:
+        raise Skip("a pair computes every gradient")
+    case = replace(trial.case, wanted=wanted)
+    theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
+    if not any(output.requires_grad for output in theirs.outputs.values()):
+        raise Skip("nothing in the reference depends on that")
+    agree(case)

@@ -1,0 +1,153 @@
+"""The gradient of the output: how it lies in memory, and whether it is there at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
+from nn_manual.functions.case import Case
+from nn_manual.functions.exceptions import naming
+from nn_manual.functions.outputs import Outputs, check_structure
+from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
+
+
+def transposed(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the last axis first in memory."""
+    order = [tensor.ndim - 1, *range(tensor.ndim - 1)]
+    back = [*range(1, tensor.ndim), 0]
+    return tensor.permute(order).contiguous().permute(back) if tensor.ndim > 1 else tensor
+
+
+def permuted(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, the two axes before the last exchanged in memory: what heads, or time and batch, leave behind
+    them when they change places.
+    """
+    return tensor.transpose(-3, -2).contiguous().transpose(-3, -2) if tensor.ndim > 2 else tensor
+
+
+def expanded(tensor: torch.Tensor) -> torch.Tensor:
+    """The first value everywhere, without memory of its own, as the backward of a sum gives it."""
+    return tensor[(slice(0, 1),) * tensor.ndim].clone().expand(tensor.shape) if tensor.numel() else tensor
+
+
+def strided(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, with a gap behind each."""
+    if tensor.ndim == 0:
+        return tensor
+    wide = tensor.new_full((*tensor.shape, 2), -7 if tensor.dtype != torch.bool else 0)
+    wide[..., 0] = tensor
+    return wide[..., 0]
+
+
+def with_offset(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values, behind three others in one memory."""
+    memory = tensor.new_full((tensor.numel() + 3,), -7 if tensor.dtype != torch.bool else 0)
+    memory[3:] = tensor.reshape(-1)
+    return memory[3:].view(tensor.shape)
+
+
+def channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values of a batch of images or volumes, axis 1 last in memory, as convolutions like it."""
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return tensor.contiguous(memory_format=formats[tensor.ndim]) if tensor.ndim in formats else tensor
+
+
+LAYOUTS = {
+    "transposed": transposed,
+    "permuted": permuted,
+    "expanded": expanded,
+    "strided": strided,
+    "with an offset": with_offset,
+    "channels_last": channels_last,
+}
+
+
+#: A loss that is scaled up for float16 has gradients of the one size, and a mean over many rows of the other. Powers of
+#: two: a backward is linear in the gradient of the output, so nothing else is rounded.
+FACTORS = {"large": 2.0**16, "small": 2.0**-20}
+
+
+#: The numbers of axes that a layout is for, where it isn't for all.
+AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
+    permuted: lambda axes: axes > 2,
+    channels_last: lambda axes: axes in (4, 5),
+}
+
+
+def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
+    """The layouts that one of the tensors or arrays at least can have: channels are an axis of images and volumes."""
+    found = {tensor.ndim for tensor in tensors if is_array(tensor)}
+    return {name: layout for name, layout in LAYOUTS.items() if layout not in AXES or any(map(AXES[layout], found))}
+
+
+def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
+    """Gradients of the outputs as autograd hands them over: seldom contiguous, of any size, sometimes zero or none."""
+    case = trial.case
+    outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
+    for name, layout in layouts_of(outputs.values()).items():
+        yield name, lambda layout=layout: on_all_sizes(trial, lambda case: _lain_out(case, layout))  # type: ignore[misc] # a default
+    for name, factor in FACTORS.items():
+        yield name, lambda factor=factor: _multiplied(trial, factor)  # type: ignore[misc] # a default
+    yield "zero", lambda: agree(replace(trial.case, upstream=torch.zeros_like))
+    yield "absent", lambda: _absent(trial)
+
+
+def _lain_out(case: Case, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn."""
+    agree(replace(case, upstream=layout, drawn=case.drawn or layout is expanded))
+
+
+def _multiplied(trial: Trial, factor: float) -> None:
+    """Gradients far from 1: what is cut off, or lost, beyond some size shows."""
+    if any(floats(leaf) and dtype_name(leaf) == "float16" for leaf in trial.case.leaves()):
+        raise Skip("float16 has no room for it")
+    agree(replace(trial.case, upstream=lambda tensor: tensor * factor))
+
+
+def _absent(trial: Trial) -> None:
+    """Each output unused while the others are used, and all of them without a gradient."""
+    if trial.is_pair:
+        raise Skip("a pair's backward gets a gradient for each output")
+    case = trial.case
+    theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
+    differentiable = [name for name, output in theirs.outputs.items() if output.requires_grad]
+    for name in differentiable if len(differentiable) > 1 else []:
+        try:
+            agree(replace(case, absent=frozenset({name})))
+        except Wrong as wrong:
+            raise Wrong(f"where {name} is not used: {wrong}") from wrong
+    _all_absent(case, theirs.returned, differentiable)
+
+
+def _all_absent(case: Case, returned: Outputs, differentiable: list[str]) -> None:
+    """A function behind this one returns None for its gradient: ours is None or zero."""
+    with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
+        ours = run_function(case.function, case.arguments, case.leaves(), case.wants())
+        check_structure(case.label, ours.returned, returned)
+        ours.outputs.update(
+            zip(
+                differentiable,
+                _Forgets.apply(*(ours.outputs[name] for name in differentiable)),  # type: ignore[no-untyped-call] # torch has none
+                strict=True,
+            )
+        )
+        grads = ours.backward({name: torch.ones_like(ours.outputs[name]) for name in differentiable})
+    for name, grad in zip(case.floating, grads, strict=True):
+        if grad is not None and bool(grad.to_dense().any()):
+            raise Wrong(f"grad_{name} is not zero where no output has a gradient")
+
+
+class _Forgets(torch.autograd.Function):
+    """Passes its inputs on, and no gradient back."""
+
+    @staticmethod
+    def forward(_: Any, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(tensor.clone() for tensor in tensors)
+
+    @staticmethod
+    def backward(_: Any, *grads: torch.Tensor) -> tuple[None, ...]:
+        return (None,) * len(grads)

@@ -1,0 +1,50 @@
+"""Tensors that are right in another place: two that are swapped, and gradients without the part of one output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from nn_manual.check.compare.comparison import Pair, compare
+from nn_manual.functions.callables import by_autograd
+from nn_manual.functions.case import Case
+from nn_manual.functions.pairs import values_of_reference
+
+
+def describe_mixed_up(case: Case, first: Pair, compared: Sequence[Pair]) -> str:
+    """In words, whose values the first tensor that is wrong has instead of its own; nothing where it has no others'."""
+    if _equals(first, -first.reference):
+        return ""  # a sign, which is less of a mistake than another tensor's values
+    return _swapped(first, compared) or _without_an_output(case, first)
+
+
+def _equals(pair: Pair, other: torch.Tensor) -> bool:
+    return other.shape == pair.ours.shape and bool(other.any()) and compare(pair.quantity, pair.ours, other).passed
+
+
+def _swapped(first: Pair, compared: Sequence[Pair]) -> str:
+    name, _, upstream = first.quantity.name.partition(",")
+    for other in compared:
+        other_name, _, other_upstream = other.quantity.name.partition(",")
+        if other_name != name and other_upstream == upstream and _equals(first, other.reference):
+            if _equals(other, first.reference):
+                return f"{name} and {other_name} are swapped"
+            return f"it is {other_name}"
+    return ""
+
+
+def _without_an_output(case: Case, first: Pair) -> str:
+    """A backward that doesn't use the gradient of one of several outputs, or uses that of one alone."""
+    if "," not in first.quantity.name:
+        return ""
+    ran = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
+    outputs = [name for name, output in ran.outputs.items() if output.requires_grad and name not in case.absent]
+    if len(outputs) < 2:
+        return ""
+    for lost in [*([name] for name in outputs), *([name for name in outputs if name != used] for used in outputs)]:
+        found = values_of_reference(replace(case, absent=case.absent.union(lost))).get(first.quantity.name)
+        if found is not None and _equals(first, found.to(first.reference.dtype)):
+            return f"the gradient of {' and '.join(lost)} is left out"
+    return ""

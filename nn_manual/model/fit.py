@@ -1,0 +1,61 @@
+"""A forward that asks each layer whether it takes what it gets.
+
+Only a composite's own code says what it gives to its children.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from nn_manual.arrays import Array, Shape
+from nn_manual.errors import raise_if_nobodys_fault
+from nn_manual.layers.base import Layer
+from nn_manual.model import Sequential
+
+
+class Misfit(NamedTuple):
+    """A layer in a model, by its name there, that doesn't take its input, whose shape is `shape`; `words` say why."""
+
+    name: str
+    shape: Shape
+    words: str
+
+
+class _Refused(Exception):  # noqa: N818 - says what happened; nobody else sees it
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__(misfit.words)
+        self.misfit = misfit
+
+
+def first_misfit(model: Sequential, input: Array) -> Misfit | None:
+    """The first layer that refuses what a forward of a copy of the model on `input` gives it, or None. A layer that
+    raises for another reason is none: the run itself tells more about it.
+    """
+    try:
+        model = copy.deepcopy(model)
+        for name, layer in model.descendants():
+            if not isinstance(layer, Sequential):
+                vars(layer)["forward"] = partial(_asked, name, layer, layer.forward)
+        model.forward(input)
+    except _Refused as refused:
+        return refused.misfit
+    except BaseException as error:  # a user's own code may raise anything
+        raise_if_nobodys_fault(error)
+        return None
+    return None
+
+
+def _asked(name: str, layer: Layer, forward: Callable[[Array], tuple[Array, Any]], input: Array) -> tuple[Array, Any]:
+    words = ""
+    if isinstance(layer.domain, range) and input.dtype.kind == "f":
+        words = f"{type(layer).__name__} takes integers alone, and what it gets is {input.dtype}"
+    try:
+        layer.output_shape(input.shape)
+    except ValueError as error:
+        words = words or str(error)
+    if words:
+        raise _Refused(Misfit(name, input.shape, words))
+    return forward(input)

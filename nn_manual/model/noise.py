@@ -1,0 +1,60 @@
+"""The random numbers of a model's layers: drawn before forward, at addresses that the seed and the step determine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from nn_manual.arrays import Shape
+from nn_manual.errors import LayerError
+from nn_manual.layers.base import Layer
+from nn_manual.model.contract import checked_input_shapes, checked_shapes, takes_noise
+from nn_manual.streams import RowGenerator
+
+
+class Noise:
+    """Binds `noise` of the layers in a model that take some. The layers are numbered in the model's order."""
+
+    def __init__(self, model: Layer) -> None:
+        self._is_needed = any(takes_noise(layer) for _, layer in model.descendants())
+        self._inputs: dict[Shape, list[tuple[Layer, Shape]]] = {}
+        self._bound: tuple[Any, ...] = ()
+
+    def bind(
+        self, model: Layer, input_shape: Shape, dtype: np.dtype[Any], *, seed: int, step: int, first_row: int = 0
+    ) -> None:
+        """Give each layer new arrays for a forward on this shape of the model's input, which begins at `first_row` of
+        the batch: what an earlier forward saved stays as it is. The numbers depend on nothing but the arguments.
+        """
+        wanted = (input_shape, dtype, seed, step, first_row)
+        if not self._is_needed or wanted == self._bound:
+            return
+        if input_shape not in self._inputs:
+            self._inputs[input_shape] = list(_inputs(model, input_shape))
+        for number, (layer, shape) in enumerate(self._inputs[input_shape]):
+            shapes = checked_shapes(layer, "noise_shapes", layer.noise_shapes(shape))
+            layer.noise = SimpleNamespace(**{name: np.zeros(size, dtype) for name, size in shapes.items()})
+            num_before = first_row * shape[0] // input_shape[0] if first_row else 0  # a layer may have more rows
+            layer.draw_noise(RowGenerator(seed, number, step, first_row=num_before))
+        self._bound = wanted
+
+
+def _inputs(layer: Layer, input_shape: Shape) -> Iterator[tuple[Layer, Shape]]:
+    """The layers that take noise, each with the shape of its input."""
+    if takes_noise(layer):
+        yield layer, input_shape
+    children = layer.children()
+    if any(takes_noise(inner) for _, inner in layer.descendants()):
+        for name, shape in checked_input_shapes(layer, input_shape).items():
+            try:
+                yield from _inputs(children[name], shape)
+            except ValueError as misfit:
+                if type(layer).input_shapes is not Layer.input_shapes:
+                    raise
+                raise LayerError(
+                    f"{type(layer).__name__} has no input_shapes(input_shape), so {name} counts as getting its input's "
+                    f"shape {input_shape}, which doesn't fit: {misfit}"
+                ) from misfit

@@ -1,0 +1,284 @@
+"""Sequential: a Layer made of Layers, which owns the memory of their parameters and gradients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nn_manual.arrays import DTYPES, Array, Shape, carve, flat, size_of
+from nn_manual.layers.base import Layer
+from nn_manual.layers.containers import shapes_of_chain
+from nn_manual.model.contract import check_layers, checked_output
+from nn_manual.model.initializers import Initializer, draw_parameters
+from nn_manual.model.noise import Noise
+from nn_manual.model.ownership import check_places, check_types, own
+from nn_manual.model.state_dict import check_state_dict
+from nn_manual.model.ties import Ties
+
+
+class Sequential(Layer):
+    """Layers applied one after the other: output = layers[-1](... layers[1](layers[0](input))).
+
+        forward:   for layer in layers:            input, saved = layer.forward(input)
+        backward:  for layer in reversed(layers):  grad_output  = layer.backward(saved, grad_output)
+
+    Derivation: the chain rule. The gradient with respect to a layer's output is the one with respect to the next
+    layer's input.
+
+    All parameters lie in one flat vector `param_arena`, all gradients in `grad_arena`, in torch's order; every
+    layer's `param` and `grad` are views into them. A Sequential is itself a Layer and may stand in another one:
+    the outermost then owns the memory, and its `seed`, `dtype` and `initializer` fill all of it. Initial values
+    are drawn in float64 and rounded, so a float32 model starts at the rounded float64 one.
+
+    A layer can be in one Sequential, and there in one place: in a second one it would lose the memory of the first. So
+    ValueError is raised for one that stands in two places, or that another Sequential holds which is still in use.
+    `copy.deepcopy(model)` has layers and memory of its own.
+
+    `tied=[("0.weight", "9.weight")]` makes these two one parameter, which starts as the first and has its name. Each
+    layer writes the gradient of its own use of it; the model adds them.
+    """
+
+    def __init__(
+        self,
+        *layers: Layer,
+        seed: int = 0,
+        dtype: str | np.dtype[Any] = "float32",
+        initializer: Initializer | None = None,
+        tied: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self._take_layers(layers)
+        #: What the layers' random numbers depend on: a Trainer counts the steps.
+        self.seed, self.num_steps = seed, 0
+        #: The row in the batch at which the next input of forward begins: a slice draws what the whole batch draws.
+        self.first_row = 0
+        self.ties = Ties(super().parameter_shapes(), tied)
+        self.dtype = _dtype(dtype)
+        self.bind(np.zeros(self.num_parameters, self.dtype), np.zeros(self.num_parameters, self.dtype))
+        num_values = sum(map(size_of, self.buffer_shapes().values()))
+        self.bind_buffers(np.zeros(num_values, self.dtype), np.zeros(len(self.counter_names()), np.int64))
+        self.reset_buffers()
+        self.initializer = initializer
+        self.reset_parameters(np.random.default_rng(seed))
+        own(self)  # last: one that could not be made owns nothing
+
+    @classmethod
+    def without_memory(cls, *layers: Layer) -> Sequential:
+        """One that gets its memory from the Sequential that it will stand in. Until then it has no parameters."""
+        inner = cls.__new__(cls)
+        inner._take_layers(layers)
+        inner.initializer = None
+        own(inner)
+        return inner
+
+    def _take_layers(self, layers: tuple[Layer, ...]) -> None:
+        check_types(layers)
+        self.layers, self.ties = layers, Ties({}, ())
+        check_places(self)
+        for name, layer in self.descendants():
+            if isinstance(layer, Sequential) and layer.ties.names:
+                raise ValueError(f"layer {name} has tied parameters: only the outermost Sequential can have them")
+        check_layers(*layers)
+        #: The first layer that has parameters.
+        self._first = next((i for i, layer in enumerate(layers) if layer.num_parameters), len(layers))
+        self._with_buffers = [
+            i for i, layer in enumerate(layers) if layer.buffer_shapes() or layer.counter_names()
+        ]
+        self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy, or one that was pickled: its layers' views, which were copied one by one, become views again."""
+        vars(self).update(state)
+        if "param" in state:
+            bind = self.bind if self._noise is not None else super().bind
+            bind(*(flat(vars(views)).astype(self.dtype, copy=False) for views in (self.param, self.grad)))
+            buffers = vars(self.buffer)
+            counts = {name: buffers[name] for name in self.counter_names()}
+            values = {name: buffer for name, buffer in buffers.items() if name not in counts}
+            self.bind_buffers(flat(values).astype(self.dtype, copy=False), flat(counts).astype(np.int64, copy=False))
+        own(self)
+
+    def __copy__(self) -> Sequential:
+        raise TypeError("copy.copy would give the layers to two models: copy.deepcopy makes a model of its own")
+
+    def __repr__(self) -> str:
+        return f"Sequential({', '.join(map(repr, self.layers))})"
+
+    def forward(self, input: Array) -> tuple[Array, list[Any]]:
+        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype, and
+        ValueError for an index that the first layer doesn't have.
+
+        Random layers draw by the model's `seed`, `num_steps` and `first_row`: they do the same again until one of these
+        changes.
+        """
+        self._check_input(input)
+        self.bind_noise(input.shape)
+        output, saved = input, []
+        for layer in self.layers:
+            output, layer_saved = layer.forward(output)
+            saved.append(layer_saved)
+        return output, saved
+
+    def bind_noise(self, input_shape: Shape) -> None:
+        """Give the layers the random numbers that a forward on this shape of input takes."""
+        if self._noise is not None:
+            seed, step, first_row = self.seed, self.num_steps, self.first_row
+            self._noise.bind(self, input_shape, self.dtype, seed=seed, step=step, first_row=first_row)
+
+    def backward(self, saved: list[Any], grad_output: Array) -> Array:
+        """Overwrite every gradient and return grad_input. Training uses `backward_parameters`."""
+        for layer, layer_saved in zip(reversed(self.layers), reversed(saved), strict=True):
+            grad_output = layer.backward(layer_saved, grad_output)
+        self.ties.add(vars(self.grad))
+        return grad_output
+
+    def backward_parameters(
+        self, saved: list[Any], grad_output: Array, filled: Callable[[int], None] | None = None
+    ) -> None:
+        """Overwrite every gradient, and compute no more than that needs: the gradient travels back to the first
+        layer that has parameters, and not through it. `filled` is called with the number of each layer whose gradients
+        are there, and with -1 when all are: those of shared parameters, which are sums, too.
+        """
+        first = self._first
+        numbers = range(len(self.layers) - 1, first, -1)
+        for number, layer, layer_saved in zip(numbers, self.layers[:first:-1], saved[:first:-1], strict=True):
+            grad_output = layer.backward(layer_saved, grad_output)
+            if filled is not None:
+                filled(number)
+        for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
+            layer.backward_parameters(layer_saved, grad_output)
+        self.ties.add(vars(self.grad))
+        if filled is not None:
+            filled(-1)
+
+    def __call__(self, input: Array) -> Array:
+        """Inference: the output alone, each layer as it is in evaluation."""
+        return self.infer(input)
+
+    def infer(self, input: Array) -> Array:
+        """What `model(input)` runs. Raises what forward does for an input that the model doesn't take."""
+        self._check_input(input)
+        for layer in self.layers:
+            input = checked_output(layer, layer.infer(input))
+        return input
+
+    def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
+        """What `update_buffers` needs of `saved`, in its form; the rest can be freed."""
+        return [layer_saved if i in self._with_buffers else None for i, layer_saved in enumerate(saved)]
+
+    def update_buffers(self, saved: list[Any]) -> None:
+        """Move the buffers of the layers that have some, in a training step, after backward."""
+        for i in self._with_buffers:
+            self.layers[i].update_buffers(saved[i])
+
+    def check_dtype(self, input: Array) -> None:
+        """Raise TypeError for an input that the model doesn't take: of its own dtype, or int64 for its first layer."""
+        expected = np.dtype(np.int64) if isinstance(self.domain, range) else self.dtype
+        if input.dtype != expected:
+            takes = f"its first layer takes {expected}" if expected != self.dtype else f"the model is {self.dtype}"
+            raise TypeError(f"{takes}, its input {'is ' if expected != self.dtype else ''}{input.dtype}")
+
+    def _check_input(self, input: Array) -> None:
+        self.check_dtype(input)
+        if isinstance(self.domain, range):  # a lookup takes what it gets; a formula with floats shows a wrong one
+            self.check_values(input)
+
+    def children(self) -> dict[str, Layer]:
+        """torch's names: "0", "1", ..."""
+        return {str(index): layer for index, layer in enumerate(self.layers)}
+
+    def parameter_shapes(self) -> dict[str, Shape]:
+        """torch's names and order: "0.weight", "0.bias", "2.weight", ... A shared parameter is there once."""
+        return {name: shape for name, shape in super().parameter_shapes().items() if name not in self.ties.first_of}
+
+    def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """Each layer's input is the output of the one before it."""
+        return shapes_of_chain(self.children(), input_shape)
+
+    def check_values(self, input: Array) -> None:
+        """Raise ValueError for values that the first layer can't take."""
+        for layer in self.layers[:1]:
+            layer.check_values(input)
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of scalars in all parameters; a shared one counts once."""
+        total = super().num_parameters
+        shapes = super().parameter_shapes() if self.ties.first_of else {}
+        return total - sum(size_of(shapes[name]) for name in self.ties.first_of)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        """The shape after the last layer; ValueError where one doesn't fit the one before it."""
+        for layer in self.layers:
+            input_shape = layer.output_shape(input_shape)
+        return input_shape
+
+    def bind(self, param: Array, grad: Array, use_grads: Mapping[str, Array] | None = None) -> None:
+        """Take two flat vectors as the arenas and give each layer its views of them; `use_grads` are the gradients of
+        each use of shared parameters, which are made where they aren't given.
+        """
+        shapes = self.parameter_shapes()
+        params, grads = (vars(carve(vector, shapes)) for vector in (param, grad))
+        self.take_views(*self.ties.views(params, grads, use_grads))
+        self.param, self.grad = SimpleNamespace(**params), SimpleNamespace(**grads)
+        self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
+        self._noise: Noise | None = Noise(self)
+        for name, layer in self.descendants():
+            if isinstance(layer, Sequential):
+                layer._stand_inside(self, f"{name}.")
+
+    def _stand_inside(self, outer: Sequential, prefix: str) -> None:
+        """Leave memory and random numbers to the outermost, and see its part of the two vectors. With shared parameters
+        inside there is no such part.
+        """
+        self.dtype, self._noise = outer.dtype, None
+        sizes = {name: size_of(shape) for name, shape in outer.parameter_shapes().items()}
+        own = [name for name in sizes if name.startswith(prefix)]
+        start = sum(sizes[name] for name in itertools.takewhile(lambda name: name not in own, sizes))
+        part = slice(start, start + sum(sizes[name] for name in own))
+        self.param_arena, self.grad_arena = outer.param_arena[part], outer.grad_arena[part]
+
+    def reset_parameters(self, generator: np.random.Generator) -> None:
+        """Draw all parameters anew: by the layers' defaults and the initializer, as `draw_parameters` says."""
+        draw_parameters(self, self.ties.first_of, self.initializer, generator)
+
+    def named_layers(self) -> Iterator[tuple[str, Layer]]:
+        """The layers that are made of no others, by torch's names: "0", "1.0", "1.1"."""
+        return ((name, layer) for name, layer in self.descendants() if not layer.children())
+
+    def uses(self) -> dict[str, Array]:
+        """Each parameter as each layer sees it: by torch's names, a shared one under each of its own."""
+        own = vars(self.param)
+        return {name: own[self.ties.first_of.get(name, name)] for name in super().parameter_shapes()}
+
+    def state_dict(self, *, aliases: bool = True) -> dict[str, Array]:
+        """The parameters and buffers by torch's names, as views: a copy is the caller's to make. A shared parameter is
+        there under each of its names, as in torch, or without `aliases` under its first one.
+        """
+        own = self.uses() | vars(self.buffer)
+        names = [
+            f"{layer_name}.{name}"
+            for layer_name, layer in self.named_layers()
+            for name in (*layer.parameter_shapes(), *layer.buffer_shapes(), *layer.counter_names())
+        ]
+        return {name: own[name] for name in names if aliases or name not in self.ties.first_of}
+
+    def load_state_dict(self, state_dict: Mapping[str, npt.ArrayLike]) -> None:
+        """Copy parameters and buffers, arrays or torch tensors, in by torch's names; a shared one needs its first name
+        alone. Before anything is changed, `check_state_dict` raises ValueError or TypeError for what doesn't fit.
+        """
+        own, values = self.state_dict(), {name: np.asarray(value) for name, value in state_dict.items()}
+        check_state_dict(values, own, vars(self.buffer), self.ties.first_of)
+        for name, value in values.items():
+            own[name][...] = value
+
+
+def _dtype(dtype: str | np.dtype[Any]) -> np.dtype[Any]:
+    name = str(np.dtype(dtype))
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {name}")
+    return DTYPES[name]

@@ -1,0 +1,167 @@
+"""A step that differed from torch's, kept so that it can be run again.
+
+    mismatch-step-17/
+        config.yaml           the run's, resolved
+        bundle.yaml           the step, its lrs, what was found, the versions it ran with, the SHA-256 of the tensors
+                              and of the files that the formulas stood in
+        tensors.safetensors   what the step began with, and the gradients that its layers passed on
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from nn_manual.arrays import Array, carve
+from nn_manual.config import RunConfig, dump_config
+from nn_manual.config.files import dump_yaml
+from nn_manual.config.tree import Errors, Place, plain, read_tree
+from nn_manual.errors import ConfigError, DataError, GradientMismatch
+from nn_manual.messages import one_line
+from nn_manual.run.environment import versions
+from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically, write_weights
+from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
+from nn_manual.run_directory.within import within
+from nn_manual.training.trainer import Trainer
+
+if TYPE_CHECKING:  # torch is only loaded for what is checked
+    from nn_manual.check.judge.report import GradientReport
+    from nn_manual.check.whole_step.checker import GradientChecker
+
+CONFIG_FILE, BUNDLE_FILE, TENSORS_FILE = "config.yaml", "bundle.yaml", "tensors.safetensors"
+
+#: The tensors: INPUT, TARGET, and by the names of parameters and layers those that begin with the others.
+INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_output "
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong;
+    `layer` and `tensor` are where it was wrong first, empty for a step that could not be compared. `tolerances` are
+    fractions of the norm, by dtype; `sources` has the SHA-256 of each module that the formulas stood in, by its name.
+    What is kept may be a slice of a batch, which begins at `first_row`; that is None where it is the batch.
+    """
+
+    step: Positive
+    lrs: list[Finite]
+    found: Text
+    layer: Text
+    tensor: Text
+    tolerances: dict[Text, NotNegative]
+    versions: dict[Text, Text]
+    sources: dict[Text, SHA256]
+    sha256: SHA256
+    first_row: Count | None = None
+
+
+_BUNDLE = TypeAdapter(Bundle)
+
+
+def check_bundle_exists(directory: Path) -> None:
+    """Raise DataError where `directory` isn't there, or is no bundle: then with the bundles in it, as it may be a run.
+    """
+    check_run_exists(directory)
+    if any(within(directory, name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
+        return
+    folders = [folder for folder in sorted(directory.iterdir()) if not folder.is_symlink()]
+    bundles = [shlex.quote(str(folder)) for folder in folders if (folder / BUNDLE_FILE).exists()]
+    if bundles:
+        raise DataError(f"{directory}: is no bundle; did you mean --replay {' or '.join(bundles)}?")
+    raise DataError(f"{directory}: is no bundle, and holds none: no step of it differed from torch's")
+
+
+def read_bundle(path: Path) -> Bundle:
+    """The file that `dump_yaml` made of a Bundle. Raises DataError, naming `path`, with the key of a value that is
+    wrong.
+    """
+    errors = Errors()
+    try:
+        tree = read_tree(read_file(path).decode(), partial(Place, str(path)), errors)
+        errors.raise_if_any()
+    except (UnicodeDecodeError, ConfigError) as error:
+        problem = str(error).partition("\n")[0]
+        raise DataError(f"{path}: is no whole description of a bundle: {problem}") from error
+    bundle: Bundle = validated(str(path), tree and plain(tree), _BUNDLE)
+    return bundle
+
+
+def keep(
+    directory: Path, config: RunConfig, sources: dict[str, str], trainer: Trainer, mismatch: GradientMismatch
+) -> str:
+    """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all; returns the sentence
+    that says how to replay it, or why there is no bundle. `sources` are those of the run's start.
+    """
+    if mismatch.batch is None:
+        return "it can't be replayed: it was not found in a step"
+    assert trainer.checker is not None  # it has raised
+    name = f"mismatch-step-{trainer.num_steps}"
+    temporary = directory / f".{name}.{os.getpid()}.tmp"
+    try:
+        final = within(directory, name)
+        temporary.mkdir()
+        _write(temporary, config, sources, trainer, trainer.checker, mismatch)
+        shutil.rmtree(final, ignore_errors=True)  # of a run that went on, and is wrong there again
+        temporary.replace(final)
+    except (DataError, OSError) as error:
+        return f"it can't be replayed: {error}"
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return f"to run this step again: nn-manual check --replay {shlex.quote(str(final))}"
+
+
+def _write(
+    directory: Path,
+    config: RunConfig,
+    sources: dict[str, str],
+    trainer: Trainer,
+    checker: GradientChecker,
+    mismatch: GradientMismatch,
+) -> None:
+    """The three files."""
+    from nn_manual.check.tolerances import SUM_OF_PRODUCTS
+
+    report: GradientReport = mismatch.report
+    layer, tensor = ("", "") if report.problem else (report.failures[0].layer, report.failures[0].name)
+    found = report.problem or f"wrong first in {layer}: {tensor}"
+    bundle = Bundle(
+        step=trainer.num_steps,
+        lrs=[member.lr for member in trainer.optimizer.members],
+        found=one_line(" ".join(found.split())),  # what a layer raises may be any text
+        layer=layer,
+        tensor=tensor,
+        tolerances=SUM_OF_PRODUCTS,
+        versions=versions(),
+        sources=sources,
+        sha256=write_weights(directory / TENSORS_FILE, _tensors(checker, mismatch)),
+        first_row=mismatch.first_row,
+    )
+    write_atomically(directory / CONFIG_FILE, dump_config(config).encode())
+    write_atomically(directory / BUNDLE_FILE, dump_yaml(asdict(bundle)).encode())
+
+
+def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, Array]:
+    """What the step began with, as the check has kept it: ours has moved on."""
+    assert mismatch.batch is not None
+    assert checker.update is not None  # a trainer's checker has an optimizer
+    tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
+    shapes = checker.model.parameter_shapes()
+    for prefix, vector in {PARAMETER: checker.update.start.param, **checker.update.start.vectors}.items():
+        tensors |= {f"{prefix} {name}": view for name, view in vars(carve(vector, shapes)).items()}
+    buffers = {f"{PARAMETER} {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
+    input = checker.recorded.first.input
+    is_recorded = input is not None and len(input) == len(mismatch.batch[0])  # else it was the last slice of the batch
+    return tensors | buffers | (grad_outputs(checker) if is_recorded else {})
+
+
+def grad_outputs(checker: GradientChecker) -> dict[str, Array]:
+    """The gradient that each layer of the recorded step received, as far as the step came."""
+    grads = {calls.label: calls.grad_output for calls in checker.recorded.layers}
+    return {GRAD_OUTPUT + label: grad for label, grad in grads.items() if isinstance(grad, np.ndarray)}

@@ -1,0 +1,72 @@
+"""When a run writes its checkpoints, and what stands in them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from nn_manual.run.silent import NoLines
+from nn_manual.run.training_run import TrainingRun
+from nn_manual.run_directory.checkpoints import write_checkpoint
+from nn_manual.run_directory.files import JsonLines
+from nn_manual.run_directory.ledger import LedgerLines
+
+#: Between checkpoints that epochs ask for: a quick run spends its time on training.
+SECONDS_BETWEEN = 10.0
+
+
+class CheckpointKeeper:
+    """Writes the checkpoints of a run into its directory. `origin` is what all of them say of the run: its config, data
+    and versions. `epochs` and `gradients` are the files that grow with the run: a checkpoint has their sizes, and what
+    waits for the latter. Of several processes, the first alone writes.
+    """
+
+    def __init__(
+        self,
+        training: TrainingRun,
+        directory: Path,
+        origin: dict[str, Any],
+        epochs: JsonLines | NoLines,
+        gradients: LedgerLines | NoLines,
+    ) -> None:
+        self.training, self.directory, self.origin = training, directory, origin
+        self.epochs, self.gradients = epochs, gradients
+        self.settings = training.config.checkpoint
+        self._last, self._last_step = time.monotonic(), -1
+
+    def add_proven(self) -> None:
+        """Add the steps that have been proven to the ledger."""
+        for step, check in self.training.proven_steps():
+            self.gradients.append_step(step, check)
+
+    def after_step(self) -> None:
+        """Write a checkpoint if one is due within an epoch."""
+        if self.settings.of_steps and self.training.trainer.num_steps % self.settings.count == 0:
+            self.write()
+
+    def after_epoch(self) -> None:
+        """Write a checkpoint if one is due at the end of an epoch, or at that of the run."""
+        training, count = self.training, self.settings.count
+        if self.settings.of_steps:
+            is_due = training.trainer.num_steps % count == 0
+        else:
+            is_due = training.epoch % count == 0 and time.monotonic() - self._last >= SECONDS_BETWEEN
+            is_due = training.group.gather(is_due)[0]
+        if is_due or training.ended:
+            self.write()
+
+    def write(self) -> None:
+        """Write a checkpoint, once what it refers to is on the disk, unless the last one was of this step."""
+        step = self.training.trainer.num_steps
+        if step == self._last_step:
+            return
+        self.training.trainer.flush()  # nothing rests on a step that isn't proven
+        self.add_proven()
+        self.training.trainer.check_finite()  # nothing to go on from
+        tensors = self.training.tensors()
+        if not isinstance(self.epochs, NoLines) and not isinstance(self.gradients, NoLines):
+            sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
+            manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
+            write_checkpoint(self.directory, step, tensors, manifest, keep=self.settings.keep)
+        self._last, self._last_step = time.monotonic(), step

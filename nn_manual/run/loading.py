@@ -1,0 +1,113 @@
+"""What a run needs before its first step: data and a model that fit each other, and a first batch that agrees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn_manual.arrays import DTYPES
+from nn_manual.compile.blas import Choice, check_choice
+from nn_manual.compile.compiling import check_numba
+from nn_manual.config import RunConfig, check_sizes
+from nn_manual.data import Split, batches
+from nn_manual.data.reading import machine_memory
+from nn_manual.errors import ConfigError, NotFiniteError
+from nn_manual.model import Sequential
+from nn_manual.model.fit import first_misfit
+from nn_manual.optim import ReduceLROnPlateau
+from nn_manual.registry import takes_layers
+
+if TYPE_CHECKING:  # torch is only loaded for what is checked
+    from nn_manual.check.judge.report import GradientReport
+
+#: A value that overflows is found where it matters and reported there: numpy's warnings would only add noise.
+quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequential]:
+    """The data and the model of a config, once they are known to fit each other; where the data have been read already,
+    `split` is what they are: standard input can be read once. Raises ConfigError and DataError.
+    """
+    _check_memory(config)
+    split = split or config.data.load(config.seed, DTYPES[config.dtype])
+    if (config.slices or 1) > (num_rows := min(config.batch_size, len(split.train.input))):
+        raise ConfigError(f"slices must be at most {num_rows}, the examples in a batch, not {config.slices}")
+    check_sizes(config, split)
+    if config.early_stopping is not None and not len(split.validation.input):
+        raise ConfigError("early_stopping watches the validation loss, but there is no validation set")
+    if isinstance(config.lr_scheduler, ReduceLROnPlateau) and not len(split.validation.input):
+        place = config.places.get("lr_scheduler", "lr_scheduler")
+        raise ConfigError(f"{place}: ReduceLROnPlateau watches the validation loss, but there is no validation set")
+    model = config.new_model()
+    if not model.num_parameters:
+        raise ConfigError("model: no layer has parameters, there is nothing to train")
+    _check_composites(config, split, model)
+    return split, model
+
+
+def check_compiling(config: RunConfig) -> None:
+    """Raise NoNumba, and ConfigError with the key's place for a BLAS and threads that aren't there."""
+    if not config.compiled:
+        return
+    check_numba()
+    for name, choice in (("blas", Choice(config.blas)), ("threads", Choice(threads=config.threads))):
+        try:
+            check_choice(choice)
+        except ConfigError as error:
+            raise ConfigError(f"{config.places.get(name, name)}: {error}") from None
+
+
+def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
+    """Raise ConfigError where a composite of the user's gives a layer in it what that one doesn't take, in a whole
+    batch or in the last one. The package's own have been followed layer by layer.
+    """
+    paths = config.named_layers()
+    if all(takes_layers(type(layer)) for layer in paths.values() if layer.children()):
+        return
+    names = [name for name, layer in model.descendants() if not isinstance(layer, Sequential)]
+    num_examples = len(split.train.input)
+    last = ", in the last batch of an epoch"
+    for size, when in ((min(config.batch_size, num_examples), ""), (num_examples % config.batch_size, last)):
+        misfit = first_misfit(model, split.train.input[:size]) if size else None
+        if misfit is not None:
+            path = dict(zip(names, paths, strict=True))[misfit.name]
+            raise ConfigError(f"{config.places.get(path, path)}: {misfit.words}{when}")
+
+
+def _check_memory(config: RunConfig) -> None:
+    """Raise ConfigError, naming the largest layer, for a model whose parameters and gradients exceed the machine's
+    memory, and for steps that may. Left to the system, such memory may be granted, and the process killed when it fills
+    what it was given.
+    """
+    layers = {path: layer for path, layer in config.named_layers().items() if not layer.children()}
+    needed = 2 * sum(layer.num_parameters for layer in layers.values()) * DTYPES[config.dtype].itemsize
+    memory = machine_memory()
+    if needed > memory:
+        path, largest = max(layers.items(), key=lambda item: item[1].num_parameters)
+        raise ConfigError(
+            f"{config.places.get(path, path)}: {largest} has {largest.num_parameters:,} parameters; with their "
+            f"gradients, the model takes {needed / 2**30:,.0f} GiB, and this machine has {memory / 2**30:,.0f}"
+        )
+    check = config.gradient_check
+    if check.every and check.num_bytes > memory:
+        place = config.places.get("gradient_check", "gradient_check")
+        raise ConfigError(f"{place}: memory is {check.memory}, and this machine has {memory / 10**9:,.0f} GB")
+
+
+@quiet
+def check(config: RunConfig) -> GradientReport:
+    """Compare every tensor of the run's first batch with torch's, the first whose loss is a number. Raises the errors
+    of `load`, and NotFiniteError where a right formula gives no number: that is the data's or the initializer's fault.
+    """
+    split, model = load(config)
+    from nn_manual.check.whole_step.gradients import (
+        check_gradients,  # torch, for which a mistake in the data needn't wait
+    )
+
+    in_order = batches(split.train, config.batch_size, config.seed, epoch=0)
+    input, target = next(batch for batch in in_order if config.loss.has_value(config.loss.denominator(batch[1])))
+    report = check_gradients(model, config.loss, input, target)
+    if report.not_finite is not None:
+        raise NotFiniteError(f"{report.not_finite} in the first batch")
+    return report

@@ -1,0 +1,168 @@
+"""What a person sees of a run: a bar while it works, a line for each epoch, a summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from tqdm import tqdm
+
+from nn_manual.messages import counted, one_line
+from nn_manual.run_directory.metrics import BITS
+from nn_manual.run_directory.step_line import CheckedStep, record_of
+from nn_manual.training.compiled_steps import Step
+
+#: The bar: tqdm's own default leaves no room for the loss in 80 columns.
+BAR = "{desc} {percentage:3.0f}%|{bar}| {remaining} left{postfix}"
+
+
+@dataclass
+class GradientTally:
+    """What the checked steps of a run add up to."""
+
+    num_tensors: int = 0
+    num_steps: int = 0
+    num_rounding: int = 0
+    #: The most steps that are proven together: 1 where they are proven one by one.
+    num_together: int = 0
+    #: The worst error that rounding hasn't excused, as a line of gradients.jsonl has it; empty before the first.
+    worst: dict[str, Any] = field(default_factory=dict)
+    worst_severity: float = -1.0
+
+    def add(self, step: int, check: CheckedStep) -> None:
+        """Count one checked step."""
+        self.num_steps += 1
+        self.num_tensors += len(check.tensors)
+        self.num_rounding += len(check.rounding)
+        severity = check.severity
+        if check.rounding:  # what rounding has excused is counted, and is no error
+            severity = np.where([name in check.rounding for name in check.tensors], 0, severity)
+        worst = int(severity.argmax())
+        if severity[worst] > self.worst_severity:
+            self.worst_severity, self.worst = float(severity[worst]), record_of(step, check, worst)
+
+    def state(self) -> dict[str, Any]:
+        """What the steps so far add up to, as JSON has it."""
+        return dict(vars(self))
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        vars(self).update(state)
+
+
+class RunBar:
+    """A bar on standard error for a whole run, with the time that is left, none where that is a file; and the lines
+    about the run. All go to the streams of its start: a layer of the user's may have put others in their place.
+
+        with RunBar(num_epochs, num_steps, tally) as bar:
+            for epoch in range(num_epochs):
+                for step in bar.over(steps, epoch): ...
+
+    `num_steps` are those of one epoch; `first_step` of the run have been done before.
+    """
+
+    def __init__(self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0) -> None:
+        self.num_epochs, self.tally = num_epochs, tally
+        self._out, self._err = sys.stdout, sys.stderr
+        # The time that is left comes from the mean speed, which evaluations between the epochs are a part of.
+        self._bar = tqdm(
+            total=num_epochs * num_steps,
+            initial=first_step,
+            smoothing=0,
+            leave=False,
+            disable=None,
+            bar_format=BAR,
+            file=self._err,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.close()
+
+    def note(self, text: str) -> None:
+        """A line on standard error, above the bar."""
+        tqdm.write(one_line(text), file=self._err)
+
+    def say(self, line: str) -> None:
+        """A line on standard output."""
+        print(line, file=self._out, flush=True)
+
+    def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
+        """The steps of an epoch, counted from 0. Behind the last the bar is gone until the next step: what is printed
+        then has the line for itself.
+        """
+        self._bar.set_description_str(epoch_label(epoch + 1, self.num_epochs), refresh=False)
+        for step in steps:
+            yield step
+            worst = f", worst error {_of_tolerance(self.tally.worst)}" if self.tally.worst else ""
+            self._bar.set_postfix_str(f"loss {step.loss:.3g}{worst}", refresh=False)
+            self._bar.update()
+        self._bar.clear()
+
+
+def epoch_label(epoch: int, num_epochs: int) -> str:
+    """`epoch  7/20`, the epoch counted from 1."""
+    return f"epoch {epoch:{len(str(num_epochs))}}/{num_epochs}"
+
+
+def epoch_line(record: dict[str, Any], num_epochs: int) -> str:
+    """A line of metrics.jsonl for the terminal."""
+    line = f"{epoch_label(record['epoch'], num_epochs)}  train loss {record['train_loss']:<9.4g}"
+    if "validation_loss" in record:
+        line += f"  validation loss {record['validation_loss']:<9.4g}"
+    if "validation_accuracy" in record:
+        line += f"  accuracy {record['validation_accuracy']:6.2%}"
+    bits = [record[name] for name in BITS.values() if name in record]
+    if bits:
+        line += f"  bits a character {bits[-1]:.4g}"
+    return line.rstrip()
+
+
+def describe(summary: dict[str, Any], directory: Path) -> str:
+    """The summary as a few lines for the terminal."""
+    names = [name for name in ("train_loss", "validation_loss") if name in summary]
+    results = [f"{name.replace('_', ' ')} {summary[name]:.4g}" for name in names]
+    if "validation_accuracy" in summary:
+        results.append(f"accuracy {summary['validation_accuracy']:.2%}")
+    lines = [
+        "",
+        f"{', '.join(results)} after {counted(summary['step'], 'step')}",
+        *_describe_bits(summary),
+        *_describe_check(summary["gradient_check"]),
+        f"run directory {directory}",
+    ]
+    return "\n".join(map(one_line, lines))
+
+
+def _describe_bits(summary: dict[str, Any]) -> list[str]:
+    parts = zip(BITS.values(), ("training", "validation"), strict=True)
+    bits = [f"{summary[name]:.4g} in {part}" for name, part in parts if name in summary]
+    return [f"bits a character {', '.join(bits)}"] if bits else []
+
+
+def _describe_check(check: dict[str, Any]) -> list[str]:
+    worst = check["worst"]
+    if worst is None:
+        return ["no gradient was checked"]
+    tensors, steps = counted(check["tensors"], "tensor"), counted(check["steps"], "step")
+    lines = [
+        f"{tensors} of {steps} compared with torch's, 0 mismatches",
+        f"worst error {_of_tolerance(worst)} of its tolerance: {worst['worst']} at step {worst['step']:,}",
+    ]
+    lines += [f"not proven: {sentence}, in every step" for sentence in check["unproven"]]
+    if check["rounding"]:
+        lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
+    return lines
+
+
+
+
+def _of_tolerance(worst: dict[str, Any]) -> str:
+    """The error of a line of gradients.jsonl in percent of what its tolerance allows."""
+    return f"{100 * worst['relative'] / worst['tolerance']:.3g}%"

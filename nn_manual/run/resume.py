@@ -1,0 +1,197 @@
+"""A run that goes on from a checkpoint, and ends as if it had never stopped."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from nn_manual.config import RunConfig, dump_config, load_config, reported
+from nn_manual.data import Split
+from nn_manual.errors import ConfigError, DataError
+from nn_manual.messages import counted, one_line
+from nn_manual.run.agreement import agree
+from nn_manual.run.changes import MAY_CHANGE, changes, values_of
+from nn_manual.run.environment import blas, set_blas_threads
+from nn_manual.run.loading import check_compiling, load, quiet
+from nn_manual.run.manifest import Kept, check_place, read_kept
+from nn_manual.run.run import FIGURE_FILE, note_processes, origin_of, train
+from nn_manual.run.training_run import BEST_FILE, TrainingRun
+from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.run_directory.checkpoints import (
+    CHECKPOINTS_DIRECTORY,
+    MANIFEST_FILE,
+    checkpoints_of,
+    remove_checkpoint,
+    step_of,
+)
+from nn_manual.run_directory.within import within
+from nn_manual.slices.group import ALONE, Group
+
+
+@quiet
+def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> tuple[Path, dict[str, Any] | None]:
+    """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`: the later ones are
+    removed then. Without a checkpoint the run starts anew. Returns the run directory and the summary; None in its place
+    for a run that had finished.
+
+    On the same machine, with the same versions, the weights, the optimizer's state, the metrics but for their seconds
+    and the ledger end as those of a run that never stopped. Where something of this has changed, a note on standard
+    error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError for a
+    directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes of a
+    `group` call this; they may be more or fewer than those that wrote the checkpoint.
+    """
+    is_first = group.rank == 0
+    with files.lock(_place(path)[0]) if is_first else nullcontext():
+        directory, checkpoint = _place(path)  # under the lock, what another process wrote last is there
+        if is_first:
+            files.remove_temporary(directory)
+            files.remove_temporary(within(directory, CHECKPOINTS_DIRECTORY))
+        kept = None if checkpoint is None else _read(checkpoint)
+        config_file = within(directory, metrics.CONFIG_FILE)
+        config = load_config(config_file, overrides).with_slices(group.size)
+        _check_config(config, config_file, kept)
+        if checkpoint is None and _is_finished(directory):
+            if overrides:
+                raise DataError(f"{directory}: this run has finished, and has no checkpoint to go on from")
+            return directory, None
+        check_compiling(config)
+        if kept is not None:
+            _take_threads(kept.manifest["blas"].get("num_threads"))
+        with reported(config.named_layers().values(), config.layer_folder, checked=config.gradient_check.every == 1):
+            split, model = load(config)
+            name, state = str(checkpoint and checkpoint.name), str(kept and kept.sha256)
+            agree(config, split, model, group, checkpoint=name, state=state)
+            group.connect()
+            training = TrainingRun(config, split, model, group)
+            config, origin = training.config, origin_of(training.config, split)
+            if checkpoint is not None and kept is not None:
+                _load(training, kept, checkpoint)
+                _compare(origin, kept.manifest, checkpoint, is_first=is_first)
+                _check_sizes(directory, kept.manifest["sizes"], training.epoch)
+            if training.ended and _is_finished(directory) and within(directory, FIGURE_FILE).exists():
+                if training.early_stop.has_stopped and overrides:
+                    raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
+                return directory, None
+            if is_first:
+                _cut_back(directory, config, split, checkpoint)
+                group.remember_run(str(directory))
+                where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
+                print(f"going on {where} of {config.epochs * training.num_batches:,}", flush=True)
+                note_processes(config, group)
+            return directory, train(training, directory, kept and kept.manifest, origin)
+
+
+def _is_finished(directory: Path) -> bool:
+    summary = metrics.read_summary(directory)
+    return summary is not None and "stopped" not in summary
+
+
+def _take_threads(num_threads: int | None) -> None:
+    """Have the BLAS take as many threads as in the run: their number decides the last bits of a product."""
+    if num_threads is not None and num_threads != blas().get("num_threads"):
+        set_blas_threads(num_threads)
+
+
+def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path | None) -> None:
+    """Bring the directory to where the run goes on: later checkpoints and what a run leaves at its end are removed."""
+    grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
+    of_the_end = (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE)
+    # All are looked at before the first is removed.
+    removed = [within(directory, name) for name in (*of_the_end, *grown)]
+    config_file, data_file = within(directory, metrics.CONFIG_FILE), within(directory, metrics.DATA_FILE)
+    for later in checkpoints_of(directory):
+        if checkpoint is None or (step_of(later) or 0) > (step_of(checkpoint) or 0):
+            remove_checkpoint(later)
+    for path in removed:
+        path.unlink(missing_ok=True)
+    files.write_atomically(config_file, dump_config(config).encode())
+    files.write_json(data_file, split.transform.as_json())
+
+
+def _place(path: Path) -> tuple[Path, Path | None]:
+    """The run directory, and the checkpoint in it. Raises DataError where there is no run."""
+    absolute = path.absolute()  # `step-9` alone may be said within the folder of the checkpoints
+    if step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
+        return absolute.parent.parent, absolute
+    files.check_run_exists(path)
+    if not within(path, metrics.CONFIG_FILE).is_file():
+        raise DataError(f"{path}: no such run: it has no {metrics.CONFIG_FILE}")
+    return path, next(iter(checkpoints_of(path)), None)
+
+
+def _read(checkpoint: Path) -> Kept:
+    """What a checkpoint has. An error offers the one before it."""
+    try:
+        return read_kept(checkpoint)
+    except DataError as error:
+        raise _offering(error, checkpoint) from error
+
+
+def _offering(error: DataError, checkpoint: Path) -> DataError:
+    """The error with a note on what else there is to go on from."""
+    run, step = checkpoint.parent.parent, step_of(checkpoint) or 0
+    older = [other for other in checkpoints_of(run) if (step_of(other) or 0) < step]
+    if older:
+        error.add_note(f"to go on from the one before it: nn-manual train --resume {shlex.quote(str(older[0]))}")
+    else:
+        error.add_note(f"there is none before it; without {checkpoint} the run starts anew")
+    return error
+
+
+def _check_config(config: RunConfig, config_file: Path, kept: Kept | None) -> None:
+    """Raise ConfigError where the config differs in what may not change from that of the checkpoint, or else of the
+    run.
+    """
+    was = values_of(dump_config(load_config(config_file))) if kept is None else kept.config
+    if lines := changes(was, values_of(dump_config(config))):
+        raise ConfigError(*lines, f"a run that goes on may change {', '.join(MAY_CHANGE)} alone")
+    num_epochs = 0 if kept is None else kept.manifest["epoch"]
+    if config.epochs <= num_epochs and config.epochs != was["epochs"]:
+        raise ConfigError(f"epochs must be above {num_epochs}, which the run has done, not {config.epochs}")
+
+
+def _load(training: TrainingRun, kept: Kept, checkpoint: Path) -> None:
+    try:
+        check_place(kept, training.num_batches)
+        training.load(kept.manifest, kept.tensors)
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = f"{checkpoint}: is no checkpoint of this run: {error}"
+        raise _offering(DataError(problem), checkpoint) from error
+
+
+def _check_sizes(directory: Path, sizes: dict[str, int], num_epochs: int) -> None:
+    """Raise DataError where a file that grows with the run has lost what it had, or has lines of other epochs."""
+    for name, size in sizes.items():
+        path = within(directory, name)
+        try:
+            found = path.stat().st_size
+            with path.open("rb") as file:
+                start = 0 if name == metrics.METRICS_FILE else file.seek(max(size - 1, 0))
+                content = file.read(min(size, found) - start) if start < found else b""
+        except OSError as error:
+            raise DataError(f"{path}: can't be read: {error.strerror}") from error
+        if found < size:
+            raise DataError(f"{path}: has {counted(found, 'byte')}, and had {size:,} when the checkpoint was written")
+        if size and not content.endswith(b"\n"):
+            raise DataError(f"{path}: no line ends at byte {size}, where the checkpoint was written")
+        if name == metrics.METRICS_FILE and (num_lines := content.count(b"\n")) != num_epochs:
+            raise DataError(f"{path}: has {counted(num_lines, 'line')} up to byte {size}, expected {num_epochs}")
+
+
+def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path, *, is_first: bool) -> None:
+    """Raise DataError for other data. Note on standard error what else has changed."""
+    if origin["data"] != manifest["data"]:
+        raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
+    if not is_first:
+        return
+    for kind in ("versions", "blas"):
+        for name, was in manifest[kind].items():
+            if (now := origin[kind].get(name)) != was:
+                print(one_line(f"note: {name} was {was}, is {now}: the last bits may differ"), file=sys.stderr)
+    changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
+    if changed:
+        print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)

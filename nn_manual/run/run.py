@@ -1,0 +1,250 @@
+"""One run: from a config, or from a checkpoint, to a run directory."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nn_manual.config import RunConfig, dump_config
+from nn_manual.data import Split, num_batches
+from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
+from nn_manual.messages import counted, one_line
+from nn_manual.plotting import plot_runs
+from nn_manual.run.agreement import agree, check_all_see
+from nn_manual.run.bundle import keep
+from nn_manual.run.environment import blas, blas_of_compiled_steps, sha256_of, versions
+from nn_manual.run.keeper import CheckpointKeeper
+from nn_manual.run.loading import check_compiling, load, quiet
+from nn_manual.run.progress import RunBar, epoch_line
+from nn_manual.run.silent import NoBar, NoLines
+from nn_manual.run.sources import sources_of
+from nn_manual.run.stop_request import StopRequest, stop_request
+from nn_manual.run.training_run import BEST_FILE, TrainingRun
+from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
+from nn_manual.run_directory.within import within
+from nn_manual.slices.group import ALONE, Group
+
+FIGURE_FILE = "loss.png"
+
+
+def default_run_directory(config_path: Path) -> Path:
+    """runs/<config name>/<time>, the time with microseconds so that two runs started together differ."""
+    return Path("runs", config_path.stem, datetime.now().strftime("%Y-%m-%d_%H-%M-%S.%f"))
+
+
+@quiet
+def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, Any]:
+    """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
+
+    `directory` must not exist or be empty. Raises the errors of nn_manual.errors, and Interrupted once a signal has
+    asked to stop. What ends a run early gets notes that say where it stopped and how to go on; the files in `directory`
+    are whole. Of the processes of a `group`, all of which call this, the first alone writes and prints; the summary of
+    the others is empty.
+    """
+    is_first, config = group.rank == 0, config.with_slices(group.size)
+    if is_first:
+        files.check_run_directory(directory)
+    check_compiling(config)
+    split, model = load(config)
+    if is_first:
+        _note_schedule(config, split)
+    agree(config, split, model, group, **{"--run-dir": str(directory)})
+    if is_first:
+        files.create_run_directory(directory)
+    check_all_see(directory, group)
+    group.connect()
+    training = TrainingRun(config, split, model, group)
+    config = training.config
+    with files.lock(directory) if is_first else nullcontext():
+        if is_first:
+            files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
+            files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
+            group.remember_run(str(directory))  # before there is a run, processes that start again begin a new one
+            note_processes(config, group)
+        return train(training, directory, None, origin_of(config, split))
+
+
+def note_processes(config: RunConfig, group: Group) -> None:
+    """Say how the processes share the work, where there are several."""
+    if group.size > 1:
+        how = "one by one: the same bits on any number of processes" if config.bitwise else "as is fastest"
+        print(f"{group.size} processes, {config.slices} slices a batch; gradients are added up {how}", flush=True)
+
+
+def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
+    """What every checkpoint of a run says of it: what a resumed run must have in common with it, and what it should."""
+    return {
+        "config": dump_config(config),
+        "data": sha256_of(split),
+        "sources": sources_of(config),  # now: a user who sees the run go wrong may change a file before it ends
+        "versions": versions(),
+        "blas": blas() | blas_of_compiled_steps(config),
+    }
+
+
+def train(
+    training: TrainingRun, directory: Path, manifest: dict[str, Any] | None, origin: dict[str, Any]
+) -> dict[str, Any]:
+    """Train to the end in a directory that is there, and return the summary. `manifest` is that of the checkpoint to go
+    on from; without it the files of lines are made. Raises what `run` does.
+    """
+    config, is_first = training.config, training.group.rank == 0
+    num_checks = config.epochs * training.num_batches // max(config.gradient_check.every, 1)
+    window, sizes = ledger.window_size(num_checks), {} if manifest is None else manifest["sizes"]
+    metrics_file, gradients_file = within(directory, metrics.METRICS_FILE), within(directory, ledger.GRADIENTS_FILE)
+    try:
+        with (
+            stop_request() as stop,
+            training.trainer.finite.watching(),
+            files.JsonLines(metrics_file, sizes.get(metrics_file.name)) if is_first else NoLines() as epochs,
+            ledger.LedgerLines(gradients_file, window, sizes.get(gradients_file.name))
+            if is_first
+            else NoLines() as gradients,
+            RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
+            if is_first
+            else NoBar() as bar,
+        ):
+            if manifest is not None:
+                gradients.load_state(manifest["ledger"])
+            keeper = CheckpointKeeper(training, directory, origin, epochs, gradients)
+            try:
+                while not training.ended:
+                    _train_epoch(training, keeper, stop, bar)
+            except DataError:  # a disk that is full takes no more lines
+                raise
+            except BaseException as end:
+                keeper.add_proven()
+                if isinstance(end, GradientMismatch):
+                    gradients.append_mismatch(training.trainer.num_steps, end.report)
+                raise
+        return _finish(directory, training, origin) if is_first else {}
+    except BaseException as end:
+        training.group.claim_last_word()
+        if training.trainer.prover is not None:  # who goes on makes the last steps again
+            training.trainer.prover.drop()
+        _say_how_it_ended(training, directory, origin, end)
+        raise
+
+
+def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequest, bar: RunBar | NoBar) -> None:
+    """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
+    checkpoint, where a signal has asked to stop.
+    """
+    for step in bar.over(training.steps(), training.epoch):
+        training.group.signum = stop.signum or 0  # the others learn of it in the next step
+        if step.number < training.trainer.num_steps:  # of a call of many, which end at all that is to be done
+            continue
+        keeper.add_proven()
+        _note_one_by_one(training, bar)
+        if len(training.losses) < training.num_batches:  # after the last batch, the end of the epoch is the place
+            _stop_if_asked(stop, keeper)
+            keeper.after_step()
+    keeper.add_proven()
+    record = training.end_epoch()
+    keeper.epochs.append(record)
+    keeper.epochs.flush()
+    keeper.gradients.flush()
+    bar.say(epoch_line(record, training.config.epochs))
+    _stop_if_asked(stop, keeper)
+    keeper.after_epoch()
+    if training.early_stop.has_stopped:
+        num_epochs = training.early_stop.num_epochs_since
+        bar.say(f"stopped early: the validation loss has not fallen for {counted(num_epochs, 'epoch')}")
+
+
+def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:
+    """Say it on standard error, once, where a layer is why each step is proven by itself."""
+    prover = training.trainer.prover
+    if prover is not None and prover.groups.is_of_layer and not training.is_noted:
+        training.is_noted = True
+        bar.note(f"note: each step is proven by itself, which takes longer: {prover.groups.reason}")
+
+
+def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:
+    group = keeper.training.group
+    signum = stop.signum if group.size == 1 else group.agreed_signum or None
+    if signum is not None:
+        keeper.write()
+        raise Interrupted(signum)
+
+
+def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> dict[str, Any]:
+    """Write the weights, the summary and the figure."""
+    model, tally = training.trainer.model, training.tally
+    sha256 = files.write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
+    summary: dict[str, Any] = {
+        **training.record,
+        "parameters": model.num_parameters,
+        "gradient_check": {
+            "steps": tally.num_steps,
+            "tensors": tally.num_tensors,
+            "together": tally.num_together,
+            "mismatches": 0,  # a mismatch ends the run before there is a summary
+            "rounding": tally.num_rounding,
+            "worst": tally.worst or None,
+            "unproven": training.unproven,
+            "vacuous": training.vacuous,
+        },
+        "model_sha256": sha256,
+        "sha256": {
+            **{name: files.sha256_of_file(directory / name) for name in (metrics.CONFIG_FILE, metrics.DATA_FILE)},
+            "examples": origin["data"],
+        },
+    }
+    if training.best:
+        best_sha256 = files.write_weights(within(directory, BEST_FILE), training.best_weights)
+        summary["best"] = {**training.best, "sha256": best_sha256}
+    files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
+    plot_runs([directory], within(directory, FIGURE_FILE))
+    return summary
+
+
+def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, Any], end: BaseException) -> None:
+    """Add notes to what ended a run early, keep a step that differed from torch's, and leave a summary: why it was.
+    Any process may be the one that prints the notes; the first alone writes.
+    """
+    config, step, is_first = training.config, training.trainer.num_steps, training.group.rank == 0
+    epoch = max(1, -(-step // training.num_batches))
+    # What the first step computes of the initial parameters, no lr can change.
+    if isinstance(end, NotFiniteError) and (step > 1 or str(end).startswith("updated ")):
+        end.add_note("a smaller lr, or clip_grad_norm, keeps most runs finite")
+    end.add_note(f"stopped in epoch {epoch} at step {step}; the run so far lies in {directory}")
+    if isinstance(end, GradientMismatch) and is_first:
+        end.add_note(keep(directory, config, origin["sources"], training.trainer, end))
+    if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # from the start it would end there again
+        end.add_note(_how_to_resume(directory))
+    reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
+    if out_of_memory(end) is not None:
+        reason = "not enough memory"
+    words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
+    if not is_first or training.ended:  # in the end there is a summary, or the last checkpoint makes one
+        return
+    summary = {"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words}
+    with suppress(DataError):  # a disk that is full was reason enough
+        files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
+
+
+def _how_to_resume(directory: Path) -> str:
+    """The sentence with the command that goes on."""
+    newest = next(map(step_of, checkpoints_of(directory)), None)
+    what = "to start it again" if newest is None else f"to go on from step {newest}"
+    return f"{what}: nn-manual train --resume {shlex.quote(str(directory))}"
+
+
+def _note_schedule(config: RunConfig, split: Split) -> None:
+    """Say it on standard error where the schedule doesn't come to its end in this run."""
+    if config.lr_scheduler is None:
+        return
+    length, unit = config.epochs, "epochs"
+    if config.lr_step == "step":
+        length, unit = config.epochs * num_batches(len(split.train.input), config.batch_size), "steps"
+    duration = config.lr_scheduler.duration
+    if duration > length:
+        place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
+        said = one_line(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")
+        print(said, file=sys.stderr)

@@ -1,0 +1,49 @@
+"""The files that a run's formulas stand in: by their SHA-256 a replay knows whether it runs the recorded code."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nn_manual.config import RunConfig
+from nn_manual.model import Sequential
+from nn_manual.optim import clip_grad_norm
+from nn_manual.slices.cut import parts_of
+from nn_manual.slices.gradient_sum import InOrder
+from nn_manual.slices.sync_batch_norm import SyncBatchNorm
+
+
+def sources_of(config: RunConfig) -> dict[str, str]:
+    """The SHA-256 of each module's file, by the module's name: where the classes of the layers, of the loss and of the
+    optimizer are defined, where those that they derive from are, what puts slices together, what stands in the place of
+    batch normalization, and whatever was imported from `layer_folder`. Python's own modules are left out, and those
+    that have no file.
+    """
+    names = {name for name in _module_names(config) if name.partition(".")[0] not in sys.stdlib_module_names}
+    files = {name: Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in sorted(names)}
+    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items() if file.is_file()}
+
+
+def _module_names(config: RunConfig) -> Iterator[str]:
+    layers = config.named_layers().values()
+    classes: list[Any] = [Sequential, config.optimizer.func, *map(type, [config.loss, *layers])]
+    classes += [SyncBatchNorm] if config.sync_batch_norm else []
+    for owner in classes:
+        yield from (base.__module__ for base in owner.__mro__)
+    yield clip_grad_norm.__module__
+    if (config.slices or 1) > 1:
+        yield from (parts_of.__module__, InOrder.__module__)
+    if config.layer_folder is not None:
+        yield from _modules_in(config.layer_folder.resolve())
+
+
+def _modules_in(folder: Path) -> Iterator[str]:
+    """The modules that were imported from the folder itself: not those of an environment that lies in it, say."""
+    for name, module in list(sys.modules.items()):
+        top = name.partition(".")[0]
+        file = Path(getattr(module, "__file__", None) or "").resolve()
+        if file == folder / f"{top}.py" or file.is_relative_to(folder / top):
+            yield name

@@ -1,0 +1,227 @@
+"""A run under way: what it trains, what it has measured, how far it has come, and what a checkpoint keeps of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from nn_manual.arrays import Array, carve
+from nn_manual.config import RunConfig
+from nn_manual.data import Split, num_batches
+from nn_manual.model import Sequential
+from nn_manual.run.early_stop import EarlyStop
+from nn_manual.run.progress import GradientTally
+from nn_manual.run.recorded_loss import recorded_loss
+from nn_manual.slices.group import ALONE, Group
+from nn_manual.slices.sliced_step import Slicing
+from nn_manual.training.compiled_steps import Step
+from nn_manual.training.trainer import Trainer
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.judge.report import StepCheck
+
+#: The files of arrays in a checkpoint: where the run goes on from, the weights with the lowest validation loss, and
+#: within an epoch the losses of its steps. Their mean needs each of them: its weights are known when the epoch ends.
+STATE_FILE, BEST_FILE, LOSSES_FILE = "state.safetensors", "best.safetensors", "losses.safetensors"
+
+#: A file's arrays, or an array.
+_Kept = TypeVar("_Kept")
+
+
+class TrainingRun:
+    """One run of a config, from its start or from a checkpoint.
+
+        while not training.ended:
+            for step in training.steps():
+                ...
+            training.end_epoch()              # the line of metrics.jsonl
+
+    Between two steps, `manifest()` and `tensors()` are all that `load` of another TrainingRun of the config needs to go
+    on from there, bit for bit. Some batch of the epoch must be left, or the epoch have ended.
+    """
+
+    def __init__(self, config: RunConfig, split: Split, model: Sequential, group: Group = ALONE) -> None:
+        self.split, self.group = split, group
+        num_slices = config.slices or group.size
+        slicing = Slicing(num_slices, group, config.bitwise, config.shard_optimizer, config.sync_batch_norm)
+        self.trainer = Trainer(
+            model,
+            config.loss,
+            config.optimizer(model),
+            clip_grad_norm=config.clip_grad_norm,
+            lr_scheduler=config.new_scheduler(),
+            lr_step=config.lr_step,
+            check_every=config.gradient_check.every,
+            check_memory=config.gradient_check.num_bytes,
+            compiled=config.compiled,
+            blas=config.blas,
+            threads=config.threads,
+            slicing=slicing,
+        )
+        #: With whose BLAS multiplies, on how many threads, where that was to be measured.
+        self.config = config.with_choice(self.trainer.prepare(split.train, config.batch_size))
+        if config.checkpoint.of_steps:
+            self.trainer.stop_every = config.checkpoint.count
+        self.early_stop, self.tally = EarlyStop(config.early_stopping), GradientTally()
+        #: The epochs that have ended, and the loss and its denominator of each step of the one under way.
+        self.epoch, self.losses = 0, list[tuple[float, float]]()
+        #: The last line of metrics.jsonl.
+        self.record: dict[str, Any] = {}
+        #: Where and how low the lowest validation loss was, and the weights there.
+        self.best: dict[str, Any] = {}
+        self.best_weights: dict[str, Array] = {}
+        #: What was compared and never proven, and that of it with which a run doesn't pass: known when it has ended.
+        self.unproven, self.vacuous = list[str](), list[str]()
+        #: Whether it was said that steps are proven one by one.
+        self.is_noted = False
+        #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
+        self._checked: deque[tuple[int, StepCheck]] = deque()
+        self._seconds_before, self._start = 0.0, time.perf_counter()
+
+    @property
+    def ended(self) -> bool:
+        """Whether no epoch is left, or early stopping has ended the run."""
+        return not self.losses and (self.epoch >= self.config.epochs or self.early_stop.has_stopped)
+
+    @property
+    def num_batches(self) -> int:
+        """The steps of an epoch."""
+        return num_batches(len(self.split.train.input), self.config.batch_size)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, the time before its checkpoint too."""
+        return self._seconds_before + time.perf_counter() - self._start
+
+    def steps(self) -> Iterator[Step]:
+        """The steps that are left of the epoch under way, each done when it is asked for."""
+        config = self.config
+        steps = self.trainer.epoch(
+            self.split.train, config.batch_size, seed=config.seed, epoch=self.epoch, first=len(self.losses)
+        )
+        for step in steps:
+            self.losses.append((step.loss, step.denominator))
+            if step.check is not None:
+                self._checked.append((step.number, step.check))
+            yield step
+
+    def proven_steps(self) -> Iterator[tuple[int, StepCheck]]:
+        """The number and the check of each step that has been proven since this was last asked, in their order."""
+        while self._checked and self._checked[0][1].proven:
+            number, check = self._checked.popleft()
+            self.tally.add(number, check)
+            yield number, check
+
+    def end_epoch(self) -> dict[str, Any]:
+        """Evaluate, and return the line of metrics.jsonl."""
+        trainer, config, split = self.trainer, self.config, self.split
+        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": trainer.num_steps}
+        train_loss = trainer.mean_loss("the training loss", self.losses)
+        record |= recorded_loss("train_loss", train_loss, split.train.target, config)
+        if len(split.validation.input):
+            evaluation = trainer.evaluate(split.validation)
+            record |= recorded_loss("validation_loss", evaluation.loss, split.validation.target, config)
+            trainer.observe(evaluation.loss)
+            if evaluation.accuracy is not None:
+                record["validation_accuracy"] = evaluation.accuracy
+            self._keep_best(record)
+            self.early_stop.after(evaluation.loss)
+        self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
+        self.epoch, self.losses = self.epoch + 1, []
+        self._note_together()
+        # The first process alone says it: another one may have had no slice of any compared step.
+        if self.ended and trainer.checker is not None and self.tally.num_steps and self.group.rank == 0:
+            self.unproven, self.vacuous = list(trainer.checker.unproven()), list(trainer.checker.vacuous())
+        return self.record
+
+    def _note_together(self) -> None:
+        if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else what a checkpoint says stays
+            self.tally.num_together = self.trainer.prover.groups.most
+        elif self.trainer.sliced is not None and self.tally.num_steps:
+            self.tally.num_together = 1
+
+    def _keep_best(self, record: Mapping[str, Any]) -> None:
+        if record["validation_loss"] < self.best.get("validation_loss", math.inf):
+            self.best = {name: record[name] for name in ("epoch", "step", "validation_loss")}
+            weights = self.trainer.model.state_dict(aliases=False)
+            self.best_weights = {name: array.copy() for name, array in weights.items()}
+
+    def tensors(self) -> dict[str, dict[str, Array]]:
+        """The arrays of a checkpoint, by file and name: weights and buffers by torch's names, and what the optimizer
+        keeps of each parameter by both names.
+        """
+        model, optimizer = self.trainer.model, self.trainer.optimizer
+        state = model.state_dict(aliases=False)
+        with self.trainer.whole_vectors():
+            for kind, vector in optimizer.vectors.items():
+                views = vars(carve(vector, model.parameter_shapes()))
+                state |= {f"{kind} {name}": view for name, view in views.items()}
+        files = {STATE_FILE: state} | ({BEST_FILE: self.best_weights} if self.best else {})
+        return files | ({LOSSES_FILE: {"losses": np.array(self.losses)}} if self.losses else {})
+
+    def manifest(self) -> dict[str, Any]:
+        """What a checkpoint keeps beside the arrays, of values that JSON knows and any floats."""
+        trainer = self.trainer
+        self._note_together()
+        return {
+            "step": trainer.num_steps,
+            "epoch": self.epoch,
+            "batch": len(self.losses),
+            "seconds": self.seconds,
+            "last": self.record,
+            "schedule": trainer.lr_scheduler.state() if trainer.lr_scheduler else {},
+            "early_stopping": self.early_stop.state(),
+            "tally": self.tally.state(),
+            "check": trainer.checker.state() if trainer.checker else None,
+            "unproven": self.unproven,
+            "vacuous": self.vacuous,
+            "best": self.best,
+        }
+
+    def load(self, manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> None:
+        """Go on from there. Raises TypeError or ValueError for what isn't a checkpoint of this config."""
+        trainer, step = self.trainer, manifest["step"]
+        state = dict(_of(tensors, STATE_FILE))
+        vectors: dict[str, Array] = {}
+        for kind in trainer.optimizer.vectors:
+            names = [f"{kind} {name}" for name in trainer.model.parameter_shapes()]
+            vectors[kind] = np.concatenate([_of(state, name).ravel() for name in names])
+            for name in names:
+                del state[name]
+        trainer.model.load_state_dict(state)
+        with trainer.whole_vectors(changed=True):
+            trainer.optimizer.load_state({"num_steps": np.array(step), **vectors})
+        trainer.num_steps = trainer.model.num_steps = step
+        if trainer.lr_scheduler is not None:
+            trainer.lr_scheduler.load_state(manifest["schedule"])
+        self.early_stop.load_state(manifest["early_stopping"])
+        self.tally.load_state(manifest["tally"])
+        if trainer.checker is not None and manifest["check"] is not None:
+            trainer.checker.load_state(manifest["check"])
+        self.epoch, self.record, self.best = manifest["epoch"], manifest["last"], manifest["best"]
+        self.losses = _losses_of(manifest, tensors)
+        self.unproven = manifest["unproven"]
+        self.vacuous = manifest.get("vacuous", self.unproven)  # older runs don't say
+        self._seconds_before = manifest["seconds"]
+        self.best_weights = dict(_of(tensors, BEST_FILE)) if self.best else {}
+
+
+def _of(kept: Mapping[str, _Kept], name: str) -> _Kept:
+    if name not in kept:
+        raise ValueError(f"it has no {name!r}")
+    return kept[name]
+
+
+def _losses_of(manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> list[tuple[float, float]]:
+    """The loss and its denominator of each step of the epoch under way. Older checkpoints have them in the manifest.
+    Raises ValueError where there are more or fewer.
+    """
+    kept = _of(tensors[LOSSES_FILE], "losses").tolist() if LOSSES_FILE in tensors else manifest.get("losses", [])
+    if len(kept) != manifest["batch"]:
+        raise ValueError(f"losses: there are {len(kept)}, and batch is {manifest['batch']}")
+    return [(loss, denominator) for loss, denominator in kept]

@@ -1,0 +1,55 @@
+"""The slices of a batch side by side: a layer in one of them may need what it computes in all."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from nn_manual.arrays import Array
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.slices.batch_statistics import BatchStatistics
+from nn_manual.slices.cut import Part
+from nn_manual.slices.group import Group
+from nn_manual.slices.one_slice import OneSlice, run_slice
+from nn_manual.slices.sync_batch_norm import synchronized_copy, take_settings
+
+
+class SynchronizedSlices:
+    """Runs the slices that this process computes, each by a copy of the model: their batch normalization takes the
+    statistics of all slices of the batch, on all processes.
+
+    The gradients of a slice are those of the batch's loss, so each slice's weight is in them already.
+    """
+
+    def __init__(self, model: Sequential, loss: Loss, num_own: int, num_slices: int, group: Group) -> None:
+        self._model, self._loss, self._statistics = model, loss, BatchStatistics(num_slices, group)
+        #: Of each own slice the model, and the loss.
+        self.copies = [
+            (synchronized_copy(model, self._statistics, position), copy.copy(loss)) for position in range(num_own)
+        ]
+
+    def run(self, parts: Sequence[Part], own: Sequence[Part], input: Array, target: Array) -> list[OneSlice]:
+        """Forward and backward of the own slices. Their gradients are those of the copies."""
+        self._statistics.begin(parts, own)
+        if not own:
+            self._statistics.attend(self._model.dtype)
+            return []
+        results: list[Any] = [None] * len(own)
+
+        def run_own(position: int) -> None:
+            model, loss = self.copies[position]
+            model.seed, model.num_steps = self._model.seed, self._model.num_steps
+            take_settings(model, self._model)
+            vars(loss).update(vars(self._loss))
+            results[position] = run_slice(model, loss, own[position], input, target, None, is_weighted=True)
+
+        self._statistics.lockstep.run([partial(run_own, position) for position in range(len(own))])
+        self._statistics.end()
+        return results
+
+    def gradient(self, position: int) -> Array:
+        """That of the own slice, times its weight."""
+        return self.copies[position][0].grad_arena

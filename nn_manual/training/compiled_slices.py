@@ -1,0 +1,151 @@
+"""The slices of a trainer's batches, and its updates, as machine code."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nn_manual.arrays import Array, placeholder
+from nn_manual.compile.blas import Choice
+from nn_manual.compile.boundaries import Boundaries
+from nn_manual.compile.compiling import compile_slice, compile_update
+from nn_manual.compile.kept_for_buffers import KeptForBuffers
+from nn_manual.compile.plan import Plan
+from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.slices.cut import Part, parts_of
+from nn_manual.slices.gradient_sum import Filled
+from nn_manual.slices.one_slice import Look, OneSlice, Runner
+
+if TYPE_CHECKING:
+    from nn_manual.data import Examples
+    from nn_manual.training.trainer import Trainer
+
+#: The key of the plan of clipping and update; those of slices are shapes.
+UPDATE = "update"
+
+
+class CompiledSlices:
+    """Runs the slices of batches of `num_rows` rows, each by a plan that ends before the gradients are added up, and
+    the update by another one. What is of another size, can't be traced, or isn't finite, `formulas` run. All processes
+    make all plans, with the choice of the first.
+
+    With `bitwise`, a choice that is left open is numpy's BLAS on one thread: which is fastest may differ from run to
+    run, and so would the bits.
+    """
+
+    def __init__(self, trainer: Trainer, formulas: Runner) -> None:
+        self.trainer, self._formulas = trainer, formulas
+        slicing, blas, threads = trainer.slicing, trainer.blas, trainer.threads
+        self._group = slicing.group
+        choice = Choice(blas or "numpy", threads or 1) if slicing.bitwise else Choice(blas, threads)
+        self.plans = Plans(choice, is_silent=self._group.rank > 0)
+        self.num_rows = 0
+        self._is_compiled = False
+        self._kept = KeptForBuffers(trainer.model)
+        self._boundaries = Boundaries(copy_grads=False, kept=self._kept)
+
+    def prepare(self, examples: Examples, batch_size: int) -> Choice:
+        """Make the plans of whole batches, unless the choice is known without; returns the choice. All processes call
+        it.
+        """
+        self.num_rows = min(batch_size, len(examples.input))
+        if None in self.plans.choice and self.num_rows:
+            batch = [array[:batch_size] for array in examples]
+            self.begin(parts_of(self.trainer.loss, batch[1], self.trainer.slicing.num_slices), *batch)
+        return self.plans.choice
+
+    def begin(self, parts: Sequence[Part], input: Array, target: Array) -> None:
+        """As of every Runner: make the plans that are missing."""
+        self._is_compiled = False
+        if len(input) != self.num_rows:
+            return
+        trainer = self.trainer
+        own = trainer.model, trainer.loss, trainer.optimizer
+        if not trainer.check_every:  # else no setting may change
+            self.plans.renew(settings_of(*own, trainer.clip_grad_norm))
+        wanted: dict[Any, Callable[..., Plan]] = {}
+        for part in parts:
+            batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
+            wanted[_shapes(part, input, target)] = functools.partial(compile_slice, *own, *batch, observe=self._observe)
+        wanted[UPDATE] = functools.partial(compile_update, *own, trainer.clip_grad_norm)
+        self._is_compiled = all(self._made(key, make) is not None for key, make in wanted.items())
+
+    def _made(self, key: Any, make: Callable[..., Plan]) -> Plan | None:
+        """The first process is first: the others take its choice, and its machine code where they share a disk."""
+        if key not in self.plans:
+            if self._group.rank == 0:
+                self.plans.of(key, make)
+            self.plans.choice = Choice(*self._group.gather(list(self.plans.choice))[0])
+        return self.plans.of(key, make)
+
+    @contextmanager
+    def _observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[Any]], Mapping[str, Array]]]:
+        if not self.trainer.check_every:
+            yield self._kept.arrays
+            return
+        with self._boundaries.observe(model, loss) as arrays:
+            yield arrays
+
+    def slice(
+        self, part: Part, input: Array, target: Array, look: Look | None = None, filled: Filled | None = None
+    ) -> OneSlice:
+        """As of every Runner."""
+        trainer, model = self.trainer, self.trainer.model
+        if not self._is_compiled:
+            return self._formulas.slice(part, input, target, look, filled)
+        plan = self.plans[_shapes(part, input, target)]
+        input_of_slice, target_of_slice = (np.ascontiguousarray(array[part.rows]) for array in (input, target))
+        if look is not None:
+            model.check_dtype(input)
+            look(input_of_slice, placeholder(model.output_shape(input_of_slice.shape), model.dtype))
+        model.first_row = part.rows.start
+        noise = noise_of(model, input_of_slice.shape, model.num_steps) if takes_noise(plan) else {}
+        inputs, targets = input_of_slice[np.newaxis], target_of_slice[np.newaxis]
+        done = plan.run(inputs, targets, noise)
+        if not done.num_steps:  # a number isn't finite: the formulas themselves show where it comes from
+            return self._formulas.slice(part, input, target, None, filled)
+        kept, is_proven = list[Any](), trainer.checker is not None and trainer._is_recording
+        if self._kept.is_needed or is_proven:
+            results = plan.results(inputs, targets)
+            kept, parts = self._kept.of(results)
+            if is_proven:
+                assert trainer.checker is not None
+                self._boundaries.fill(trainer.checker.recorded, results, target_of_slice, parts)
+                trainer.checker.recorded.first.input = input_of_slice
+        if filled is not None:
+            filled(-1)
+        return OneSlice(float(done.losses[0]), model, kept)
+
+    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:
+        """As of every Runner."""
+        if not self._is_compiled:
+            return self._formulas.kept(part, input, target)
+        return self.slice(part, input, target)
+
+    def update(self, max_norm: float | None) -> None:
+        """As of every Runner; the plan has been made with this norm."""
+        if not self._is_compiled:
+            self._formulas.update(max_norm)
+            return
+        optimizer = self.trainer.optimizer
+        coefficients = {
+            f"{i}.{name}": value.reshape(1)
+            for i, part in enumerate(optimizer.parts)
+            for name, value in part.rounded_coefficients(optimizer.num_steps + 1).items()
+        }
+        self.plans[UPDATE].run(_NO_BATCH, _NO_BATCH, coefficients)
+        optimizer.num_steps += 1
+
+
+#: In the place of one batch, for a plan that takes none.
+_NO_BATCH = np.zeros((1, 0))
+
+
+def _shapes(part: Part, input: Array, target: Array) -> tuple[Any, ...]:
+    return input[part.rows].shape, target[part.rows].shape

@@ -1,0 +1,112 @@
+"""The loss and the accuracy of a model over a set of examples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, placeholder
+from nn_manual.data import Examples
+from nn_manual.losses import Loss
+from nn_manual.messages import counted
+from nn_manual.model import Sequential
+from nn_manual.slices.group import ALONE, Group
+from nn_manual.training.evaluation_slices import slice_size
+
+
+class Evaluation(NamedTuple):
+    """The loss over a set of examples, and for targets of class indices the fraction of them whose prediction is
+    largest, along axis 1: of the targets that the loss counts.
+    """
+
+    loss: float
+    accuracy: float | None
+
+
+def evaluation_of(
+    model: Sequential,
+    loss: Loss,
+    examples: Examples,
+    confusion: Array | None = None,
+    *,
+    after_first: Callable[[], object] | None = None,
+    group: Group = ALONE,
+) -> Evaluation:
+    """Evaluate the model, slice by slice, which the processes of the group share. `after_first` is called after the
+    first prediction of each process. For targets of class indices, `confusion`, int64 (classes, classes), gains the
+    count of targets by class and predicted class: those of all processes, on each. The loss is NaN or infinite where it
+    isn't finite.
+
+    Raises ValueError where the model doesn't make as many predictions of each example, where no target counts, and for
+    a confusion of another shape.
+    """
+    loss.check_data(examples.target)
+    model.check_values(examples.input)
+    size = slice_size(model, examples.input.shape[1:])
+    starts = range(0, len(examples.input), size)
+    own = starts[group.rank :: group.size]
+    figures = np.zeros((len(starts), 4))  # of each slice the loss, its denominator, how many are right, and counted
+    counts = None if confusion is None else np.zeros(confusion.shape, np.int64)
+    # All look at the targets. A process without a slice does with the first one, of which it counts nothing.
+    for position, start in enumerate(own or starts[:1]):
+        input, target = (array[start : start + size] for array in examples)
+        prediction = model(input)
+        if not position and after_first is not None:
+            after_first()
+        if not prediction.ndim or not len(prediction) or len(prediction) % len(input):
+            raise ValueError(f"in evaluation, the model makes {prediction.shape} of {counted(len(input), 'example')}")
+        if not position:
+            check_targets(loss, *examples, input, prediction)
+            _check_confusion(counts, target, prediction)
+        if own:
+            figures[start // size] = _figures_of(loss, prediction, target, counts)
+    group.start_sum(figures).wait()
+    if confusion is not None and counts is not None:
+        group.start_sum(counts).wait()
+        confusion += counts
+    losses = [(value, denominator) for value, denominator, *_ in figures.tolist() if loss.has_value(denominator)]
+    num_right, num_counted = figures[:, 2:].sum(axis=0).tolist()
+    return Evaluation(mean_loss(loss, losses), num_right / num_counted if num_counted else None)
+
+
+def _check_confusion(confusion: Array | None, target: Array, prediction: Array) -> None:
+    if confusion is not None and target.dtype.kind == "i" and confusion.shape != (prediction.shape[1],) * 2:
+        raise ValueError(f"confusion has shape {confusion.shape}, and the number of classes is {prediction.shape[1]}")
+
+
+def _figures_of(loss: Loss, prediction: Array, target: Array, confusion: Array | None) -> tuple[float, ...]:
+    """Of a slice the loss, its denominator, how many predictions are right, and counted. `confusion` gains these."""
+    denominator = loss.denominator(target)
+    # A mean over nothing is not a number.
+    value = float(loss.forward(prediction, target)[0]) if loss.has_value(denominator) else 0.0
+    if target.dtype.kind != "i":
+        return value, denominator, 0, 0
+    counted = loss.counted(target).ravel()
+    actual, predicted = target.ravel()[counted], prediction.argmax(axis=1).ravel()[counted]
+    if confusion is not None:
+        np.add.at(confusion, (actual, predicted), 1)
+    return value, denominator, (predicted == actual).sum(), len(actual)
+
+
+def mean_loss(loss: Loss, batches: Sequence[tuple[float, float]]) -> float:
+    """The loss of all batches, (value, denominator) each, together: their mean weighted by the denominators, or their
+    sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of a mean.
+    """
+    if loss.reduction == "sum":
+        return sum(value for value, _ in batches)
+    counting = [batch for batch in batches if batch[1]]
+    total = sum(denominator for _, denominator in counting)
+    return sum(value * (denominator / total) for value, denominator in counting) if counting else math.nan
+
+
+def check_targets(loss: Loss, inputs: Array, targets: Array, input: Array, prediction: Array) -> None:
+    """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs, given the prediction for
+    some of these: for `input`.
+    """
+    if inputs is not input:
+        num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example
+        prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
+    loss.check_target(prediction, targets)

@@ -1,0 +1,35 @@
+"""How many examples an evaluation takes at a time."""
+
+from __future__ import annotations
+
+from nn_manual.arrays import Shape, size_of
+from nn_manual.layers import Layer
+from nn_manual.model import Sequential
+from nn_manual.model.contract import checked_input_shapes
+
+#: Validation runs in slices whose activations take no more memory than this, 32 MiB: as many as those of a training
+#: step of 1,000 examples in the 784-2048-2048-10 net. A slice has one example at least.
+EVALUATION_BYTES = 1 << 25
+
+
+def slice_size(model: Sequential, example_shape: Shape) -> int:
+    """How many examples of this shape are evaluated at a time."""
+    # Of two examples: of one alone, batch normalization says that a training step can't take it.
+    num_elements = _num_activations(model, (2, *example_shape)) // 2
+    return max(1, EVALUATION_BYTES // (model.dtype.itemsize * max(1, num_elements)))
+
+
+def _num_activations(layer: Layer, input_shape: Shape) -> int:
+    """The number of elements in the output of a layer; of a composite, in those of all that it is made of, by the
+    shapes that they state.
+    """
+    children = layer.children()
+    if not children:
+        return size_of(layer.output_shape(input_shape))
+    try:
+        shapes = checked_input_shapes(layer, input_shape)
+        return sum(_num_activations(children[name], shape) for name, shape in shapes.items())
+    except ValueError:
+        if type(layer).input_shapes is not Layer.input_shapes:
+            raise
+        return len(children) * size_of(input_shape)  # it needn't state what its children get: about as much as itself

@@ -1,0 +1,1 @@
+"""What is done with a run that has ended, or with a config alone: evaluated, sampled, summarised, replayed."""

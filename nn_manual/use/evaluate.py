@@ -1,0 +1,144 @@
+"""How good a trained model is: its loss, its accuracy, and which class it takes for which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array, placeholder
+from nn_manual.config import RunConfig, load_config
+from nn_manual.data import Dataset, Examples
+from nn_manual.data.csv_files import STANDARD_INPUT
+from nn_manual.errors import ConfigError, DataError, NotFiniteError
+from nn_manual.losses import Loss
+from nn_manual.messages import counted, one_line
+from nn_manual.run.environment import sha256_of
+from nn_manual.run.loading import quiet
+from nn_manual.run.recorded_loss import recorded_loss
+from nn_manual.run_directory.metrics import BITS, CONFIG_FILE
+from nn_manual.run_directory.within import within
+from nn_manual.training.trainer import Trainer
+from nn_manual.use.trained import Checkpoint, TrainedRun, recorded_sha256
+
+#: What of a run's config an evaluation may change.
+OVERRIDES = ("data", "loss", "seed")
+
+
+class EvaluatedRun(NamedTuple):
+    """What a run's model makes of some examples. `bits` are those a character of a text. `confusion`, int64 (classes,
+    classes), counts the targets by their class and by the class that the model predicts; None for a regression.
+    """
+
+    examples: str
+    num_examples: int
+    checkpoint: Checkpoint
+    loss: float
+    accuracy: float | None
+    bits: float | None
+    confusion: Array | None
+    classes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """What the figure of the confusion is headed with."""
+        return f"{counted(self.num_examples, 'example')}, accuracy {self.accuracy:.2%}"
+
+    def __str__(self) -> str:
+        results = [f"loss {self.loss:.4g}"]
+        if self.accuracy is not None:
+            results.append(f"accuracy {self.accuracy:.2%}")
+        if self.bits is not None:
+            results.append(f"bits a character {self.bits:.4g}")
+        return f"{one_line(self.examples)}\n{self.checkpoint} weights: {', '.join(results)}"
+
+
+@quiet
+def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) -> EvaluatedRun:
+    """Evaluate a trained run, which was read from `directory`.
+
+    Without overrides, on its validation part, or on its training part if there is no other. `overrides`, such as
+    "data.Arrays.file=other.csv", give other data; of these, each example counts, and the training's transform is
+    applied. Relative paths count from the current folder. The loss can be another one, too.
+
+    Raises ConfigError for an override that is wrong or of something else, DataError for data that can't be read or that
+    the model doesn't fit, and NotFiniteError.
+    """
+    config = load_config(within(directory, CONFIG_FILE), overrides, folder=Path.cwd())
+    for override in overrides:
+        if override.partition("=")[0].partition(".")[0] not in OVERRIDES:
+            raise ConfigError(f"override {override!r}: an evaluation takes other {', '.join(OVERRIDES)} alone")
+    words, examples = _examples(config, run, recorded_sha256(directory).get("examples"))
+    num_classes = _check_fit(run, config.loss, examples, _source(config.data))
+    trainer = Trainer(run.model, config.loss, config.optimizer(run.model), check_every=0)
+    confusion = None if num_classes is None else np.zeros((num_classes, num_classes), np.int64)
+    try:
+        evaluation = trainer.evaluate(examples, confusion)
+    except NotFiniteError:
+        raise NotFiniteError(f"{words}: the loss is not finite") from None
+    bits = recorded_loss("validation_loss", evaluation.loss, examples.target, config).get(BITS["validation_loss"])
+    classes = _class_names(run, confusion)
+    if confusion is not None:
+        confusion = confusion[: len(classes), : len(classes)]
+    return EvaluatedRun(
+        words, len(examples.input), run.checkpoint, evaluation.loss, evaluation.accuracy, bits, confusion, classes
+    )
+
+
+def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[str, Examples]:
+    """The examples to evaluate, and in words which these are. `sha256` is that of the run's own, where it is known."""
+    data, source = config.data, _source(config.data)
+    is_own = data == run.config.data and config.seed == run.config.seed
+    if not is_own and "validation_fraction" in {field.name for field in fields(data)}:  # type: ignore[arg-type]  # each data set is a dataclass
+        data = replace(data, validation_fraction=0.0)  # type: ignore[type-var]  # as above
+    try:
+        split = data.load(config.seed, run.model.dtype, run.transform)
+    except ValueError as error:
+        raise DataError(f"{source}: {error}") from error
+    if is_own and sha256 is not None and sha256_of(split) != sha256:
+        raise DataError(f"{source}: the data are not those that the run was trained on; a copy counts as other data")
+    if num_validation := len(split.validation.input):
+        return f"validation part of {source}, {counted(num_validation, 'example')}", split.validation
+    examples = counted(len(split.train.input), "example")
+    if is_own:
+        return f"training part of {source}, {examples}: no validation part was held out", split.train
+    return f"all of {source}, {examples}", split.train
+
+
+
+
+def _source(data: Dataset) -> str:
+    """What a message calls the data: their file, if they have one, or else their class."""
+    place = getattr(data, "file", None) or getattr(data, "folder", None)
+    if place == STANDARD_INPUT:
+        return "standard input"
+    return type(data).__name__ if place is None else str(place)
+
+
+def _check_fit(run: TrainedRun, loss: Loss, examples: Examples, source: str) -> int | None:
+    """The number of classes that the model puts out, None for a regression. Raises DataError where model and loss don't
+    fit the examples.
+    """
+    input, target = examples
+    try:
+        run.model.check_dtype(input)
+        output_shape = run.model.output_shape((2, *input.shape[1:]))  # of one alone, batch normalization takes no step
+        run.model.check_values(input)
+        loss.check_data(target)
+        num_predictions = len(input) * output_shape[0] // 2  # a model may make several of each example
+        loss.check_target(placeholder((num_predictions, *output_shape[1:]), run.model.dtype), target)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{source}: doesn't fit the run: {error}") from error
+    return output_shape[1] if target.dtype.kind == "i" else None
+
+
+def _class_names(run: TrainedRun, confusion: Array | None) -> tuple[str, ...]:
+    """The classes of the data; and those beyond that the model predicts, as one of characters may, by their indices."""
+    if confusion is None:
+        return ()
+    known = run.transform.names.classes or tuple(map(str, range(len(confusion))))
+    num_classes = max(len(known), 1 + int(np.flatnonzero(confusion.any(axis=0)).max(initial=0)))
+    return (*known, *map(str, range(len(known), num_classes)))

@@ -1,0 +1,206 @@
+"""A run read back: its model with the weights that it kept, its config, and what was done to its data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig, dump_config, load_config
+from nn_manual.data import Transform
+from nn_manual.errors import DataError, NotFiniteError
+from nn_manual.losses import CrossEntropyLoss
+from nn_manual.model import Sequential
+from nn_manual.run.changes import changes, values_of
+from nn_manual.run.loading import quiet
+from nn_manual.run.manifest import read_kept
+from nn_manual.run.training_run import BEST_FILE, STATE_FILE
+from nn_manual.run_directory.checkpoints import checkpoints_of
+from nn_manual.run_directory.files import check_run_exists, read_file, read_weights, sha256_of_file
+from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, read_summary
+from nn_manual.run_directory.records import read_object
+from nn_manual.run_directory.schema import Summary
+from nn_manual.run_directory.within import within
+from nn_manual.training.evaluation_slices import slice_size
+
+#: Which weights: those that were best on the validation part, or those of the last step.
+Checkpoint = Literal["best", "last"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRun:
+    """A run, ready to be used: `run.predict(array)`. `transform` is what was done to the data's numbers in training,
+    and their names. `checkpoint` says which weights `model` has.
+    """
+
+    model: Sequential
+    config: RunConfig
+    transform: Transform
+    checkpoint: Checkpoint
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether the model was trained to put out the probabilities of classes, before softmax."""
+        return isinstance(self.config.loss, CrossEntropyLoss)
+
+    @quiet
+    def predict(self, array: Array) -> Array:
+        """What the model says of examples (examples, ...), whose numbers are in the units of the data's source: they
+        are standardised as in training.
+
+        Returns float64. For a classification, the probability of each class, (examples, classes), or, where the model
+        predicts several places of each example, such as each character of a text, (examples, places, classes). For a
+        regression, values (examples, outputs), not standardised.
+
+        Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out what is no
+        number.
+        """
+        input = self._as_input(np.asarray(array))
+        size = slice_size(self.model, input.shape[1:])
+        parts = [self.model(input[start : start + size]) for start in range(0, len(input), size)]
+        prediction = np.concatenate(parts).astype(np.float64)
+        if not np.isfinite(prediction).all():
+            row = int(np.argwhere(~np.isfinite(prediction))[0, 0]) * len(input) // len(prediction)
+            raise NotFiniteError(f"the model's prediction for example {row}, counted from 0, is not finite")
+        if self.is_classification:
+            from scipy.special import softmax
+
+            prediction = np.moveaxis(softmax(prediction, axis=1), 1, -1)
+        elif self.transform.target is not None:
+            prediction = self.transform.target.undo(prediction)
+        if len(prediction) == len(input):
+            return prediction
+        return prediction.reshape(len(input), len(prediction) // len(input), *prediction.shape[1:])
+
+    def _as_input(self, array: Array) -> Array:
+        """The examples as the model takes them. Raises ValueError, with the index of a number that it doesn't."""
+        if array.ndim < 2 or not len(array):
+            raise ValueError(f"an array of examples has shape (examples, ...), not {array.shape}")
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"the examples have dtype {array.dtype}, not real numbers")
+        if isinstance(self.model.domain, range):
+            dtype, wanted = np.dtype(np.int64), "an integer"
+            wrong = ~np.isfinite(array) | (array != np.floor(array))
+        else:
+            dtype, wanted = self.model.dtype, f"a finite {self.model.dtype}"
+            if self.transform.input is not None:
+                array = self.transform.input.apply(array)
+            wrong = ~np.isfinite(array.astype(dtype))
+        if wrong.any():
+            index = tuple(np.argwhere(wrong)[0].tolist())
+            raise ValueError(f"the number at {index} is {array[index]}, not {wanted}")
+        input = array.astype(dtype)
+        try:
+            self.model.output_shape((2, *input.shape[1:]))  # of one alone, batch normalization takes no training step
+        except ValueError as error:
+            raise ValueError(f"examples of shape {input.shape[1:]} don't fit the model: {error}") from error
+        self.model.check_values(input)
+        return input
+
+
+def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None) -> TrainedRun:
+    """The model of the run directory `path`, with its config and what was done to its data.
+
+        run = nn_manual.load_run("runs/digits/2026-01-31_12-00-00.000000")
+        probabilities = run.predict(images)
+
+    `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step.
+    By default it is the best where there are any. Of a run that has not ended, or was stopped, they are those in its
+    newest checkpoint. Raises DataError for one without a checkpoint, a file that is missing or corrupt, weights that
+    aren't the config's, and best ones that were not kept; ConfigError where a layer of the user's own isn't found.
+    """
+    return read_trained(Path(path), checkpoint)
+
+
+def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun:
+    """As `load_run`."""
+    config = read_config(directory)
+    _check_unchanged(directory)
+    kept, model = _kept_weights(directory, which), config.new_model()
+    try:
+        model.load_state_dict(kept.weights)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{kept.path}: doesn't fit {CONFIG_FILE}: {error}") from error
+    return TrainedRun(model, config, read_transform(within(directory, DATA_FILE)), kept.checkpoint)
+
+
+def _check_unchanged(directory: Path) -> None:
+    """Raise DataError where the config of a run that has ended, or what was done to its data, isn't what it was."""
+    recorded = recorded_sha256(directory)
+    for name in (CONFIG_FILE, DATA_FILE):
+        if name in recorded and sha256_of_file(within(directory, name)) != recorded[name]:
+            raise DataError(f"{directory / name}: is not what the run was trained with: its SHA-256 is another one")
+
+
+def recorded_sha256(directory: Path) -> dict[str, str]:
+    """What summary.json says of the files and of the examples of a run that has ended; nothing for another."""
+    summary = read_summary(directory) or {}
+    return {name: str(sha256) for name, sha256 in summary.get("sha256", {}).items()}
+
+
+def read_config(directory: Path) -> RunConfig:
+    """The config of a run directory. Raises DataError where it is missing."""
+    check_run_exists(directory)
+    path = within(directory, CONFIG_FILE)
+    read_file(path)  # a run without it is missing data, and no wrong config
+    return load_config(path)
+
+
+class _Weights(NamedTuple):
+    """Weights by torch's names, the file that they are from, and which they are."""
+
+    weights: dict[str, Array]
+    path: Path
+    checkpoint: Checkpoint
+
+
+def _kept_weights(directory: Path, which: Checkpoint | None) -> _Weights:
+    """The weights asked for: those that the run left at its end, or, where it has not ended, in its newest checkpoint.
+    """
+    summary = read_summary(directory)
+    if summary is None or "stopped" in summary:
+        return _of_checkpoint(directory, which, summary)
+    best = summary.get("best")
+    if _takes_best(directory, which, has_best=best is not None):
+        file = within(directory, BEST_FILE)
+        return _Weights(read_weights(file, best and best["sha256"]), file, "best")
+    if "model_sha256" not in summary:
+        raise DataError(f'{directory / SUMMARY_FILE}: "model_sha256" is missing')
+    file = within(directory, WEIGHTS_FILE)
+    return _Weights(read_weights(file, summary["model_sha256"]), file, "last")
+
+
+def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: Summary | None) -> _Weights:
+    """The weights in the newest checkpoint of a run that has not ended."""
+    newest = next(iter(checkpoints_of(directory)), None)
+    if newest is None:
+        if summary is None:
+            raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
+        raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
+    kept = read_kept(newest)
+    if lines := changes(kept.config, values_of(dump_config(read_config(directory)))):
+        raise DataError(*(f"{directory / CONFIG_FILE}: {line} since the checkpoint" for line in lines))
+    if _takes_best(directory, which, has_best=BEST_FILE in kept.tensors):
+        return _Weights(kept.tensors[BEST_FILE], newest / BEST_FILE, "best")
+    state = kept.tensors.get(STATE_FILE, {})
+    weights = {name: array for name, array in state.items() if " " not in name}  # the others are the optimizer's
+    return _Weights(weights, newest / STATE_FILE, "last")
+
+
+def _takes_best(directory: Path, which: Checkpoint | None, *, has_best: bool) -> bool:
+    if which == "best" and not has_best:
+        raise DataError(f"{directory}: has no best weights, only those of its last step: --checkpoint last")
+    return has_best and which != "last"
+
+
+def read_transform(path: Path) -> Transform:
+    """A run's data.json. Raises DataError, with the file and the key."""
+    content = read_object(path)
+    try:
+        return Transform.from_json(content)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}") from error

@@ -1,0 +1,110 @@
+"""What the judge makes of values that are no numbers: a wrong formula, or a step that is too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from nets import batch, break_gradient, net, replace_method
+
+from nn_manual import SGD, GradientMismatch, Linear, MSELoss, NotFiniteError, Sequential, Tanh, Trainer, check_gradients
+from nn_manual.arrays import DTYPES, Array, Shape
+from nn_manual.check.judge.report import StepCheck
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def zero_by_zero(grad: Array) -> Array:
+    """NaN where the gradient is 0, as a formula that divides by its own input gives; and at one element more."""
+    grad[0] = 0
+    return grad * (grad / grad)
+
+
+@each_dtype
+@pytest.mark.parametrize("tensor", ["2.grad_weight", "1.grad_input", "loss.grad_prediction"])
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_a_formula_that_gives_nan_where_torch_has_a_number_is_wrong(tensor: str, dtype: str) -> None:
+    place, name = tensor.split(".")
+    model, loss = net(dtype), MSELoss()
+    break_gradient(loss if place == "loss" else model.layers[int(place)], name, zero_by_zero)
+    report = check_gradients(model, loss, *batch(dtype))
+    assert report.failures[0].name == tensor
+    assert report.not_finite is None
+    with pytest.raises(GradientMismatch, match=f"wrong first in .*: {tensor}"):
+        Trainer(model, loss, SGD(model)).train_step(*batch(dtype))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_a_loss_that_gives_nan_where_torch_has_a_number_is_wrong() -> None:
+    model, loss = net(), MSELoss()
+    replace_method(loss, "forward", lambda right, *a: (np.float32(np.nan), right(*a)[1]))
+    with pytest.raises(GradientMismatch, match="wrong first in loss: loss"):
+        Trainer(model, loss, SGD(model)).train_step(*batch())
+
+
+@each_dtype
+def test_a_gradient_that_is_zero_and_never_written_is_wrong(dtype: str) -> None:
+    """Of a parameter that forward doesn't use: the arena of the model in float64 must not lend it its zeros."""
+
+    class HasASpare(Tanh):
+        def parameter_shapes(self) -> dict[str, Shape]:
+            return {"spare": (3,)}
+
+        def reference(self, input: torch.Tensor, spare: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(input) + 0 * spare.sum()
+
+    report = check_gradients(Sequential(Linear(3, 4), HasASpare(), dtype=dtype), MSELoss(), *batch(dtype))
+    assert report.failures[0].name == "1.grad_spare"
+    assert report.not_finite is None
+    assert report.diagnosis.endswith("it was never written, or added to what was there")
+
+
+def test_a_value_that_only_float32_can_not_hold_is_no_wrong_formula() -> None:
+    """The square of the doubled input overflows, a quarter of it is a number to torch; in float64 both are."""
+
+    def large_on_the_way(_: Any, layer: Linear, input: Array) -> tuple[Array, Array]:
+        large = input @ layer.param.weight.T * input.dtype.type(1e38)
+        return large / input.dtype.type(1e38), input
+
+    model = Sequential(Linear(1, 1, bias=False))
+    model.param_arena[0] = 10
+    replace_method(model.layers[0], "forward", large_on_the_way)
+    input, target = np.full((4, 1), 2, np.float32), np.ones((4, 1), np.float32)
+    with np.errstate(over="ignore"):
+        report = check_gradients(model, MSELoss(), input, target)
+        assert report.not_finite == "0.output of 0 (Linear) holds inf at index (0, 0)"
+        with pytest.raises(NotFiniteError, match=r"^0\.output of 0 \(Linear\) holds inf at index \(0, 0\) at step 1$"):
+            Trainer(model, MSELoss(), SGD(model)).train_step(input, target)
+
+
+def test_a_state_vector_that_cancels_is_rounding_and_a_wrong_one_is_not() -> None:
+    """grad + weight_decay * param is 0 but for rounding. In float64 a wrong factor has digits to show in."""
+    model = Sequential(Linear(1, 1, bias=False))
+    optimizer = SGD(model, lr=0.1, momentum=0.9, weight_decay=0.3)
+    trainer = Trainer(model, MSELoss(), optimizer)
+    input = np.ones((3, 1), np.float32)
+
+    def step(param: float, target: float) -> StepCheck | None:
+        optimizer.num_steps, model.param_arena[0] = 1, param
+        optimizer.vectors["momentum_buffer"][0] = 0
+        return trainer.train_step(input, np.full((3, 1), target, np.float32)).check
+
+    def rounded_otherwise(right: Any, self: Any) -> None:
+        """As float32's last bit may fall on another processor."""
+        right(self)
+        buffer = self.vectors["momentum_buffer"]
+        buffer += 2.0**-25 if buffer.dtype == np.float32 else 0
+
+    replace_method(optimizer, "step", rounded_otherwise)
+    num_rounding = 0
+    for seed in range(20):
+        param = float(np.random.default_rng(seed).uniform(2, 3))
+        check = step(param, 1.15 * param)
+        assert check is not None
+        num_rounding += "0.weight.momentum_buffer" in check.rounding
+    assert num_rounding >= 3
+    replace_method(optimizer, "step", lambda right, self: (right(self), self.vectors["momentum_buffer"].__imul__(2)))
+    with pytest.raises(GradientMismatch, match=r"optimizer: 0\.weight\.momentum_buffer"):
+        step(2.0, 1.15 * 2.0 * 1.00001)

@@ -1,0 +1,93 @@
+"""Steps that have passed, made again: whatever becomes of them, the training goes on from where it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from proving import BATCH, figures, group_size, points, prover_of, trained, trainer_of
+
+from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, StepLR, Tanh, Trainer
+from nn_manual.arrays import Array
+from nn_manual.check.many_steps.prover import Prover
+from nn_manual.check.many_steps.restored_step import Past
+from nn_manual.layers import Layer
+
+NUM_STEPS = 12
+
+
+@dataclass(eq=False)
+class Cancelling(Layer):
+    """output = (input + 1e5) - 1e5: right, and off by rounding in float32."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        large = input.dtype.type(1e5)
+        return (input + large) - large, None
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:  # noqa: ARG002 - the contract's signature
+        return grad_output.copy()
+
+    def reference(self, input: Any) -> Any:
+        return (input + 3e5) - 3e5
+
+
+def trainer(**settings: Any) -> Trainer:
+    """All that a step can move or depend on, and a layer for which each step is judged."""
+    layers = Linear(3, 4), BatchNorm1d(4), Cancelling(), Dropout(0.3), Tanh(), Linear(4, 3)
+    model = Sequential(*layers, tied=[("0.bias", "1.bias")], seed=1)
+    return trainer_of(model, AdamW, lr_scheduler=StepLR(2, 0.7), lr_step="step", clip_grad_norm=0.5, **settings)
+
+
+def state(trainer: Trainer) -> dict[str, Any]:
+    model, optimizer = trainer.model, trainer.optimizer
+    arrays = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors, **vars(model.buffer)}
+    numbers = {"steps": trainer.num_steps, "model": model.num_steps, "lr": optimizer.lr, "made": optimizer.num_steps}
+    noise = {"mask": model.layers[3].noise.mask}
+    return {name: np.asarray(value).tobytes() for name, value in {**arrays, **numbers, **noise}.items()}
+
+
+def test_steps_that_are_judged_leave_everything_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a training without any check, after each step and at the end."""
+    unchecked = trainer(check_every=0)
+    expected = [state(unchecked) for _ in unchecked.epoch(points(NUM_STEPS), BATCH, seed=0, epoch=0)]
+    judged, prove_alone = list[int](), Prover._prove_alone
+
+    def counted(prover: Prover, group: Any, i: int, check: Any) -> None:
+        judged.append(group.ring.numbers[i])
+        prove_alone(prover, group, i, check)
+
+    monkeypatch.setattr(Prover, "_prove_alone", counted)
+    for size in (1, 3, 64):
+        judged.clear()
+        group_size(monkeypatch, size)
+        checked = trainer()
+        steps, states = [], []
+        for step in checked.epoch(points(NUM_STEPS), BATCH, seed=0, epoch=0):
+            steps.append(step)
+            states.append(state(checked))
+        assert states == expected
+        assert state(checked) == expected[-1]
+        assert judged == list(range(2, NUM_STEPS + 1))
+        assert all(step.check is not None and "2.output" in step.check.rounding for step in steps)
+        alone = trained(trainer(memory=0), points(NUM_STEPS))
+        assert figures(steps) == figures(alone)
+
+
+def test_an_earlier_step_made_again_leaves_everything_as_it_is() -> None:
+    """Its lr, random numbers and buffers are those of then; afterwards those of the last step are back."""
+    made, seen = trainer(), list[dict[str, Any]]()
+    trained(made, points(1))
+    for step in made.epoch(points(6), BATCH, seed=0, epoch=0):
+        seen.append(state(made))
+        if step.number == 6:
+            break
+    (group,) = prover_of(made).groups._by_shape.values()
+    assert group is not None
+    with Past(made.checker, group.ring).rewound(1) as (input, target):  # type: ignore[arg-type]  # it is checked
+        made._step_again(input, target)
+        again = state(made)
+    assert {name for name in again if again[name] != seen[1][name]} == {"steps"}  # the trainer's own number stays
+    assert state(made) == seen[-1]
+    made.flush()

@@ -1,0 +1,304 @@
+"""Clipping and optimizers: torch's trajectory, and each way to leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import batch, break_gradient, net, replace_method
+from updates import Run
+
+from nn_manual import (
+    SGD,
+    Adam,
+    AdamW,
+    GradientChecker,
+    GradientMismatch,
+    Linear,
+    MSELoss,
+    NotFiniteError,
+    Sequential,
+    clip_grad_norm,
+)
+from nn_manual.arrays import DTYPES
+from nn_manual.check.judge.report import StepCheck
+from nn_manual.optim import base
+
+each_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"momentum": 0.9},
+    {"momentum": 0.9, "dampening": 0.5},
+    {"momentum": 0.9, "nesterov": True, "weight_decay": 0.01},
+    {"weight_decay": 0.1},
+    {"maximize": True, "momentum": 0.5, "lr": 1e-3},  # a larger one climbs to infinity
+    {"momentum": 0.9, "weight_decay": 0.1, "groups": [{"parameters": "*.bias", "weight_decay": 0.0, "momentum": 0.0}]},
+    {"optimizer_class": AdamW, "amsgrad": True, "groups": [{"parameters": "2.*", "lr": 0.0, "betas": (0.5, 0.5)}]},
+]
+
+
+@each_dtype
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("every", [1, 3])
+def test_every_step_or_every_third_follows_torch(every: int, settings: dict[str, Any], dtype: str) -> None:
+    checked, unchecked = Run(dtype, **settings), Run(dtype, **settings)
+    for number in range(1, 22):
+        check = checked.step(checked=number % every == 0)
+        unchecked.step(checked=False)
+        assert (check is not None) == (number % every == 0)
+    assert np.array_equal(checked.model.param_arena, unchecked.model.param_arena), "the check changes nothing"
+    assert not np.array_equal(checked.model.param_arena, net(dtype).param_arena)
+
+
+def test_a_checked_step_compares_every_tensor_once_by_name() -> None:
+    check = Run(max_norm=0.1).step()
+    assert check is not None
+    parameters = [f"{i}.{name}" for i in (0, 2, 4) for name in ("weight", "bias")]
+    assert [quantity.name for quantity in check.plan.quantities] == [
+        *(f"{i}.output" for i in range(5)),
+        *("loss", "loss.grad_prediction", "4.grad_weight", "4.grad_bias", "4.grad_input", "3.grad_input"),
+        *("2.grad_weight", "2.grad_bias", "2.grad_input", "1.grad_input", "0.grad_weight", "0.grad_bias"),
+        "clipped gradient",
+        *(f"updated {name}" for name in parameters),
+    ]
+    assert len(check.absolute) == len(check.scale) == 24
+    assert len(check.tensors) == 24
+    assert np.all(check.scale > 0)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_parameters_may_be_set_between_checked_steps(momentum: float) -> None:
+    run = Run(momentum=momentum)
+    for _ in range(3):
+        run.step()
+        run.model.load_state_dict({name: 2 * value for name, value in run.model.state_dict().items()})
+        run.step()
+        run.optimizer.lr /= 2
+
+
+def wrong_sgd(change: Callable[[SGD], None]) -> Callable[..., None]:
+    def step(right: Callable[[SGD], None], optimizer: SGD) -> None:
+        right(optimizer)
+        change(optimizer)
+
+    return step
+
+
+def moves_twice(optimizer: SGD) -> None:
+    optimizer.model.param_arena -= optimizer.lr * optimizer.model.grad_arena
+
+
+def moves_one_parameter_more(optimizer: SGD) -> None:
+    optimizer.model.param_arena[-1] *= 1.0001
+
+
+def forgets_momentum(optimizer: SGD) -> None:
+    optimizer.vectors["momentum_buffer"][...] = 0
+
+
+def decays_momentum(optimizer: SGD) -> None:
+    optimizer.vectors["momentum_buffer"] *= np.float32(0.999)
+
+
+def steps_without_momentum(optimizer: SGD) -> None:
+    """The buffer is right, and not used."""
+    velocity = optimizer.vectors["momentum_buffer"]
+    optimizer.model.param_arena += optimizer.lr * (velocity - optimizer.model.grad_arena)
+
+
+@pytest.mark.parametrize(
+    ("change", "first_seen", "name"),
+    [
+        (moves_twice, 1, "updated 0.weight"),
+        (moves_one_parameter_more, 1, "updated 4.bias"),
+        (forgets_momentum, 1, r"0\.weight\.momentum_buffer"),
+        (decays_momentum, 1, r"0\.weight\.momentum_buffer"),
+        (steps_without_momentum, 2, r"updated 0\.weight"),
+    ],
+)
+def test_a_wrong_step_is_caught_and_named(change: Callable[[SGD], None], first_seen: int, name: str) -> None:
+    run = Run(momentum=0.9)
+    replace_method(run.optimizer, "step", wrong_sgd(change))
+    for _ in range(first_seen - 1):
+        run.step()
+    with pytest.raises(GradientMismatch, match=f"wrong first in optimizer: {name}") as caught:
+        run.step()
+    assert all(comparison.layer == "optimizer" for comparison in caught.value.report.comparisons)
+
+
+def test_setting_parameters_does_not_excuse_a_wrong_momentum() -> None:
+    run = Run(momentum=0.9)
+    replace_method(run.optimizer, "step", wrong_sgd(forgets_momentum))
+    run.step(checked=False)
+    run.model.param_arena *= 2
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.momentum_buffer"):
+        run.step()
+
+
+def test_a_step_does_not_depend_on_what_was_compared_before() -> None:
+    """Parameters, momentum and the count of steps may be set between two steps: torch starts where we do."""
+    run = Run(momentum=0.9, dampening=0.5)
+    for change in (0.5, -3.0, 0.0):
+        run.step()
+        run.model.param_arena *= change
+        run.optimizer.vectors["momentum_buffer"] *= change
+        run.optimizer.num_steps = 0 if change == 0 else run.optimizer.num_steps + 7
+        run.step()
+
+
+def test_a_parameter_that_lands_near_zero_has_the_rounding_of_where_it_came_from() -> None:
+    """param - lr * grad is 0 up to rounding. torch rounds once and we round twice, so the two differ."""
+    model = Sequential(Linear(1, 1, bias=False))
+    optimizer = SGD(model)
+    checker = GradientChecker(model, MSELoss(), optimizer)
+    smallest = np.inf
+    for seed in range(20):
+        input, target, model.param_arena[:] = np.random.default_rng(seed).uniform(1, 2, (3, 1, 1)).astype(np.float32)
+        with checker.recording():
+            checker.run(input, target)
+            optimizer.lr = float(model.param_arena[0] / model.grad_arena[0])
+            optimizer.step()
+        checker.compare()
+        smallest = min(smallest, abs(model.param_arena[0]))
+    assert smallest < 1e-7
+
+
+def below_the_smallest_normal_number() -> GradientChecker:
+    """0.7 * 5 + 0.3 * 10 is 6.5 of the smallest numbers: we add up 3 or 4 and 3, torch adds a part of 5 to 5."""
+    smallest = np.float32(2**-149)
+    model = Sequential(Linear(1, 1, bias=False))
+    model.param_arena[:] = 10 * smallest  # weight decay makes this its gradient
+    optimizer = Adam(model, betas=(0.7, 0.999), weight_decay=1.0)
+    optimizer.vectors["exp_avg"][:] = 5 * smallest
+    optimizer.num_steps = 1
+    return GradientChecker(model, MSELoss(), optimizer)
+
+
+def stepped(checker: GradientChecker) -> StepCheck:
+    assert checker.optimizer is not None
+    input = np.ones((1, 1), np.float32)
+    with checker.recording():
+        checker.run(input, input * checker.model.param_arena)
+        checker.optimizer.step()
+    return checker.compare()
+
+
+def test_a_state_vector_below_the_smallest_normal_number_is_rounding() -> None:
+    checker = below_the_smallest_normal_number()
+    assert "0.weight.exp_avg" in stepped(checker).rounding
+    assert checker.optimizer is not None
+    assert checker.optimizer.vectors["exp_avg"][0] == 6 * np.float32(2**-149)
+
+
+def test_a_step_that_was_forgotten_is_caught() -> None:
+    run = Run()
+    replace_method(run.optimizer, "step", lambda *_: None)
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 0\.weight"):
+        run.step()
+
+
+def clips_to_half(grad: Any, max_norm: float) -> None:
+    clip_grad_norm(grad, max_norm / 2)
+
+
+def clips_every_element(grad: Any, max_norm: float) -> None:
+    np.clip(grad, -max_norm, max_norm, out=grad)
+
+
+def does_not_clip(grad: Any, max_norm: float) -> None:
+    pass
+
+
+@each_dtype
+@pytest.mark.parametrize("clip", [clips_to_half, clips_every_element, does_not_clip])
+def test_wrong_clipping_is_caught_and_named(clip: Callable[[Any, float], None], dtype: str) -> None:
+    with pytest.raises(GradientMismatch, match="wrong first in clip_grad_norm: clipped gradient"):
+        Run(dtype, max_norm=0.1).step(clip)
+
+
+@each_dtype
+@pytest.mark.parametrize("max_norm", [0.01, 1e6])
+def test_right_clipping_passes(max_norm: float, dtype: str) -> None:
+    run = Run(dtype, max_norm=max_norm, momentum=0.9)
+    for _ in range(5):
+        run.step()
+
+
+@pytest.mark.parametrize("name", ["grad_weight", "grad_input"])
+def test_clipping_hides_no_wrong_factor(name: str) -> None:
+    """Clipped to one norm, a gradient and twice the gradient are the same: so they are compared before."""
+    model = Sequential(Linear(3, 4, bias=False), Linear(4, 4, bias=False))
+    break_gradient(model.layers[1], name, lambda grad: 2 * grad)
+    checker = GradientChecker(model, MSELoss(), max_norm=0.01)
+    with checker.recording():
+        checker.run(*batch())
+        clip_grad_norm(model.grad_arena, 0.01)
+    with pytest.raises(GradientMismatch, match=rf"wrong first in 1 \(Linear\): 1\.{name}"):
+        checker.compare()
+
+
+def test_a_parameter_that_overflows_is_not_finite() -> None:
+    run = Run()
+    run.optimizer.lr = 3e38
+    run.model.param_arena *= 10
+    found = r"^updated 0\.weight holds inf at index \(0, 0\)"
+    with np.errstate(over="ignore"), pytest.raises(NotFiniteError, match=found):
+        run.step()
+
+
+def test_a_group_whose_settings_are_ignored_is_caught_and_named() -> None:
+    run = Run(weight_decay=0.1, groups=[{"parameters": "2.bias", "weight_decay": 0.0}])
+    run.optimizer.parts[1].member = run.optimizer
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 2\.bias"):
+        run.step()
+
+
+def test_a_group_of_the_wrong_parameters_is_caught_and_named() -> None:
+    run = Run(groups=[{"parameters": "2.bias", "lr": 0.2}])
+    for part, block in zip(run.optimizer.parts, [slice(0, 32), slice(32, 56)], strict=True):  # it ends at 36
+        part.blocks = [base.Run(block, block)]
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: updated 4\.weight"):
+        run.step()
+
+
+def refuses_float64(right: Callable[[Any], None], optimizer: Any) -> None:
+    if optimizer.model.dtype == np.float64:
+        raise TypeError("float32\nonly")
+    right(optimizer)
+
+
+def test_an_optimizer_that_raises_in_float64_is_listed() -> None:
+    run = Run(momentum=0.9)
+    replace_method(run.optimizer, "step", refuses_float64)
+    assert run.checker.unproven() == ()
+    run.step()
+    sentences = (r"optimizer: in float64 its step raises TypeError: float32 only",)
+    assert run.checker.unproven() == sentences
+    assert run.checker.vacuous() == (), "it was compared in float32"
+    later = Run(momentum=0.9)
+    later.checker.load_state(run.checker.state())
+    assert later.checker.unproven() == sentences
+
+
+def test_an_optimizer_that_was_compared_in_float64_is_not_listed() -> None:
+    run = Run()
+    run.step()
+    replace_method(run.optimizer, "step", refuses_float64)
+    run.step()
+    assert run.checker.unproven() == ()
+    double = Run("float64")
+    replace_method(double.optimizer, "step", lambda right, optimizer: right(optimizer))
+    double.step()
+    assert double.checker.unproven() == ()
+
+
+def test_rounding_of_an_optimizer_that_raises_in_float64_is_not_told_from_a_wrong_formula() -> None:
+    checker = below_the_smallest_normal_number()
+    assert checker.optimizer is not None
+    replace_method(checker.optimizer, "step", refuses_float64)
+    with pytest.raises(GradientMismatch, match=r"wrong first in optimizer: 0\.weight\.exp_avg") as caught:
+        stepped(checker)
+    assert str(caught.value).endswith(r"in float64 the step raises TypeError: float32 only")

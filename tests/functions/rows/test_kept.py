@@ -1,0 +1,212 @@
+"""What a function keeps of one run for another, and the generators that it seeds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from products import Product, inputs, product
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from nn_manual import check_function
+from nn_manual.functions.report import FunctionReport
+
+#: Rows that are not what this is about.
+VALUES_AND_COST = ["kinds", "sizes", "cost"]
+
+
+def check(function: Any, **options: Any) -> FunctionReport:
+    return check_function(function, product, inputs, sizes={"N": 4, "D": 5}, skip=VALUES_AND_COST, **options)
+
+
+def keeps(*, version: bool) -> type[Function]:
+    """A kernel that keeps a converted weight by its address, and with `version` sees that the weight has changed."""
+    kept: dict[str, Any] = {}
+
+    class Keeps(Product):
+        @staticmethod
+        def forward(context: Any, x: Any, y: Any) -> Any:
+            key = (y.data_ptr(), y.dtype, y.shape, y._version if version and not y.is_inference() else 0)
+            if kept.get("key") != key:
+                kept.update(key=key, weight=y, converted=y.detach().clone())  # the weight lives: so does its address
+            return Product.forward(context, x, kept["converted"])
+
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            return Product.backward(context, grad_output)
+
+    return Keeps
+
+
+def test_a_weight_that_is_kept_by_its_address() -> None:
+    assert check(keeps(version=True)).passed
+    (row,) = check(keeps(version=False)).wrong
+    assert row.name == "in place"
+    assert row.note.startswith("differs once its inputs have changed in place, as a weight does: something is kept")
+    assert "output[" in row.note
+
+
+def test_arrays_change_in_place_for_a_pair() -> None:
+    kept: dict[str, Any] = {}
+
+    def forward(x: Any, y: Any) -> Any:
+        if kept.get("address") != y.ctypes.data:
+            kept.update(address=y.ctypes.data, converted=y.copy(), weight=y)
+        return x * kept["converted"], (x, y)
+
+    def backward(saved: Any, grad_output: Any) -> Any:
+        x, y = saved
+        return grad_output * y, grad_output * x
+
+    given = [np.random.default_rng(i).standard_normal((3, 4)) for i in range(2)]
+    (row,) = check_function((forward, backward), product, given, skip=VALUES_AND_COST).wrong
+    assert row.name == "in place"
+    right = check_function((lambda x, y: (x * y, (x, y)), backward), product, given, skip=VALUES_AND_COST)
+    assert {row.name: row.verdict for row in right.rows}["in place"] == "right"
+
+
+def test_a_module_whose_parameters_change_in_place() -> None:
+    class Packed(torch.nn.Linear):
+        packed: tuple[int, torch.Tensor, torch.Tensor] | None = None
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.packed is None or self.packed[0] != self.weight.data_ptr():
+                self.packed = (self.weight.data_ptr(), self.weight.detach().clone(), self.weight)
+            return x @ (self.weight + self.packed[1] - self.weight.detach()).T + self.bias
+
+    x = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    report = check_function(Packed(3, 2).double(), torch.nn.Linear(3, 2).double(), [x], skip=VALUES_AND_COST)
+    assert [row.name for row in report.wrong] == ["in place"]
+
+
+class TimesPacked(Function):
+    @staticmethod
+    def forward(context: Any, x: Any, weight: Any, packed: Any) -> Any:
+        context.save_for_backward(x, weight)
+        return x @ packed
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, grad_output: Any) -> Any:
+        x, weight = context.saved_tensors
+        return grad_output @ weight, grad_output.T @ x, None
+
+
+class PackedForGood(torch.nn.Module):
+    """Packs its weight in its first run, and never again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(3, 5, generator=torch.Generator().manual_seed(0)))
+        self.packed: Any = None
+
+    def forward(self, x: Any) -> Any:
+        if self.packed is None:
+            self.packed = self.weight.detach().t().contiguous()
+        return TimesPacked.apply(x, self.weight, self.packed)  # type: ignore[no-untyped-call] # torch has none
+
+
+def test_a_weight_that_is_kept_for_good() -> None:
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(1))
+    report = check_function(PackedForGood(), torch.nn.Linear(5, 3, bias=False), [x], kinds=[], skip=["inputs"])
+    (row,) = report.wrong
+    assert row.name == "in place"
+    assert row.note.startswith("differs where its inputs have other values: it is wrong on those, or something is ke")
+
+
+def test_a_function_of_probabilities_takes_other_probabilities() -> None:
+    probabilities = torch.randn(4, 5, generator=torch.Generator().manual_seed(1)).softmax(-1)
+    report = check_function(
+        lambda p: 1 / p, lambda p: 1 / p * p.detach().sum(-1, keepdim=True), [probabilities], kinds=[], skip=["inputs"]
+    )
+    assert {row.name: row.verdict for row in report.rows}["in place"] == "right"
+
+
+def masked(x: Any, mask: Any) -> Any:
+    return x * mask
+
+
+def noisy(x: Any, seed: Any) -> Any:
+    return x * torch.randn(x.shape, generator=torch.Generator().manual_seed(int(seed)), dtype=x.dtype)
+
+
+def selected(x: Any, index: Any) -> Any:
+    return x[index]
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (masked, torch.tensor([True, False, True, True])),
+        (noisy, torch.tensor([7])),
+        (noisy, np.array([0])),
+        (selected, torch.tensor([2, 0, 2, 1])),
+    ],
+)
+def test_a_mask_a_seed_or_an_index_that_is_kept_by_its_shape(function: Any, given: Any) -> None:
+    kept: dict[Any, Any] = {}
+
+    def keeps(x: Any, given: Any) -> Any:
+        return function(x, kept.setdefault((given.shape, given.dtype), given.clone()))
+
+    x = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    skip = [*VALUES_AND_COST, "inputs"]
+    name = "mask" if function is masked else "seed" if function is noisy else "index"
+    report = check_function(keeps, function, [x, given], skip=skip)
+    assert [row.name for row in report.wrong] == [f"in place {name}"]
+    right = check_function(function, function, [x, given], skip=skip)
+    assert {row.name: row.verdict for row in right.rows}[f"in place {name}"] == "right"
+
+
+def test_a_mask_of_large_numbers_that_is_kept_by_its_shape() -> None:
+    """What it fills in is no exponent, whose roundings excused another mask."""
+    kept: dict[Any, Any] = {}
+
+    def keeps_its_mask(x: Any, mask: Any) -> Any:
+        return x.masked_fill(kept.setdefault(mask.shape, mask.clone()), -1e30).softmax(-1)
+
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(4, 6, generator=generator), torch.rand(4, 6, generator=generator) > 0.4]
+    report = check_function(
+        keeps_its_mask, lambda x, mask: x.masked_fill(mask, -1e30).softmax(-1), given, skip=VALUES_AND_COST
+    )
+    assert [row.name for row in report.wrong] == ["in place mask"]
+
+
+def test_offsets_stay_offsets_when_they_change_in_place() -> None:
+    def sums(x: Any, offsets: Any) -> Any:
+        assert offsets[[0, -1]].tolist() == [0, len(x)]
+        assert bool((offsets.diff() >= 0).all())
+        return torch.stack([x[a:b].sum(0) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)])
+
+    x = torch.randn(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    report = check_function(sums, sums, [x, torch.tensor([0, 1, 3, 6])], skip=VALUES_AND_COST)
+    assert {row.name: row.verdict for row in report.rows}["in place offsets"] == "right"
+
+
+@pytest.mark.parametrize(
+    ("seeds", "whose"),
+    [
+        (lambda: torch.manual_seed(3), "torch's"),
+        (lambda: np.random.seed(3), "numpy's"),
+        (lambda: random.seed(3), "Python's"),
+        (lambda: (torch.rand(2), np.random.rand(), random.random()), ""),
+    ],
+)
+def test_a_generator_that_is_seeded(seeds: Callable[[], object], whose: str) -> None:
+    class Seeds(Product):
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, grad_output: Any) -> Any:
+            seeds()
+            return Product.backward(context, grad_output)
+
+    notes = {row.name: row.note for row in check(Seeds).wrong}
+    assert notes.keys() == ({"settings"} if whose else set())
+    assert not whose or f"it changes the seed of {whose} generator" in notes["settings"]

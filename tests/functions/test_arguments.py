@@ -1,0 +1,51 @@
+"""check_function: arguments that don't fit are told in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from nn_manual import check_function
+from nn_manual.functions.rows.families import FAMILIES
+
+
+def made(generator: torch.Generator, n: int) -> list[torch.Tensor]:
+    return [torch.randn(n, generator=generator)]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dtypes": [torch.float32]}, "dtypes must be names, such as 'float32', not torch.float32"),
+        ({"dtypes": torch.float32}, "dtypes must be a list such as ['float32'], not torch.float32"),
+        ({"dtypes": [("float32", torch.float32)]}, "dtypes must be names, such as 'float32', not torch.float32"),
+        ({"skip": "twice"}, "skip must be a list of rows, as ['twice'], not 'twice'"),
+        ({"kinds": "zero"}, "kinds must be a list, as ['zero'], not 'zero'"),
+        ({"sizes": {"n": 4.0}}, "size n must be a whole number from 0 on, or several, not 4.0"),
+        ({"sizes": {"n": [4, "5"]}}, "size n must be a whole number from 0 on, or several, not [4, '5']"),
+        ({"function": 3}, "function must be a function of tensors, not 3"),
+        ({"function": (torch.sin, None)}, "backward must be a function of tensors, not None"),
+        ({"function": (torch.sin,)}, "function must be one, or a pair (forward, backward), not a tuple of 1"),
+        ({"reference": None}, "reference must be a function of tensors, not None"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_one_sentence(options: dict[str, Any], words: str) -> None:
+    given: dict[str, Any] = {"function": torch.sin, "reference": torch.sin, "inputs": made, "sizes": {"n": 4}}
+    with pytest.raises((ValueError, TypeError)) as caught:
+        check_function(**(given | options))
+    assert str(caught.value) == words
+
+
+def test_numbers_that_differ_are_told_apart() -> None:
+    """In float64 by less than six digits show."""
+
+    def off(x: torch.Tensor) -> torch.Tensor:
+        return x * (1 + 1e-9) if x.dtype == torch.float64 else x * 1
+
+    skip = [family for family in FAMILIES if family != "dtype"]
+    inputs = [torch.full((1,), 20.5)]
+    report = check_function(off, lambda x: x * 1, inputs, dtypes=["float32", "float64"], skip=skip)
+    (row,) = report.wrong
+    assert row.note.startswith("output[0] is 20.500000020500003, the reference has 20.5")

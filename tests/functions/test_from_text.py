@@ -1,0 +1,140 @@
+"""check_function from text: one message for each mistake, and for each reference that doesn't fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernel_files import SCALE
+from no_files import NO_FILES
+
+from nn_manual.errors import ConfigError
+from nn_manual.functions.from_text import check_named_function
+
+KERNELS = SCALE + """
+
+
+def definition(x, weight):
+    return x * weight
+
+
+def constant(x, weight):
+    return (x * weight).detach()
+
+
+def raises(x, weight):
+    raise KeyError("nothing")
+
+
+def leaves(x, weight):
+    raise SystemExit(0)
+
+
+class Ends(Scale):
+    @staticmethod
+    def backward(context, grad_output):
+        raise SystemExit(0)
+
+
+def no_way_back(x, weight):
+    return Ends.apply(x, weight)
+
+
+class Norm(torch.nn.Module):
+    def forward(self, x, weight):
+        return x * weight
+
+
+number = 3
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / "the_kernels.py"
+    path.write_text(KERNELS)
+    (tmp_path / "broken_kernels.py").write_text("\n\n1 / 0\n")
+    (tmp_path / "unreadable_kernels.py").write_text("\nx = = 2\n")
+    (tmp_path / "ending_kernels.py").write_text("import sys\nsys.stdout = None\nraise KeyboardInterrupt\n")
+    (tmp_path / "silent_kernels.py").write_text("def __getattr__(name):\n    raise RuntimeError(f'no {name}')\n")
+    yield path
+    for name in ("the_kernels", "broken_kernels", "unreadable_kernels", "ending_kernels", "silent_kernels"):
+        sys.modules.pop(name, None)
+
+
+def check(
+    function: str = "Scale",
+    reference: str = "definition",
+    shapes: str = "NxD,D",
+    sizes: str = "N=4,D=6",
+    dtypes: tuple[str, ...] = (),
+    skip: tuple[str, ...] = (),
+) -> None:
+    path = function if ":" in function else f"the_kernels:{function}"
+    check_named_function(path, f"the_kernels:{reference}", shapes, sizes, dtypes, skip)
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(
+    ("function", "options", "words"),
+    [
+        ("no_kernels:Scale", {}, "no module 'no_kernels' in "),
+        ("broken_kernels:Scale", {}, "broken_kernels.py:3"),
+        ("Scael", {}, "'the_kernels' has no 'Scael': did you mean 'Scale'?"),
+        ("silent_kernels:Scale", {}, "'silent_kernels:Scale' can't be read: Scale raised RuntimeError: no Scale at "),
+        ("the_kernels.py:Scale", {}, "names a file: write the module, 'the_kernels:Scale'"),
+        ("./some/kernels.py:Scale", {}, "names a file: write the module, 'some.kernels:Scale'"),
+        ("the_kernels:", {}, "is no import path: write module:name"),
+        ("number", {}, "the_kernels:number is int, not a function"),
+        ("Norm", {}, "the_kernels:Norm is a class: name an instance of it"),
+        ("unreadable_kernels:Scale", {}, "raised SyntaxError: invalid syntax"),
+        ("unreadable_kernels:Scale", {}, "unreadable_kernels.py:2"),
+        ("ending_kernels:Scale", {}, "raised KeyboardInterrupt at "),
+        ("Scale", {"sizes": "N=4"}, "--sizes: there is no size for D, which --shapes has"),
+        ("Scale", {"sizes": "N=4,D=6,E=2"}, "--sizes: E is in none of the shapes"),
+        ("Scale", {"sizes": "N=four,D=6"}, "--sizes: 'N=four' is no size"),
+        ("Scale", {"dtypes": ("int8",)}, "the_kernels:Scale: dtype 'int8' can't be judged"),
+        ("Scale", {"skip": ("sise",)}, "there is no row 'sise' to skip"),
+    ],
+)
+def test_a_mistake_is_one_line(function: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(function, **options)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("make", "words"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file(kernels: Path, make: Callable[[Path], object], words: str) -> None:
+    """Python passes over it, and says that there is no such module."""
+    file = kernels.with_name("waiting_kernels.py")
+    make(file)
+    with pytest.raises(ConfigError) as caught:
+        check("waiting_kernels:Scale")
+    assert str(caught.value) == f"{file}: {words}"
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize(
+    ("reference", "shapes", "words"),
+    [
+        ("raises", "NxD,D", "the reference the_kernels:raises raised KeyError: 'nothing' at "),
+        ("leaves", "NxD,D", "the reference the_kernels:leaves raised RuntimeError: sys.exit(0)"),
+        ("no_way_back", "NxD,D", "the reference the_kernels:no_way_back raised RuntimeError: sys.exit(0)"),
+        ("constant", "NxD,D", "no output of the reference depends on a floating input"),
+        ("definition", "NxD", "the reference the_kernels:definition raised TypeError"),
+        ("definition", "NxD,N", "the reference the_kernels:definition raised RuntimeError"),
+        ("definition", "N*D,D", "--shapes: 'N*D' is no shape"),
+        ("definition", "3,3", "--sizes: D is in none of the shapes"),
+    ],
+)
+def test_a_reference_or_shapes_that_do_not_fit(reference: str, shapes: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check(reference=reference, shapes=shapes)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,82 @@
+"""check_function: what a function sets for everybody, and what is set around the check."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+import torch
+
+from nn_manual import check_function
+from nn_manual.functions.rows.families import FAMILIES
+from nn_manual.functions.settings import SETTINGS
+
+OTHERS = [family for family in FAMILIES if family != "settings"]
+
+
+@pytest.mark.parametrize(
+    ("mess", "words"),
+    [
+        (lambda: torch.set_autocast_enabled("cpu", True), 'torch.is_autocast_enabled("cpu"), which was False and '),
+        (lambda: torch.set_autocast_enabled("cuda", True), 'torch.is_autocast_enabled("cuda"), which was False and '),
+        (lambda: torch.set_flush_denormal(True), "what torch.set_flush_denormal() sets, which was False and became"),
+        (lambda: torch.set_float32_matmul_precision("medium"), "torch.get_float32_matmul_precision(), which was high"),
+    ],
+)
+def test_what_stays_changed_is_named_and_changed_back(mess: Callable[[], object], words: str) -> None:
+    def product(x: torch.Tensor) -> torch.Tensor:
+        mess()
+        return x.sin()
+
+    before = {name: read() for name, (read, _) in SETTINGS.items()}
+    report = check_function(product, torch.sin, [torch.ones(3)], skip=OTHERS)
+    assert {name: read() for name, (read, _) in SETTINGS.items()} == before
+    assert [row.name for row in report.wrong] == ["settings"]
+    assert words in report.wrong[0].note
+
+
+@pytest.mark.parametrize(
+    ("around", "words"),
+    [
+        (torch.no_grad(), "gradients are switched off here"),
+        (torch.inference_mode(), "gradients are switched off here"),
+        (torch.autocast("cpu"), "torch.autocast is on here, for cpu"),
+    ],
+)
+def test_what_is_set_around_the_check_is_said(around: AbstractContextManager[object], words: str) -> None:
+    with around, pytest.raises(ValueError, match=words):
+        check_function(torch.sin, torch.sin, [torch.ones(3)])
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # which torch.compile reads
+def test_what_is_compiled_stays_compiled() -> None:
+    """Behind its limit of recompilations torch.compile runs the function as it is, which is a wrong one here."""
+
+    def sine(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() if torch.compiler.is_compiling() else x.cos()
+
+    def inputs(generator: torch.Generator, N: int, D: int) -> list[torch.Tensor]:
+        return [torch.randn(N, D, generator=generator)]
+
+    compiled, dynamo = torch.compile(sine, backend="eager", dynamic=False), sys.modules["torch._dynamo"]
+    limit = dynamo.config.recompile_limit
+    report = check_function(compiled, torch.sin, inputs, sizes={"N": 4, "D": 5}, skip=["twice", "cost"])
+    assert report.passed, report
+    assert dynamo.config.recompile_limit == limit
+
+
+def test_an_interrupt_names_the_row_that_hangs() -> None:
+    def hangs(x: torch.Tensor) -> torch.Tensor:
+        if len(x) == 13:
+            signal.raise_signal(signal.SIGINT)
+        return x.sin()
+
+    def inputs(generator: torch.Generator, N: int) -> list[torch.Tensor]:
+        return [torch.randn(N, generator=generator)]
+
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        check_function(hangs, torch.sin, inputs, sizes={"N": 4})
+    assert interrupted.value.__notes__ == ["in row sizes N=13 of hangs"]

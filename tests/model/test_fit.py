@@ -1,0 +1,50 @@
+"""What doesn't fit inside a composite is found before the model is trained, and nothing that fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from composites import Gate, StochasticDepth
+
+from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, Sequential, Tanh
+from nn_manual.arrays import Array
+from nn_manual.model.fit import Misfit, first_misfit
+
+
+@pytest.mark.parametrize(
+    ("layer", "batch_size", "misfit"),
+    [
+        (
+            Gate(Linear(3, 3), Sequential(Tanh(), Linear(4, 3))), 5,
+            ("1.gate.1", (5, 3), "Linear takes in_features=4 in the last dimension, the input has shape (5, 3)"),
+        ),
+        (
+            StochasticDepth(BatchNorm1d(3)), 1,
+            ("1.branch", (1, 3), "BatchNorm1d needs more than 1 value for each feature in a training step, the input "
+             "has shape (1, 3)"),
+        ),
+        (
+            StochasticDepth(StochasticDepth(Embedding(4, 3))), 5,
+            ("1.branch.branch", (5, 3), "Embedding takes integers alone, and what it gets is float32"),
+        ),
+        (StochasticDepth(Sequential(BatchNorm1d(3), Dropout())), 2, None),
+        (Gate(Linear(3, 1), Linear(3, 3)), 1, None),
+    ],
+)  # fmt: skip - a table
+def test_the_first_misfit(layer: Layer, batch_size: int, misfit: tuple[Any, ...] | None) -> None:
+    model = Sequential(Linear(3, 3), layer)
+    before = model.param_arena.copy()
+    found = first_misfit(model, np.ones((batch_size, 3), np.float32))
+    assert found == (misfit and Misfit(*misfit))
+    assert not any("forward" in vars(inner) for _, inner in model.descendants())
+    np.testing.assert_array_equal(model.param_arena, before)
+
+
+def test_what_raises_for_another_reason_is_left_to_the_run() -> None:
+    class Raises(Gate):
+        def forward(self, input: Array) -> tuple[Array, Any]:
+            raise ArithmeticError(f"no {input.ndim}")
+
+    assert first_misfit(Sequential(Raises(Tanh(), Tanh())), np.ones((2, 3), np.float32)) is None

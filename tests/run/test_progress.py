@@ -1,0 +1,119 @@
+"""What a person sees of a run: the words, the numbers, and that they fit a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nn_manual import Linear, MSELoss, Sequential
+from nn_manual.check.compare.comparison import Differences
+from nn_manual.check.judge.report import StepCheck
+from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.recording import Recording
+from nn_manual.run.progress import GradientTally, RunBar, describe, epoch_label, epoch_line
+from nn_manual.training.compiled_steps import Step
+
+
+def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:
+    """A step with 15 tensors, the worst of which has this part of its tolerance."""
+    model = Sequential(*(Linear(2, 2) for _ in range(3)))
+    plan = Plan(model, Recording(model, MSELoss()), input_grad=True)
+    tolerances = plan.tolerances
+    absolute = np.full(len(tolerances), 1e-9)
+    absolute[3] = severity * tolerances[3]
+    return StepCheck(plan, Differences(absolute, np.ones(len(tolerances)), frozenset(rounding)))
+
+
+def test_a_tally_keeps_the_one_nearest_to_its_tolerance() -> None:
+    tally = GradientTally()
+    tally.add(1, checked(0.2))
+    tally.add(2, checked(0.9))
+    tally.add(3, checked(0.3, ["0.grad_bias", "2.grad_bias"]))
+    assert (tally.num_steps, tally.num_tensors, tally.num_rounding) == (3, 45, 2)
+    assert (tally.worst["step"], tally.worst["worst"]) == (2, "loss")
+
+
+def test_epochs_align() -> None:
+    assert [epoch_label(epoch, 100) for epoch in (1, 20, 100)] == ["epoch   1/100", "epoch  20/100", "epoch 100/100"]
+
+
+def test_epoch_lines() -> None:
+    record = {"epoch": 3, "step": 69, "train_loss": 0.12345678, "lr": 0.1, "seconds": 1.0}
+    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235"
+    record["validation_loss"] = 1.5e-8
+    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08"
+    record["validation_accuracy"] = 0.98054
+    assert epoch_line(record, 20) == "epoch  3/20  train loss 0.1235     validation loss 1.5e-08    accuracy 98.05%"
+    text = {"epoch": 3, "train_loss": 2.0, "train_bits_per_character": 2.88539}
+    assert epoch_line(text, 20) == "epoch  3/20  train loss 2          bits a character 2.885"
+    text |= {"validation_loss": 2.5, "validation_bits_per_character": 3.60674}
+    assert epoch_line(text, 20).endswith("train loss 2          validation loss 2.5        bits a character 3.607")
+
+
+WORST = {"step": 253, "worst": "0.grad_weight", "relative": 9.2e-06, "tolerance": 1e-05}
+
+
+@pytest.mark.parametrize(
+    ("results", "check", "described"),
+    [
+        (
+            {"train_loss": 0.54624, "validation_loss": 0.60241, "validation_accuracy": 0.98054, "step": 4600},
+            {"steps": 460, "tensors": 6900, "rounding": 0, "worst": WORST, "unproven": []},
+            "train loss 0.5462, validation loss 0.6024, accuracy 98.05% after 4,600 steps\n"
+            "6,900 tensors of 460 steps compared with torch's, 0 mismatches\n"
+            "worst error 92% of its tolerance: 0.grad_weight at step 253",
+        ),
+        (
+            {"train_loss": 37.2807, "step": 100},
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
+            "train loss 37.28 after 100 steps\nno gradient was checked",
+        ),
+        (
+            {"train_loss": 2.0, "train_bits_per_character": 2.88539, "step": 100},
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
+            "train loss 2 after 100 steps\nbits a character 2.885 in training\nno gradient was checked",
+        ),
+        (
+            {
+                "train_loss": 2.0,
+                "train_bits_per_character": 2.88539,
+                "validation_loss": 2.5,
+                "validation_bits_per_character": 3.60674,
+                "step": 100,
+            },
+            {"steps": 0, "tensors": 0, "rounding": 0, "worst": None, "unproven": []},
+            "train loss 2, validation loss 2.5 after 100 steps\n"
+            "bits a character 2.885 in training, 3.607 in validation\nno gradient was checked",
+        ),
+        (
+            {"train_loss": 1.0, "validation_loss": 2.0, "step": 9},
+            {
+                "steps": 9,
+                "tensors": 90,
+                "rounding": 1261,
+                "worst": WORST,
+                "unproven": ["0 (Linear): 0.grad_weight is zero everywhere"],
+            },
+            "train loss 1, validation loss 2 after 9 steps\n"
+            "90 tensors of 9 steps compared with torch's, 0 mismatches\n"
+            "worst error 92% of its tolerance: 0.grad_weight at step 253\n"
+            "not proven: 0 (Linear): 0.grad_weight is zero everywhere, in every step\n"
+            "1,261 beyond it by rounding alone: computed in float64, the formulas agree",
+        ),
+    ],
+)
+def test_the_summary(results: dict[str, Any], check: dict[str, Any], described: str) -> None:
+    text = describe({**results, "gradient_check": check}, Path("runs/digits/now"))
+    assert text == f"\n{described}\nrun directory runs/digits/now"
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_no_bar_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+    steps = [Step(number, 0.5, 16, 16.0, None) for number in (1, 2, 3)]
+    with RunBar(1, 3, GradientTally()) as bar:
+        assert list(bar.over(iter(steps), 0)) == steps
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,82 @@
+"""What follows a run's losses and epochs: its schedule, and early stopping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from runs import CONFIG, lines, write_config
+
+from nn_manual.config import EarlyStopping, load_config
+from nn_manual.errors import ConfigError
+from nn_manual.run.early_stop import EarlyStop
+from nn_manual.run.loading import load
+from nn_manual.run.run import run
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_without_validation_examples(config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = load_config(config_path, ["data.Spirals.validation_fraction=0"])
+    summary = run(config, tmp_path / "run")
+    assert "validation_loss" not in summary
+    assert all("validation" not in line for line in capsys.readouterr().out.splitlines())
+    with pytest.raises(ConfigError, match="early_stopping watches the validation loss"):
+        load(load_config(config_path, ["data.Spirals.validation_fraction=0", "early_stopping.patience=1"]))
+
+
+@pytest.mark.usefixtures("without_figure")
+def test_a_plateau_follows_the_validation_loss(config_path: Path, tmp_path: Path) -> None:
+    """With an lr of 0 the loss never falls."""
+    plateau = "lr_scheduler={ReduceLROnPlateau: {patience: 0, factor: 0.5, eps: 0}}"
+    config = load_config(config_path, [plateau, "optimizer.SGD.lr=1e-30", "epochs=4"])
+    for name in ("a", "b"):  # the second run starts anew
+        run(config, tmp_path / name)
+        lrs = [record["lr"] for record in lines(tmp_path / name / "metrics.jsonl")]
+        assert lrs == pytest.approx([1e-30, 1e-30, 0.5e-30, 0.25e-30], rel=1e-12, abs=0)
+    with pytest.raises(ConfigError, match=r"^override 'lr_sch.*': ReduceLROnPlateau watches the validation loss, but"):
+        load(load_config(config_path, [plateau, "data.Spirals.validation_fraction=0"]))
+
+
+@pytest.mark.usefixtures("without_figure")
+@pytest.mark.parametrize(
+    ("scheduler", "note"),
+    [
+        ("{CosineAnnealingLR: {T_max: 4}}", "CosineAnnealingLR takes 4 epochs, the run has 3"),
+        ("{LinearLR: {total_iters: 10}}\nlr_step: step", "LinearLR takes 10 steps, the run has 9"),
+        ("{CosineAnnealingLR: {T_max: 3}}", None),
+        ("{LinearLR: {total_iters: 9}}\nlr_step: step", None),
+    ],
+)
+def test_a_schedule_that_outlasts_the_run_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheduler: str, note: str | None
+) -> None:
+    path = write_config(tmp_path, f"{CONFIG}lr_scheduler: {scheduler}\n")
+    run(load_config(path), tmp_path / "run")
+    line = CONFIG.count("\n") + 1
+    assert capsys.readouterr().err == (f"{path}:{line}:16: note: {note}\n" if note else "")
+
+
+def _after(stop: EarlyStop, loss: float) -> bool:
+    stop.after(loss)
+    return stop.has_stopped
+
+
+@pytest.mark.usefixtures("without_figure")
+class TestEarlyStopping:
+    def test_after_patience_epochs_without_a_fall(self) -> None:
+        stop = EarlyStop(EarlyStopping(patience=2, min_delta=0.1))
+        losses = [1.0, 0.95, 0.85, 0.8, 0.5, 0.45, 0.41]
+        assert [_after(stop, loss) for loss in losses] == [False, False, False, False, False, False, True]
+
+    def test_never_without_settings(self) -> None:
+        stop = EarlyStop(None)
+        assert not any(_after(stop, 1.0) for _ in range(100))
+
+    def test_ends_a_run(self, config_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        settings = ["early_stopping={patience: 2, min_delta: 100}", "epochs=50"]
+        summary = run(load_config(config_path, settings), tmp_path / "run")
+        assert summary["epoch"] == 3  # the first loss is always a fall
+        assert len(lines(tmp_path / "run" / "metrics.jsonl")) == 3
+        assert (tmp_path / "run" / "summary.json").exists()
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last == "stopped early: the validation loss has not fallen for 2 epochs"

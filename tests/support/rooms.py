@@ -1,0 +1,53 @@
+"""The rooms of the package, and which of the others each may import."""
+
+from __future__ import annotations
+
+#: The rooms that each room of the package may import, beside itself: some of those before it. A room is a file
+#: or a folder; the check is so large that its files and folders are rooms of their own.
+ARRAYS = {"messages", "errors", "opening", "arrays"}
+FORMULAS = ARRAYS | {"layers", "losses", "ops"}
+TRAINED = FORMULAS | {"model", "optim"}
+COMPARING = TRAINED | {"check.tolerances", "check.compare"}
+JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
+CHECKING = JUDGING | {"check.kinds", "check.whole_step"}
+TRAINING = CHECKING | {"data", "slices", "trace", "compile", "check.many_steps", "check.slices"}
+RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "training"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "messages": set(),
+    "errors": {"messages"},
+    "opening": set(),
+    "arrays": {"messages", "errors"},
+    "streams": set(),
+    "layers": ARRAYS | {"streams"},
+    "losses": ARRAYS,
+    "ops": ARRAYS,
+    "model": FORMULAS | {"streams"},
+    "optim": FORMULAS | {"model"},
+    "data": ARRAYS | {"streams"},
+    "registry": TRAINED | {"data"},
+    "slices": TRAINED,
+    "trace": TRAINED,
+    "check.tolerances": ARRAYS,
+    "check.compare": ARRAYS | {"check.tolerances"},
+    "check.kinds": ARRAYS | {"layers"},
+    "check.twin": COMPARING,
+    "check.step": COMPARING | {"check.twin"},
+    "check.conduct": COMPARING | {"check.step", "streams"},
+    "check.judge": COMPARING | {"check.twin", "check.step", "check.conduct"},
+    "check.whole_step": JUDGING,
+    "check.many_steps": CHECKING,
+    "check.slices": CHECKING | {"slices"},
+    "check.catalogue": CHECKING | {"registry"},
+    "functions": CHECKING,
+    "compile": TRAINED | {"data", "trace", "check.step"},
+    "training": TRAINING,
+    "config": TRAINED | {"data", "registry", "slices", "compile"},
+    "run_directory": ARRAYS,
+    "plotting": ARRAYS | {"run_directory"},
+    "run": RUNNING,
+    "use": RUNNING | {"run"},
+    "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "training", "run"},
+    "cli": {"messages", "errors", "config", "slices", "run", "use", "plotting", "unroll"}
+    | {"check.catalogue", "functions"},
+    "__main__": {"cli"},
+}
