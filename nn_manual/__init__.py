@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.model import Sequential as Sequential
     from nn_manual.optim import *  # noqa: F403 - as above
     from nn_manual.run_directory.metrics import read_run as read_run
-    from nn_manual.slices.sliced_step import Slicing as Slicing
+    from nn_manual.step.cut import Slicing as Slicing
     from nn_manual.training.trainer import Trainer as Trainer
     from nn_manual.use.trained import TrainedRun as TrainedRun
     from nn_manual.use.trained import load_run as load_run
@@ -60,7 +60,7 @@ _HOMES = {
     "GradientMismatch": "errors",
     "NotFiniteError": "errors",
     "Sequential": "model",
-    "Slicing": "slices.sliced_step",
+    "Slicing": "step.cut",
     "TrainedRun": "use.trained",
     "Trainer": "training.trainer",
     "describe_difference": "check.judge.diagnosis",
@@ -70,8 +70,8 @@ _HOMES = {
 
 #: Modules that the pages named, and where they lie now: what a user imports from them goes on working.
 _MOVED = {
-    "nn_manual.distributed": "nn_manual.slices",
-    "nn_manual.distributed.sliced_step": "nn_manual.slices.sliced_step",
+    "nn_manual.distributed": "nn_manual.step",
+    "nn_manual.distributed.sliced_step": "nn_manual.step.cut",
     "nn_manual.check.verdict": "nn_manual.check.judge",
     "nn_manual.check.verdict.diagnosis": "nn_manual.check.judge.diagnosis",
 }

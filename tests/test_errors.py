@@ -44,11 +44,11 @@ ALLOWED = {
     "cli/own_process.py: run": "it asks, and tells the process that started it",
     "errors.py: _said_by": "it puts any error into words",
     "data/npz_files.py: _header": "Python's parser raises MemoryError of brackets that are nested too deeply",
-    "slices/lockstep.py: _run": "another thread raises it",
-    "slices/roll_call.py: lost": "the store has gone",
-    "slices/roll_call.py: died": "the store has gone",
-    "slices/roll_call.py: claim_last_word": "the store has gone",
-    "slices/torchrun.py: processes": "it raises again what ended the run",
+    "step/lockstep.py: _run": "another thread raises it",
+    "step/roll_call.py: lost": "the store has gone",
+    "step/roll_call.py: died": "the store has gone",
+    "step/roll_call.py: claim_last_word": "the store has gone",
+    "step/torchrun.py: processes": "it raises again what ended the run",
 }
 
 

@@ -13,7 +13,7 @@ from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
 from nn_manual.messages import counted, one_line, printable
 
 if TYPE_CHECKING:
-    from nn_manual.slices.group import Group
+    from nn_manual.step.group import Group
 
 
 def train(options: argparse.Namespace) -> int:
@@ -21,7 +21,7 @@ def train(options: argparse.Namespace) -> int:
     from nn_manual.run.progress import describe
 
     with going_on_without_a_reader():
-        from nn_manual.slices.torchrun import processes
+        from nn_manual.step.torchrun import processes
 
         with processes() as group:
             directory, summary = _train(options, group)

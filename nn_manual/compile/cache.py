@@ -211,8 +211,8 @@ def _compiled(path: Path) -> ModuleType:
 
 
 def _machine_code(path: Path) -> list[Path]:
-    """What numba keeps of a kernel."""
-    return sorted(path.parent.glob(f"__pycache__/{path.stem}.*.nb*"))
+    """What numba keeps of a kernel: an index and code, and not what another process is about to rename into one."""
+    return sorted(found for kind in ("nbi", "nbc") for found in path.parent.glob(f"__pycache__/{path.stem}.*.{kind}"))
 
 
 def _hash(paths: Sequence[Path]) -> str:

@@ -108,7 +108,6 @@ def noise_of(model: Sequential, input_shape: Shape, step: int) -> Mapping[str, A
     """The random numbers for a forward on this shape of input, from the model's first row on, by the names that a trace
     gives them.
     """
-    assert model._noise is not None  # the outermost draws
-    model._noise.bind(model, input_shape, model.dtype, seed=model.seed, step=step, first_row=model.first_row)
+    model.bind_noise(input_shape, step)
     layers = [(name, vars(layer.noise)) for name, layer in model.descendants() if hasattr(layer, "noise")]
     return {f"{name}.noise.{key}": array for name, noise in layers for key, array in noise.items()}

@@ -20,7 +20,7 @@ from nn_manual.messages import one_line
 BY_THE_REFERENCE = "raised by the reference"
 
 #: The code that a message doesn't point at: this package's, torch's and what imports a module.
-_OTHERS_CODE = (str(Path(__file__).parents[2]), str(Path(torch.__file__).parent), "<frozen ")
+_OTHERS_CODE = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), "<frozen ")
 
 
 @contextmanager

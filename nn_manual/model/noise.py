@@ -19,7 +19,8 @@ class Noise:
     """Binds `noise` of the layers in a model that take some. The layers are numbered in the model's order."""
 
     def __init__(self, model: Layer) -> None:
-        self._is_needed = any(takes_noise(layer) for _, layer in model.descendants())
+        #: Whether there is such a layer.
+        self.is_needed = any(takes_noise(layer) for _, layer in model.descendants())
         self._inputs: dict[Shape, list[tuple[Layer, Shape]]] = {}
         self._bound: tuple[Any, ...] = ()
 
@@ -30,7 +31,7 @@ class Noise:
         the batch: what an earlier forward saved stays as it is. The numbers depend on nothing but the arguments.
         """
         wanted = (input_shape, dtype, seed, step, first_row)
-        if not self._is_needed or wanted == self._bound:
+        if not self.is_needed or wanted == self._bound:
             return
         if input_shape not in self._inputs:
             self._inputs[input_shape] = list(_inputs(model, input_shape))

@@ -43,6 +43,9 @@ class Sequential(Layer):
     layer writes the gradient of its own use of it; the model adds them.
     """
 
+    _looks_at_input = True
+    _noise: Noise | None
+
     def __init__(
         self,
         *layers: Layer,
@@ -115,7 +118,8 @@ class Sequential(Layer):
         Random layers draw by the model's `seed`, `num_steps` and `first_row`: they do the same again until one of these
         changes.
         """
-        self._check_input(input)
+        if self._looks_at_input:
+            self._check_input(input)
         self.bind_noise(input.shape)
         output, saved = input, []
         for layer in self.layers:
@@ -123,11 +127,20 @@ class Sequential(Layer):
             saved.append(layer_saved)
         return output, saved
 
-    def bind_noise(self, input_shape: Shape) -> None:
-        """Give the layers the random numbers that a forward on this shape of input takes."""
-        if self._noise is not None:
-            seed, step, first_row = self.seed, self.num_steps, self.first_row
-            self._noise.bind(self, input_shape, self.dtype, seed=seed, step=step, first_row=first_row)
+    def bind_noise(self, input_shape: Shape, step: int | None = None) -> None:
+        """Give the layers the random numbers that a forward on this shape of input takes; those of another `step` than
+        `num_steps` if it is given.
+        """
+        if self._noise is not None and self._noise.is_needed:
+            step = self.num_steps if step is None else step
+            self._noise.bind(self, input_shape, self.dtype, seed=self.seed, step=step, first_row=self.first_row)
+
+    def leave_input_as_it_is(self) -> None:
+        """From here on, forward takes whatever it gets, and the random numbers that are there: of a copy whose input
+        has been looked at, and whose numbers are drawn.
+        """
+        self._noise = None
+        self._looks_at_input = False
 
     def backward(self, saved: list[Any], grad_output: Array) -> Array:
         """Overwrite every gradient and return grad_input. Training uses `backward_parameters`."""
@@ -151,7 +164,8 @@ class Sequential(Layer):
                 filled(number)
         for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
             layer.backward_parameters(layer_saved, grad_output)
-        self.ties.add(vars(self.grad))
+        if self.ties.names:
+            self.ties.add(vars(self.grad))
         if filled is not None:
             filled(-1)
 
@@ -226,7 +240,7 @@ class Sequential(Layer):
         self.take_views(*self.ties.views(params, grads, use_grads))
         self.param, self.grad = SimpleNamespace(**params), SimpleNamespace(**grads)
         self.param_arena, self.grad_arena, self.dtype = param, grad, param.dtype
-        self._noise: Noise | None = Noise(self)
+        self._noise = Noise(self)
         for name, layer in self.descendants():
             if isinstance(layer, Sequential):
                 layer._stand_inside(self, f"{name}.")

@@ -16,7 +16,7 @@ from nn_manual.model import Sequential
 from nn_manual.run.changes import differences, shown
 from nn_manual.run.environment import blas, sha256_of, versions
 from nn_manual.run.sources import sources_of
-from nn_manual.slices.group import Group
+from nn_manual.step.group import Group
 
 #: So much of a SHA-256 is compared, and shown.
 SHOWN = 16

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from nn_manual.messages import counted, one_line
 from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
-from nn_manual.training.compiled_steps import Step
+from nn_manual.training.steps import Step
 
 #: The bar: tqdm's own default leaves no room for the loss in 80 columns.
 BAR = "{desc} {percentage:3.0f}%|{bar}| {remaining} left{postfix}"

@@ -29,7 +29,7 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
 )
 from nn_manual.run_directory.within import within
-from nn_manual.slices.group import ALONE, Group
+from nn_manual.step.group import ALONE, Group
 
 
 @quiet

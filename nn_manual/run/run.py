@@ -27,7 +27,7 @@ from nn_manual.run.training_run import BEST_FILE, TrainingRun
 from nn_manual.run_directory import files, ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
 from nn_manual.run_directory.within import within
-from nn_manual.slices.group import ALONE, Group
+from nn_manual.step.group import ALONE, Group
 
 FIGURE_FILE = "loss.png"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from nn_manual.training.compiled_steps import Step
+from nn_manual.training.steps import Step
 
 
 class NoLines:

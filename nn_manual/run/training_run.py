@@ -17,9 +17,9 @@ from nn_manual.model import Sequential
 from nn_manual.run.early_stop import EarlyStop
 from nn_manual.run.progress import GradientTally
 from nn_manual.run.recorded_loss import recorded_loss
-from nn_manual.slices.group import ALONE, Group
-from nn_manual.slices.sliced_step import Slicing
-from nn_manual.training.compiled_steps import Step
+from nn_manual.step.cut import Slicing
+from nn_manual.step.group import ALONE, Group
+from nn_manual.training.steps import Step
 from nn_manual.training.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
@@ -142,7 +142,7 @@ class TrainingRun:
     def _note_together(self) -> None:
         if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else what a checkpoint says stays
             self.tally.num_together = self.trainer.prover.groups.most
-        elif self.trainer.sliced is not None and self.tally.num_steps:
+        elif not self.trainer.slicing.is_plain and self.tally.num_steps:
             self.tally.num_together = 1
 
     def _keep_best(self, record: Mapping[str, Any]) -> None:

@@ -15,7 +15,8 @@ from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, clip_grad_norm
+from nn_manual.optim import Optimizer
+from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.loops import folded
 from nn_manual.trace.operation import CannotTrace, Trace
@@ -94,8 +95,7 @@ def given(
     """What the step that the optimizer makes next gets, by name: the arrays themselves, where there are any. Without
     an update, the optimizer's own are left out.
     """
-    if model._noise is not None:
-        model._noise.bind(model, input.shape, model.dtype, seed=model.seed, step=model.num_steps)
+    model.bind_noise(input.shape)
     buffer, counters = flat_buffers(model)
     arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}
     arrays |= {"buffer": buffer, "counters": counters}
@@ -144,7 +144,7 @@ class TracedStep:
             raise CannotTrace(f"the model can't be copied: {words_of(error)}") from error
         self.max_norm, self._observe = max_norm, observe or _unobserved
         #: What the model saved in the run under way, and what is wanted of it.
-        self._saved: Sequence[Any] = ()
+        self._saved: list[Any] = []
         self._observed: Callable[[Sequence[Any]], Mapping[str, Array]] = _nothing_of
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
@@ -185,25 +185,17 @@ class TracedStep:
             self._bind_model(arrays)
             self._bind_optimizer(arrays)
             loss = self._differentiate(arrays, with_buffers=True)
-            self._update()
+            update(self.model, self.optimizer, self.max_norm)
             return {"loss": loss}
 
     def _differentiate(self, arrays: Mapping[str, Array], *, with_buffers: bool) -> Any:
         """Forward, loss and backward; returns the loss."""
         model, loss = self.model, self.loss
         with self._observe(model, loss) as self._observed:
-            prediction, saved = model.forward(arrays["input"])
-            value, loss_saved = loss.forward(prediction, arrays["target"])
-            model.backward_parameters(saved, loss.backward(loss_saved))
+            value, self._saved = differentiate(model, loss, arrays["input"], arrays["target"])
             if with_buffers:
-                model.update_buffers(saved)
-        self._saved = saved
+                model.update_buffers(self._saved)
         return value
-
-    def _update(self) -> None:
-        if self.max_norm is not None:
-            clip_grad_norm(self.model.grad_arena, self.max_norm)
-        self.optimizer.step()
 
     def state(self) -> dict[str, bytes]:
         """What the layers, the loss and the optimizers keep besides arrays, by name."""
@@ -227,11 +219,10 @@ class TracedStep:
         uses = {name: arrays[f"{name}.grad of this use"] for name in model.ties.use_grads}
         model.bind(arrays["param"], arrays["grad"], uses)
         model.bind_buffers(arrays["buffer"], arrays["counters"])
-        model._noise = None  # it has been drawn
         for name, layer in ("", model), *model.descendants():
             _bind_noise(layer, name, arrays)
-            if isinstance(layer, Sequential):  # the input has been looked at
-                layer._check_input = _nothing  # type: ignore[method-assign]  # of a copy
+            if isinstance(layer, Sequential):
+                layer.leave_input_as_it_is()
 
     def _bind_optimizer(self, arrays: Mapping[str, Array]) -> None:
         """The same of the optimizer."""
@@ -259,7 +250,7 @@ class _TracedUpdate(TracedStep):
         with np.errstate(all="ignore"):
             self.model.bind(arrays["param"], arrays["grad"])
             self._bind_optimizer(arrays)
-            self._update()
+            update(self.model, self.optimizer, self.max_norm)
             return {}
 
 
@@ -270,10 +261,6 @@ def _unobserved(model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[An
 
 def _nothing_of(saved: Sequence[Any]) -> Mapping[str, Array]:  # noqa: ARG001 - nobody wants anything
     return {}
-
-
-def _nothing(input: Array) -> None:
-    """In the place of a look at the values."""
 
 
 def _of_step(coefficients: Mapping[str, Array], step: int) -> Mapping[str, Array]:  # noqa: ARG001 - traced for one

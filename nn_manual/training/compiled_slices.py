@@ -1,4 +1,4 @@
-"""The slices of a trainer's batches, and its updates, as machine code."""
+"""Who computes the steps of batches in slices: plans, one for each shape of a slice and one for the update."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, placeholder
+from nn_manual.arrays import Array
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.boundaries import Boundaries
 from nn_manual.compile.compiling import compile_slice, compile_update
@@ -18,13 +18,15 @@ from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.slices.cut import Part, parts_of
-from nn_manual.slices.gradient_sum import Filled
-from nn_manual.slices.one_slice import Look, OneSlice, Runner
+from nn_manual.step.cut import Part, parts_of
+from nn_manual.step.gradient_sum import Filled
+from nn_manual.step.train_step import Evaluated, OneSlice, Runner
+from nn_manual.step.watch import Watch
+from nn_manual.training.steps import Settings
 
 if TYPE_CHECKING:
+    from nn_manual.check.step.recording import Recording
     from nn_manual.data import Examples
-    from nn_manual.training.trainer import Trainer
 
 #: The key of the plan of clipping and update; those of slices are shapes.
 UPDATE = "update"
@@ -39,15 +41,17 @@ class CompiledSlices:
     run, and so would the bits.
     """
 
-    def __init__(self, trainer: Trainer, formulas: Runner) -> None:
-        self.trainer, self._formulas = trainer, formulas
-        slicing, blas, threads = trainer.slicing, trainer.blas, trainer.threads
+    def __init__(self, settings: Settings, formulas: Runner) -> None:
+        self.settings, self._formulas = settings, formulas
+        slicing, blas, threads = settings.slicing, settings.blas, settings.threads
         self._group = slicing.group
         choice = Choice(blas or "numpy", threads or 1) if slicing.bitwise else Choice(blas, threads)
         self.plans = Plans(choice, is_silent=self._group.rank > 0)
         self.num_rows = 0
         self._is_compiled = False
-        self._kept = KeptForBuffers(trainer.model)
+        self._kept = KeptForBuffers(settings.model)
+        #: What the plans of a slice fill in, where it is watched.
+        self._recorded: Recording | None = None
         self._boundaries = Boundaries(copy_grads=False, kept=self._kept)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
@@ -57,23 +61,24 @@ class CompiledSlices:
         self.num_rows = min(batch_size, len(examples.input))
         if None in self.plans.choice and self.num_rows:
             batch = [array[:batch_size] for array in examples]
-            self.begin(parts_of(self.trainer.loss, batch[1], self.trainer.slicing.num_slices), *batch)
+            parts = parts_of(self.settings.loss, batch[1], self.settings.slicing.num_slices)
+            self.begin(parts, batch[0], batch[1], None)
         return self.plans.choice
 
-    def begin(self, parts: Sequence[Part], input: Array, target: Array) -> None:
+    def begin(self, parts: Sequence[Part], input: Array, target: Array, watch: Watch | None) -> None:
         """As of every Runner: make the plans that are missing."""
-        self._is_compiled = False
+        self._is_compiled, self._recorded = False, None if watch is None else watch.recorded
         if len(input) != self.num_rows:
             return
-        trainer = self.trainer
-        own = trainer.model, trainer.loss, trainer.optimizer
-        if not trainer.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own, trainer.clip_grad_norm))
+        settings = self.settings
+        own = settings.model, settings.loss, settings.optimizer
+        if not settings.check_every:  # else no setting may change
+            self.plans.renew(settings_of(*own, settings.clip_grad_norm))
         wanted: dict[Any, Callable[..., Plan]] = {}
         for part in parts:
             batch = np.ascontiguousarray(input[part.rows]), np.ascontiguousarray(target[part.rows])
             wanted[_shapes(part, input, target)] = functools.partial(compile_slice, *own, *batch, observe=self._observe)
-        wanted[UPDATE] = functools.partial(compile_update, *own, trainer.clip_grad_norm)
+        wanted[UPDATE] = functools.partial(compile_update, *own, settings.clip_grad_norm)
         self._is_compiled = all(self._made(key, make) is not None for key, make in wanted.items())
 
     def _made(self, key: Any, make: Callable[..., Plan]) -> Plan | None:
@@ -86,38 +91,33 @@ class CompiledSlices:
 
     @contextmanager
     def _observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[Any]], Mapping[str, Array]]]:
-        if not self.trainer.check_every:
+        if not self.settings.check_every:
             yield self._kept.arrays
             return
         with self._boundaries.observe(model, loss) as arrays:
             yield arrays
 
     def slice(
-        self, part: Part, input: Array, target: Array, look: Look | None = None, filled: Filled | None = None
+        self, part: Part, input: Array, target: Array, filled: Filled | None = None, evaluated: Evaluated | None = None
     ) -> OneSlice:
         """As of every Runner."""
-        trainer, model = self.trainer, self.trainer.model
+        model = self.settings.model
         if not self._is_compiled:
-            return self._formulas.slice(part, input, target, look, filled)
+            return self._formulas.slice(part, input, target, filled, evaluated)
         plan = self.plans[_shapes(part, input, target)]
         input_of_slice, target_of_slice = (np.ascontiguousarray(array[part.rows]) for array in (input, target))
-        if look is not None:
-            model.check_dtype(input)
-            look(input_of_slice, placeholder(model.output_shape(input_of_slice.shape), model.dtype))
-        model.first_row = part.rows.start
         noise = noise_of(model, input_of_slice.shape, model.num_steps) if takes_noise(plan) else {}
         inputs, targets = input_of_slice[np.newaxis], target_of_slice[np.newaxis]
         done = plan.run(inputs, targets, noise)
         if not done.num_steps:  # a number isn't finite: the formulas themselves show where it comes from
-            return self._formulas.slice(part, input, target, None, filled)
-        kept, is_proven = list[Any](), trainer.checker is not None and trainer._is_recording
-        if self._kept.is_needed or is_proven:
+            return self._formulas.slice(part, input, target, filled, evaluated)
+        kept, recorded = list[Any](), self._recorded
+        if self._kept.is_needed or recorded is not None:
             results = plan.results(inputs, targets)
             kept, parts = self._kept.of(results)
-            if is_proven:
-                assert trainer.checker is not None
-                self._boundaries.fill(trainer.checker.recorded, results, target_of_slice, parts)
-                trainer.checker.recorded.first.input = input_of_slice
+            if recorded is not None:
+                self._boundaries.fill(recorded, results, target_of_slice, parts)
+                recorded.first.input = input_of_slice
         if filled is not None:
             filled(-1)
         return OneSlice(float(done.losses[0]), model, kept)
@@ -133,7 +133,7 @@ class CompiledSlices:
         if not self._is_compiled:
             self._formulas.update(max_norm)
             return
-        optimizer = self.trainer.optimizer
+        optimizer = self.settings.optimizer
         coefficients = {
             f"{i}.{name}": value.reshape(1)
             for i, part in enumerate(optimizer.parts)

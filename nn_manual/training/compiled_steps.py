@@ -1,4 +1,4 @@
-"""The steps of a trainer that run as machine code, many in one call."""
+"""Who computes the steps of whole batches: a plan, many steps in one call."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import functools
 import time
 from collections.abc import Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.arrays import Array, Shape
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.boundaries import Boundaries
 from nn_manual.compile.compiling import compile_step
@@ -20,13 +20,10 @@ from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
 from nn_manual.compile.stacked_batches import Stacked
 from nn_manual.data import Examples, num_batches
-from nn_manual.data.batches import check_batches, shuffled
+from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer
-from nn_manual.training.evaluation import check_targets
-
-if TYPE_CHECKING:
-    from nn_manual.check.judge.report import StepCheck
-    from nn_manual.training.trainer import Trainer
+from nn_manual.step.watch import Watch
+from nn_manual.training.steps import Settings, Step, Steps
 
 #: A call takes about so long, in seconds, at most: between two, signals are heard and progress is shown.
 SECONDS_OF_CALL = 0.2
@@ -34,31 +31,20 @@ SECONDS_OF_CALL = 0.2
 LARGEST_CALL = 64_000_000
 
 
-class Step(NamedTuple):
-    """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
-    is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
-    """
-
-    number: int
-    loss: float
-    num_examples: int
-    denominator: float
-    check: StepCheck | None
-
-
 class CompiledSteps:
-    """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. The trainer itself
-    makes those whose batch is of another size than most.
+    """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. `steps` makes those
+    whose batch is of another size than most, and counts those that are made alone.
 
     Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
 
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.plans = trainer, Plans(Choice(trainer.blas, trainer.threads))
+    def __init__(self, settings: Settings, steps: Steps) -> None:
+        self.settings, self.steps = settings, steps
+        self.plans = Plans(Choice(settings.blas, settings.threads))
         self._seconds = 0.0
         #: Whether steps that are checked may run many in a call: their arrays lie in what stays.
         self._keeps = True
-        self._boundaries = Boundaries(copy_grads=trainer.clip_grad_norm is not None)
+        self._boundaries = Boundaries(copy_grads=settings.clip_grad_norm is not None)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
         """Make the plan of whole batches, unless the choice is known without; returns the choice. Where the step can't
@@ -68,31 +54,27 @@ class CompiledSteps:
             self._plan(Examples(*(array[:batch_size] for array in examples)))
         return self.plans.choice
 
-    def steps(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
-        """The steps of one epoch, from the batch with the index `first` on. Raises what `batches` does."""
-        check_batches(batch_size, first)
-        trainer, num_examples = self.trainer, len(examples.input)
+    def epoch(self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int) -> Iterator[Step]:
+        """The steps of one epoch, from the batch with the index `first` on."""
+        num_examples = len(examples.input)
         is_one = 0 < num_examples <= batch_size
         batch_size = min(batch_size, num_examples)
         stacked = Stacked(examples, None if is_one else shuffled(num_examples, seed, epoch), batch_size)
-        unchecked: Examples | None = examples
         index, count = first, num_batches(num_examples, batch_size) if num_examples else 0
         while index < count:
             num_whole = num_examples // batch_size - index
             num_steps = min(num_whole, self._most()) if num_whole else 0
             num_kept = 0 if num_steps else self._most_kept((batch_size, *examples.input.shape[1:]), num_whole - 1)
             one = stacked.batch(index)
-            if num_whole and unchecked is not None:
-                self._check(unchecked, one)
             plan = self._plan(one) if num_whole else None
             if plan is None:
-                yield from trainer._plain_steps([one], unchecked)
+                yield from self.steps.each([one])
                 index += 1
             elif num_kept and (kept := self._kept(plan, stacked, index, num_kept)):
                 yield from kept
                 index += len(kept)
             elif not num_steps:
-                yield from trainer._plain_steps([one], None, functools.partial(self._observed, plan))
+                yield from self.steps.each([one], functools.partial(self._observed, plan))
                 index += 1
             else:
                 rows = stacked.rows(index, num_steps) if plan.may_gather(examples.input) else None
@@ -101,40 +83,39 @@ class CompiledSteps:
                 yield from done
                 index += len(done)
                 if len(done) < num_steps:  # a number isn't finite: the formulas themselves say which
-                    trainer.model.grad_arena[...] = 0  # else what the plan has found of this step counts as the last's
-                    yield from trainer._plain_steps([stacked.batch(index)], None)
+                    self.settings.model.grad_arena[...] = 0  # else what the plan has found counts as the last step's
+                    yield from self.steps.each([stacked.batch(index)])
                     index += 1
-            unchecked = None
 
     def _most(self) -> int:
         """How many steps the next call may have: one at least, however long it takes; 0 where the next step is checked.
         The first has one: how long it takes isn't known.
         """
-        trainer = self.trainer
+        settings, number = self.settings, self.settings.model.num_steps
         most = max(1, round(SECONDS_OF_CALL / self._seconds)) if self._seconds else 1
-        if trainer.check_every:
-            most = min(most, trainer.check_every - 1 - trainer.num_steps % trainer.check_every)
-        if trainer.stop_every:
-            most = min(most, trainer.stop_every - trainer.num_steps % trainer.stop_every)
+        if settings.check_every:
+            most = min(most, settings.check_every - 1 - number % settings.check_every)
+        if settings.stop_every:
+            most = min(most, settings.stop_every - number % settings.stop_every)
         return most
 
     def _most_kept(self, input_shape: Shape, num_left: int) -> int:
         """How many steps, all of which are checked, the next call may have; 0 where the next step is made alone. So is
         the last one before a checkpoint, that of an epoch, and that which fills the ring: it is recorded.
         """
-        trainer = self.trainer
-        if trainer.prover is None or trainer.check_every != 1 or trainer.lr_step == "step" or not self._keeps:
+        settings, prover = self.settings, self.steps.prover
+        if prover is None or settings.check_every != 1 or settings.lr_step == "step" or not self._keeps:
             return 0
-        most = min(trainer.prover.room(input_shape), num_left, round(SECONDS_OF_CALL / (self._seconds or 1e-3)))
-        if trainer.stop_every:
-            most = min(most, trainer.stop_every - 1 - trainer.num_steps % trainer.stop_every)
+        most = min(prover.room(input_shape), num_left, round(SECONDS_OF_CALL / (self._seconds or 1e-3)))
+        if settings.stop_every:
+            most = min(most, settings.stop_every - 1 - settings.model.num_steps % settings.stop_every)
         return most if most > 1 else 0
 
     def _kept(self, plan: Plan, stacked: Stacked, first: int, num_steps: int) -> list[Step]:
         """The steps of one call, from the batch with the index `first` on, all of which wait for their proof; none
         where they can't be kept, or the first one isn't finite.
         """
-        prover, loss = self.trainer.prover, self.trainer.loss
+        prover, loss = self.steps.prover, self.settings.loss
         assert prover is not None
         copies = Copies(*prover.copies())
         self._keeps = plan.may_copy(copies)
@@ -147,81 +128,70 @@ class CompiledSteps:
         checks = prover.keep(given, np.array([step.loss for step in done]))
         return [step._replace(check=check) for step, check in zip(done, checks, strict=True)]
 
-    def _observed(self, plan: Plan, input: Array, target: Array, unchecked: tuple[Array, Array] | None) -> float:
-        """A checked step of the plan; the trainer has counted it. One that isn't finite runs as it is written."""
-        trainer = self.trainer
-        assert trainer.checker is not None
-        assert unchecked is None
+    def _observed(self, plan: Plan, input: Array, target: Array, watch: Watch | None) -> float:
+        """A checked step of the plan, which has been counted. One that isn't finite runs as it is written."""
+        settings, checker = self.settings, self.steps.checker
+        assert checker is not None
         input, target = map(np.ascontiguousarray, (input, target))  # what is recorded may be views of these
         inputs, targets = input[np.newaxis], target[np.newaxis]
-        of_steps = self._coefficients(plan, 1) | self._noise(plan, input.shape, 1, trainer.num_steps)
+        of_steps = self._coefficients(plan, 1) | self._noise(plan, input.shape, 1, settings.model.num_steps)
         done = plan.run(inputs, targets, of_steps)
         if not done.num_steps:
-            trainer.model.grad_arena[...] = 0
-            return trainer.step(input, target)
-        trainer.optimizer.num_steps += 1
-        self._boundaries.fill(trainer.checker.recorded, plan.results(inputs, targets), target)
-        trainer.checker.recorded.first.input = input
+            settings.model.grad_arena[...] = 0
+            return self.steps.make(input, target, watch)
+        settings.optimizer.num_steps += 1
+        self._boundaries.fill(checker.recorded, plan.results(inputs, targets), target)
+        checker.recorded.first.input = input
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:
         """That of this shape; None where the step can't be traced."""
-        trainer = self.trainer
-        observe = self._boundaries.observe if trainer.check_every else None
-        own = trainer.model, trainer.loss, trainer.optimizer
-        if not trainer.check_every:  # else no setting may change
-            self.plans.renew(settings_of(*own, trainer.clip_grad_norm))
-        compiled = functools.partial(compile_step, *own, *batch, trainer.clip_grad_norm, observe=observe)
+        settings = self.settings
+        observe = self._boundaries.observe if settings.check_every else None
+        own = settings.model, settings.loss, settings.optimizer
+        if not settings.check_every:  # else no setting may change
+            self.plans.renew(settings_of(*own, settings.clip_grad_norm))
+        compiled = functools.partial(compile_step, *own, *batch, settings.clip_grad_norm, observe=observe)
         return self.plans.of((batch.input.shape, batch.target.shape), compiled)
-
-    def _check(self, unchecked: Examples, batch: Examples) -> None:
-        """As a plain step does, before it is traced: raise ValueError or TypeError for values that the model or the
-        loss doesn't take.
-        """
-        trainer = self.trainer
-        trainer.model.check_dtype(batch.input)
-        trainer.model.check_values(unchecked.input)
-        prediction = placeholder(trainer.model.output_shape(batch.input.shape), trainer.model.dtype)
-        check_targets(trainer.loss, *unchecked, batch.input, prediction)
 
     def _run(
         self, plan: Plan, inputs: Array | Rows, targets: Array, copies: Copies | None = None
     ) -> tuple[list[Step], dict[str, Array]]:
         """The steps of one call, those before one that isn't finite, and by name what all got besides batches."""
-        trainer, (num_steps, size) = self.trainer, targets.shape[:2]
+        model, optimizer, (num_steps, size) = self.settings.model, self.settings.optimizer, targets.shape[:2]
         batch, given = (inputs.examples, inputs.order) if isinstance(inputs, Rows) else (inputs[0], inputs)
-        lrs = range(trainer.num_steps, trainer.num_steps + num_steps) if trainer.lr_step == "step" else None
+        before = model.num_steps
+        lrs = range(before, before + num_steps) if self.settings.lr_step == "step" else None
         start = time.perf_counter()
         of_steps = self._coefficients(plan, num_steps, lrs)
-        of_steps |= self._noise(plan, (size, *batch.shape[1:]), num_steps, trainer.num_steps + 1)
+        of_steps |= self._noise(plan, (size, *batch.shape[1:]), num_steps, before + 1)
         done = plan.run(inputs, targets, of_steps, copies)
         if done.num_steps:
             self._seconds = (time.perf_counter() - start) / done.num_steps
             num_bytes = sum(array.nbytes for array in (given, targets, *of_steps.values()))
             self._seconds = max(self._seconds, SECONDS_OF_CALL * num_bytes / num_steps / LARGEST_CALL)
-        numbers = range(trainer.num_steps + 1, trainer.num_steps + done.num_steps + 1)
-        trainer.num_steps += done.num_steps
-        trainer.model.num_steps = trainer.num_steps
-        trainer.optimizer.num_steps += done.num_steps
-        denominators = trainer.loss.denominators(targets[: done.num_steps])
+        numbers = range(before + 1, before + done.num_steps + 1)
+        model.num_steps = before + done.num_steps
+        optimizer.num_steps += done.num_steps
+        denominators = self.settings.loss.denominators(targets[: done.num_steps])
         parts = zip(numbers, done.losses.tolist(), repeat(size), denominators, repeat(None), strict=False)
         steps = list(map(tuple.__new__, repeat(Step), parts))  # Step's own is in Python, and takes twice as long
         return steps, of_steps
 
     def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
         """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
-        trainer, optimizer = self.trainer, self.trainer.optimizer
+        optimizer = self.settings.optimizer
         members, numbers = optimizer.members, range(optimizer.num_steps + 1, optimizer.num_steps + num_steps + 1)
         if lrs is None:
             of_members = [_of_steps(member, numbers) for member in members]
         else:
             of_members = [[] for _ in members]
             for count, number in zip(lrs, numbers, strict=True):
-                trainer._set_lrs(count, None)
+                self.steps.set_lrs(count)
                 for member, of_steps in zip(members, of_members, strict=True):
                     of_steps.append(member.coefficients(number))
         return {
-            f"{i}.{name}": _filled([each[name] for each in of_steps], num_steps, trainer.model.dtype)
+            f"{i}.{name}": _filled([each[name] for each in of_steps], num_steps, self.settings.model.dtype)
             for i, of_steps in enumerate(of_members)
             for name in of_steps[0]
             if f"{i}.{name}" in plan.of_steps
@@ -231,7 +201,7 @@ class CompiledSteps:
         """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
         if not takes_noise(plan):
             return {}
-        steps = [noise_of(self.trainer.model, input_shape, first + step) for step in range(num_steps)]
+        steps = [noise_of(self.settings.model, input_shape, first + step) for step in range(num_steps)]
         return {name: np.stack([of_step[name] for of_step in steps]) for name in steps[0]}
 
 

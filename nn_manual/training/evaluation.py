@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, placeholder
+from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
-from nn_manual.slices.group import ALONE, Group
+from nn_manual.step.group import ALONE, Group
 from nn_manual.training.evaluation_slices import slice_size
+from nn_manual.training.steps import check_targets
 
 
 class Evaluation(NamedTuple):
@@ -100,13 +101,3 @@ def mean_loss(loss: Loss, batches: Sequence[tuple[float, float]]) -> float:
     counting = [batch for batch in batches if batch[1]]
     total = sum(denominator for _, denominator in counting)
     return sum(value * (denominator / total) for value, denominator in counting) if counting else math.nan
-
-
-def check_targets(loss: Loss, inputs: Array, targets: Array, input: Array, prediction: Array) -> None:
-    """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs, given the prediction for
-    some of these: for `input`.
-    """
-    if inputs is not input:
-        num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example
-        prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
-    loss.check_target(prediction, targets)

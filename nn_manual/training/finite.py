@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.slices.sliced_step import SlicedStep
 
 
 class FiniteWatch:
@@ -24,8 +23,10 @@ class FiniteWatch:
     optimizer's vectors, all must ask.
     """
 
-    def __init__(self, model: Sequential, optimizer: Optimizer, sliced: SlicedStep | None) -> None:
-        self._model, self._optimizer, self._sliced = model, optimizer, sliced
+    def __init__(
+        self, model: Sequential, optimizer: Optimizer, whole_vectors: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._model, self._optimizer, self._whole_vectors = model, optimizer, whole_vectors
         #: Whether an operation has made such a number since the last `check`.
         self.suspects = False
 
@@ -62,7 +63,7 @@ class FiniteWatch:
             raise NotFiniteError(found or not_finite_output(self._model, input) or f"the loss is {value}")
 
     def _left_behind(self) -> str | None:
-        with nullcontext() if self._sliced is None else self._sliced.whole_vectors():
+        with self._whole_vectors():
             return not_finite_in_step(self._model, self._optimizer)
 
 

@@ -1,40 +1,33 @@
-"""The training step, and epochs of it."""
+"""The Trainer: epochs of steps, their lrs, their proof, and the loss over other examples."""
 
 from __future__ import annotations
 
-import math
+import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from nn_manual.arrays import Array, keep_freed_memory
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.data import Examples, batches
-from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
-from nn_manual.losses import Loss, as_number
+from nn_manual.data.batches import check_batches
+from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler, clip_grad_norm
-from nn_manual.slices.sliced_step import ONE_SLICE, SlicedStep, Slicing
+from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.step.cut import ONE_SLICE, Slicing
 from nn_manual.training.compiled_slices import CompiledSlices
-from nn_manual.training.compiled_steps import CompiledSteps, Step
-from nn_manual.training.evaluation import Evaluation, check_targets, evaluation_of, mean_loss
+from nn_manual.training.compiled_steps import CompiledSteps
+from nn_manual.training.evaluation import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.finite import FiniteWatch
+from nn_manual.training.steps import Step, Steps
+from nn_manual.training.watchers import AtOnce
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.many_steps.prover import Prover
-    from nn_manual.check.slices.checker import SlicedChecker
     from nn_manual.check.whole_step.checker import GradientChecker
-
-#: Inputs and their targets.
-Batch: TypeAlias = tuple[Array, Array]
-
-
-#: Makes a step, as Trainer.step does, and returns the loss.
-RunStep: TypeAlias = Callable[[Array, Array, "Batch | None"], float]
 
 #: The settings that the check is made with.
 CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "loss", "lr_scheduler")
@@ -84,9 +77,9 @@ class Trainer:
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
     buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
     settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
-    loss does not take: all those of an epoch are looked at in its first step. A batch of which the loss is a mean over
-    nothing, since it ignores each target, has a gradient of zero and nothing to check; data of such batches alone are a
-    ValueError.
+    loss does not take: all those of an epoch are looked at before its first step. A batch of which the loss is a mean
+    over nothing, since it ignores each target, has a gradient of zero and nothing to check; data of such batches alone
+    are a ValueError.
 
     Between the steps the lr of the optimizer and of its groups may change, and the parameters. Other settings of the
     optimizer may not where steps are checked: the next step raises ValueError. What a layer or the loss is made with
@@ -113,36 +106,60 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._check_settings()
-        self.num_steps, self._is_recording = 0, False
-        self._initial_lrs = [member.lr for member in self.optimizer.members]
         keep_freed_memory()
         #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
         self.stop_every = 0
-        self._compiled = CompiledSteps(self) if self.compiled and self.slicing.is_plain else None
+        #: What makes them, one by one.
+        self.steps = steps = Steps(self)
+        self._compiled = CompiledSteps(self, steps) if self.compiled and self.slicing.is_plain else None
         self._compiled_slices: CompiledSlices | None = None
-        self.checker: GradientChecker | None = None
-        self.prover: Prover | None = None
-        self.sliced: SlicedStep | None = None
-        self._proof: SlicedChecker | None = None
-        if not self.slicing.is_plain:
-            self.sliced = SlicedStep(self.model, self.loss, self.optimizer, self.clip_grad_norm, self.slicing)
-        self.finite = FiniteWatch(self.model, self.optimizer, self.sliced)
-        if self.sliced is not None and self.compiled:
-            self.sliced.runner = self._compiled_slices = CompiledSlices(self, self.sliced.runner)
-        if self.check_every and self.sliced is not None:
+        if self.compiled and not self.slicing.is_plain:
+            steps.train_step.runner = self._compiled_slices = CompiledSlices(self, steps.train_step.runner)
+        if self.check_every:
+            self._check_steps(steps)
+        self._is_made = True
+
+    def _check_steps(self, steps: Steps) -> None:
+        """Have the steps watched."""
+        if steps.slices is not None:
             from nn_manual.check.slices.checker import SlicedChecker
 
-            self.checker = self._proof = SlicedChecker(self.sliced, self.lr_scheduler)
-        elif self.check_every:
+            steps.checker = SlicedChecker(steps.slices, self.clip_grad_norm, self.lr_scheduler)
+        else:
             from nn_manual.check.many_steps.prover import Prover
             from nn_manual.check.whole_step.checker import GradientChecker
 
-            self.checker = GradientChecker(
+            steps.checker = GradientChecker(
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
-            self.prover = Prover(self.checker, self._step_again, self.check_memory)
-            weakref.finalize(self, _report_unproven, self.prover.numbers)
-        self._is_made = True
+            again = functools.partial(steps.make, watch=Prover.watch)
+            steps.prover = Prover(steps.checker, again, self.check_memory)
+            weakref.finalize(self, _report_unproven, steps.prover.numbers)
+        steps.at_once = AtOnce(steps.checker)
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps were made."""
+        return self.model.num_steps
+
+    @num_steps.setter
+    def num_steps(self, number: int) -> None:
+        self.model.num_steps = number
+
+    @property
+    def checker(self) -> GradientChecker | None:
+        """What proves a step; None where no step is checked."""
+        return self.steps.checker if self._is_made else None
+
+    @property
+    def prover(self) -> Prover | None:
+        """What proves many steps together; None where each is proven at once."""
+        return self.steps.prover
+
+    @property
+    def finite(self) -> FiniteWatch:
+        """What watches for numbers that are not finite."""
+        return self.steps.finite
 
     def _check_settings(self) -> None:
         if self.optimizer.model is not self.model:
@@ -179,7 +196,7 @@ class Trainer:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         """What copy and pickle ask for. The check, slices and compiled steps are tied to the memory of this model."""
-        if self.checker is not None or self.sliced is not None or self.compiled:
+        if self.checker is not None or not self.slicing.is_plain or self.compiled:
             raise TypeError(
                 "a Trainer that checks, cuts or compiles its steps can't be copied: copy its model with copy.deepcopy, "
                 "and make a Trainer of that"
@@ -190,100 +207,24 @@ class Trainer:
         """Why an attribute can't change; nothing where it can."""
         if name in CHECKED_WITH and self.checker is not None:
             return "was given to the check"
-        if name == "loss" and self.sliced is not None:
+        if name == "loss" and not self.slicing.is_plain:
             return "was given to the slices"
         return "" if name in FOLLOWED else "stays what it was"
 
-    def step(self, input: Array, target: Array, unchecked: Batch | None = None) -> float:
-        """One step of gradient descent on a batch; returns the loss before it. `unchecked` are inputs and targets, this
-        batch's among them, of which it isn't known yet whether the model and the loss take them.
+    def step(self, input: Array, target: Array) -> float:
+        """One step of gradient descent on a batch, by the formulas, neither counted nor checked; returns the loss
+        before it. Raises what `train_step` does for a batch that the model or the loss doesn't take.
         """
-        if unchecked is not None:
-            self.model.check_values(unchecked[0])
-        if self.sliced is not None:
-            return self._sliced_step(self.sliced, input, target, unchecked)
-        prediction, saved = self.model.forward(input)
-        if unchecked is not None:
-            check_targets(self.loss, *unchecked, input, prediction)
-        loss, loss_saved = self.loss.forward(prediction, target)
-        value = as_number(self.loss, loss)
-        if not math.isfinite(value) and not self._is_recording:  # of a recorded step, the check finds more
-            self.finite.check_loss(self.loss, value, input, target, self.num_steps)
-        self.model.backward_parameters(saved, self.loss.backward(loss_saved))
-        self.model.update_buffers(saved)
-        if self.clip_grad_norm is not None:
-            clip_grad_norm(self.model.grad_arena, self.clip_grad_norm)
-        self.optimizer.step()
-        return value
-
-    def _sliced_step(self, sliced: SlicedStep, input: Array, target: Array, unchecked: Batch | None) -> float:
-        """`step`, slice by slice."""
-        sliced.max_norm = self.clip_grad_norm
-        if unchecked is not None and self.slicing.num_slices > 1:
-            self.loss.check_slices(unchecked[1])
-        look = None if unchecked is None else partial(check_targets, self.loss, *unchecked)
-        proof = self._proof if self._is_recording else None
-        value = sliced.gradients(input, target, look, proof)
-        if not math.isfinite(value) and proof is None:
-            self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
-            self.finite.check_loss(self.loss, value, input, target, self.num_steps)
-        if proof is None:
-            sliced.update_buffers()
-        sliced.update()
-        return value
+        self.steps.look_at(input, target, input)
+        return self.steps.make(input, target)
 
     def train_step(self, input: Array, target: Array) -> Step:
-        """`step` on a batch of your own, checked if it is a `check_every`-th one."""
+        """A step on a batch of your own, checked if it is a `check_every`-th one."""
         self.flush()
         if not input.size:
             raise ValueError(f"the input is empty, shape {input.shape}: nothing to learn from")
-        return self._train_step(input, target, (input, target), together=False)
-
-    def _train_step(
-        self, input: Array, target: Array, unchecked: Batch | None, *, together: bool, run: RunStep | None = None
-    ) -> Step:
-        """A step that is proven at once, or with others; `run` makes it, or else `step`."""
-        checker = self.checker if self.check_every and (self.num_steps + 1) % self.check_every == 0 else None
-        prover = self.prover if checker and together else None
-        if self.lr_step == "step":
-            try:
-                self._set_lrs(self.num_steps, checker)
-            except GradientMismatch:
-                self.flush()  # what was wrong before comes first
-                raise
-        num_updates = self.optimizer.num_steps
-        self.num_steps += 1
-        self.model.num_steps = self.num_steps
-        try:
-            with self._recording(prover.recording(input) if prover else checker.recording() if checker else None):
-                value = (run or self.step)(input, target, unchecked)
-            denominator = self.loss.denominator(target)
-            has_value = self.loss.has_value(denominator)
-            check = (prover or checker).compare() if checker and has_value else None
-            if prover and not has_value:
-                prover.skip()
-        except GradientMismatch as mismatch:
-            self.num_steps = self.model.num_steps  # it may be an earlier one
-            mismatch.batch = mismatch.batch or (input, target)
-            raise
-        except NotFiniteError as error:
-            self.flush()  # what was wrong before comes first
-            raise self._placed(error) from None
-        except (TypeError, ValueError):  # a batch that is refused is no step
-            if self.optimizer.num_steps == num_updates:
-                self.num_steps -= 1
-                self.model.num_steps = self.num_steps
-            raise
-        # The check comes first: of a value that isn't finite it says whether a formula is wrong.
-        if self.sliced is not None:
-            self.finite.suspects = self.sliced.share_suspicion(self.finite.suspects)
-        if self.finite.suspects or (has_value and not math.isfinite(value)):
-            self.flush()
-        if has_value:
-            self._check_finite("the loss", value)
-        if self.finite.suspects:
-            self.check_finite()
-        return Step(self.num_steps, value, len(input), denominator, check)
+        self.steps.look_at(input, target, input)
+        return self.steps.one(input, target, together=False)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
         """Compile the step of such batches, if steps are compiled, and return whose BLAS multiplies in it, on how many
@@ -296,44 +237,21 @@ class Trainer:
         """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
         which everything then stands.
         """
-        if self.prover is not None and self.prover.num_waiting:
-            try:
-                self.prover.flush()
-            except GradientMismatch:
-                self.num_steps = self.model.num_steps
-                raise
-            except NotFiniteError as error:
-                raise self._placed(error) from None
-
-    def _placed(self, error: NotFiniteError) -> NotFiniteError:
-        """The error with the step that the model stands at: it may be an earlier one than the last that was made."""
-        self.num_steps = self.model.num_steps
-        return NotFiniteError(f"{error} at step {self.num_steps}")
-
-    @contextmanager
-    def _recording(self, recording: AbstractContextManager[object] | None) -> Iterator[None]:
-        """The context in which a step is recorded; without one, it isn't."""
-        with recording or nullcontext():
-            self._is_recording = recording is not None
-            try:
-                yield
-            finally:
-                self._is_recording = False
-
-    def _step_again(self, input: Array, target: Array) -> None:
-        with self._recording(nullcontext()):  # whoever asks for it records it
-            self.step(input, target)
+        self.steps.flush()
 
     def epoch(
         self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int = 0
     ) -> Iterator[Step]:
         """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order; `first`
         is the index of the batch to begin with. Checked steps are proven together: their `check.proven` says whether
-        they are. They are when the epoch ends, and after `flush`. Where the loop is left before, the next call proves
-        them.
+        they are. They are when the epoch ends, and after `flush`. A loop that ends early leaves steps without a proof;
+        the next call of the trainer proves them.
         """
         self.flush()
+        check_batches(batch_size, first)
         self.loss.check_data(examples.target)
+        if len(examples.input):
+            self.steps.look_at(*examples, examples.input[:batch_size])
         self.start_epoch(epoch)
         if self.prover is not None:
             is_whole = len(examples.input) >= (first + 1) * batch_size  # the last batch, if smaller, is a first again
@@ -342,32 +260,18 @@ class Trainer:
         if self._compiled_slices is not None:
             self._compiled_slices.num_rows = min(batch_size, len(examples.input))
         if self._compiled is None:
-            yield from self._plain_steps(batches(examples, batch_size, seed, epoch, first), examples)
+            yield from self.steps.each(batches(examples, batch_size, seed, epoch, first))
         else:
-            yield from self._compiled.steps(examples, batch_size, seed=seed, epoch=epoch, first=first)
+            yield from self._compiled.epoch(examples, batch_size, seed=seed, epoch=epoch, first=first)
         self.flush()
         self.check_finite()
-
-    def _plain_steps(
-        self, batches: Iterable[Batch], unchecked: Batch | None, run: RunStep | None = None
-    ) -> Iterator[Step]:
-        """Steps one by one, which `run` makes where it is given."""
-        for batch in batches:
-            try:
-                step = self._train_step(*batch, unchecked, together=True, run=run)
-            except BaseException as error:
-                if not is_from_outside(error):
-                    self.flush()  # what was wrong before comes first
-                raise
-            yield step
-            unchecked = None
 
     def start_epoch(self, epoch: int) -> None:
         """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. A loop of your own over
         `train_step` begins each epoch with this.
         """
         if self.lr_step == "epoch":
-            self._set_lrs(epoch, self.checker)
+            self.steps.set_and_compare_lrs(epoch)
 
     def observe(self, validation_loss: float) -> None:
         """Show the schedule the validation loss of an epoch that has ended."""
@@ -375,15 +279,6 @@ class Trainer:
             if self.checker is not None and self.checker.update is not None:
                 self.checker.update.observe(validation_loss)
             self.lr_scheduler.observe(validation_loss)
-
-    def _set_lrs(self, count: int, checker: GradientChecker | None) -> None:
-        """The lrs after `count` epochs or steps; compared with torch's, if there is a checker."""
-        if self.lr_scheduler is None:
-            return
-        for member, initial_lr in zip(self.optimizer.members, self._initial_lrs, strict=True):
-            member.lr = self.lr_scheduler.lr(initial_lr, count)
-        if checker is not None and checker.update is not None:
-            checker.update.compare_schedule(count)
 
     def evaluate(self, examples: Examples, confusion: Array | None = None) -> Evaluation:
         """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. For targets of class
@@ -397,7 +292,7 @@ class Trainer:
         compare = self.checker.compare_evaluation if self.checker is not None else None
         group = self.slicing.group
         evaluation = evaluation_of(self.model, self.loss, examples, confusion, after_first=compare, group=group)
-        self._check_finite("the validation loss", evaluation.loss)
+        self.steps.check_finite("the validation loss", evaluation.loss)
         return evaluation
 
     def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
@@ -406,7 +301,7 @@ class Trainer:
         NotFiniteError, with `name`.
         """
         loss = mean_loss(self.loss, batches)
-        self._check_finite(name, loss)
+        self.steps.check_finite(name, loss)
         return loss
 
     def check_finite(self) -> None:
@@ -419,8 +314,4 @@ class Trainer:
         """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
         With `changed`, each keeps its part of what they are at its end.
         """
-        return nullcontext() if self.sliced is None else self.sliced.whole_vectors(changed=changed)
-
-    def _check_finite(self, name: str, value: float) -> None:
-        if not math.isfinite(value):
-            raise NotFiniteError(f"{name} is {value} at step {self.num_steps}")
+        return self.steps.whole_vectors(changed=changed)

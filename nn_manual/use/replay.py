@@ -38,8 +38,7 @@ from nn_manual.run.environment import versions
 from nn_manual.run.sources import sources_of
 from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.within import within
-from nn_manual.slices.cut import cut
-from nn_manual.slices.sliced_step import ONE_SLICE, Slicing
+from nn_manual.step.cut import ONE_SLICE, Slicing, cut
 from nn_manual.training.trainer import Trainer
 
 if TYPE_CHECKING:  # torch is only loaded for what is checked
@@ -130,7 +129,7 @@ def _run_again(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapp
     except GradientMismatch as mismatch:
         report = mismatch.report
     assert trainer.checker is not None
-    if report is None and trainer.sliced is None:  # a run looks as closely at some steps, and may have found it so
+    if report is None and trainer.slicing.is_plain:  # a run looks as closely at some steps, and may have found it so
         seen = trainer.checker.look_closely()
         report = None if seen.agrees else seen
     replayed = grad_outputs(trainer.checker)

@@ -15,9 +15,9 @@ from nn_manual import Embedding, Linear, Loss, Sequential, Trainer
 from nn_manual.arrays import DTYPES, Array
 from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.registry import components, examples
-from nn_manual.slices.sliced_step import ONE_SLICE, Slicing
-from nn_manual.slices.sync_batch_norm import has_batch_norm
-from nn_manual.training.compiled_steps import Step
+from nn_manual.step.cut import ONE_SLICE, Slicing
+from nn_manual.step.sync_batch_norm import has_batch_norm
+from nn_manual.training.steps import Step
 
 BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 #: A net learns few batches by heart, until the loss has no digit left.
@@ -84,7 +84,7 @@ def _by_size(trainer: Trainer, batches: list[tuple[Array, Array]]) -> Iterator[S
         trainer.start_epoch(epoch)
         for _, same in groupby(sorted(batches, key=_size), _size):
             for batch in list(same) * NUM_TIMES:
-                step = trainer._train_step(*batch, batch, together=True)
+                step = trainer.steps.one(*batch, together=True)
                 yield step
         trainer.observe(step.loss)
 

@@ -25,8 +25,8 @@ from nn_manual import (
     TraceLoss,
 )
 from nn_manual.registry import components
-from nn_manual.slices.sliced_step import Slicing
-from nn_manual.training.compiled_steps import Step
+from nn_manual.step.cut import Slicing
+from nn_manual.training.steps import Step
 
 
 @pytest.mark.parametrize("seed", range(20))

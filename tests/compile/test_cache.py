@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -85,6 +86,22 @@ def test_damaged_machine_code_is_compiled_anew(plans: Plans) -> None:
     for path in plans.folder.glob("__pycache__/*.nb*"):
         path.write_bytes(b"damaged")
     assert plans.loss() == loss
+
+
+def test_what_another_process_is_writing_is_no_machine_code(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, seen = cache._module, list[Path]()
+
+    def beside_another(path: Path) -> ModuleType:
+        module = load(path)
+        gone = path.parent / "__pycache__" / f"{path.stem}.entry.nbi.tmp.{len(seen)}"  # numba has renamed it since
+        gone.symlink_to("gone")
+        seen.append(gone)
+        return module
+
+    monkeypatch.setattr(cache, "_module", beside_another)
+    plans.loss()
+    assert seen
+    assert {path.suffix for path in plans.folder.glob("__pycache__/*") if path.exists()} == {".nbi", ".nbc"}
 
 
 def test_a_changed_byte_of_machine_code_is_never_run(plans: Plans) -> None:

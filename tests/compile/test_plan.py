@@ -48,8 +48,9 @@ TOLERANCE = 32
 def compiled(trainer: Trainer, batch: tuple[Array, Array]) -> tuple[Any, Plan]:
     """The trace of the next step, and its plan."""
     model, optimizer = trainer.model, trainer.optimizer
-    model.num_steps = trainer.num_steps + 1
+    model.num_steps += 1  # as in the step itself
     trace = trace_step(model, trainer.loss, optimizer, *batch, trainer.clip_grad_norm)
+    model.num_steps -= 1
     return trace, compile_trace(trace, model, optimizer, print)
 
 
@@ -77,10 +78,11 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
     assert plan.reasons == []
     eps = float(np.finfo(model.dtype).eps)
     for batch in batches[3:]:
-        model.num_steps = trainer.num_steps + 1
+        model.num_steps += 1
         before = {name: array.copy() for name, array in given(model, optimizer, *batch).items()}
         after = replay(trace, before)
         done = run_one(plan, before)
+        model.num_steps -= 1
         assert done.num_steps == 1
         assert done.losses[0] == pytest.approx(float(after["loss"]), rel=TOLERANCE * eps, abs=TOLERANCE * eps)
         for name, array in states(trainer, before):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-PAGE = (Path(__file__).parents[3] / "docs" / "checking_your_own_code.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "checking_your_own_code.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 REPORT = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
 

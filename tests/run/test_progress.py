@@ -15,7 +15,7 @@ from nn_manual.check.judge.report import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.run.progress import GradientTally, RunBar, describe, epoch_label, epoch_line
-from nn_manual.training.compiled_steps import Step
+from nn_manual.training.steps import Step
 
 
 def checked(severity: float, rounding: Sequence[str] = ()) -> StepCheck:

@@ -26,12 +26,12 @@ from nn_manual.errors import ProcessLostError
 from nn_manual.optim import Optimizer
 from nn_manual.run import agreement
 from nn_manual.run.environment import set_blas_threads
-from nn_manual.slices import gradient_sum
-from nn_manual.slices.buckets import buckets_of
-from nn_manual.slices.group import Work
-from nn_manual.slices.sliced_step import Slicing
-from nn_manual.slices.sync_batch_norm import SyncBatchNorm
-from nn_manual.slices.torchrun import TorchGroup, processes
+from nn_manual.step import gradient_sum
+from nn_manual.step.buckets import buckets_of
+from nn_manual.step.cut import Slicing
+from nn_manual.step.group import Work
+from nn_manual.step.sync_batch_norm import SyncBatchNorm
+from nn_manual.step.torchrun import TorchGroup, processes
 
 torch.set_num_threads(1)
 
@@ -286,7 +286,7 @@ def memory_of_vectors(directory: Path, rank: int) -> int:
             slicing = Slicing(group.size, group, shard_optimizer=shard_optimizer)
             optimizer = SGD(model, lr=0.1, momentum=0.9)
             trainer = Trainer(model, MSELoss(), optimizer, check_every=0, slicing=slicing)
-            assert trainer.sliced is not None
+            assert not trainer.slicing.is_plain
             sizes.append(sum(vector.nbytes for vector in optimizer.vectors.values()))
         np.save(f"{directory}.{rank}.npy", sizes)
     return 0

@@ -10,7 +10,7 @@ TRAINED = FORMULAS | {"model", "optim"}
 COMPARING = TRAINED | {"check.tolerances", "check.compare"}
 JUDGING = COMPARING | {"check.twin", "check.step", "check.conduct", "check.judge"}
 CHECKING = JUDGING | {"check.kinds", "check.whole_step"}
-TRAINING = CHECKING | {"data", "slices", "trace", "compile", "check.many_steps", "check.slices"}
+TRAINING = CHECKING | {"data", "step", "trace", "compile", "check.many_steps", "check.slices"}
 RUNNING = TRAINING | {"streams", "registry", "config", "run_directory", "plotting", "training"}
 MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
@@ -25,29 +25,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "optim": FORMULAS | {"model"},
     "data": ARRAYS | {"streams"},
     "registry": TRAINED | {"data"},
-    "slices": TRAINED,
-    "trace": TRAINED,
+    "step": TRAINED,
+    "trace": TRAINED | {"step"},
     "check.tolerances": ARRAYS,
     "check.compare": ARRAYS | {"check.tolerances"},
     "check.kinds": ARRAYS | {"layers"},
     "check.twin": COMPARING,
-    "check.step": COMPARING | {"check.twin"},
+    "check.step": COMPARING | {"check.twin", "step"},
     "check.conduct": COMPARING | {"check.step", "streams"},
     "check.judge": COMPARING | {"check.twin", "check.step", "check.conduct"},
     "check.whole_step": JUDGING,
-    "check.many_steps": CHECKING,
-    "check.slices": CHECKING | {"slices"},
+    "check.many_steps": CHECKING | {"step"},
+    "check.slices": CHECKING | {"step"},
     "check.catalogue": CHECKING | {"registry"},
     "functions": CHECKING,
     "compile": TRAINED | {"data", "trace", "check.step"},
     "training": TRAINING,
-    "config": TRAINED | {"data", "registry", "slices", "compile"},
+    "config": TRAINED | {"data", "registry", "step", "compile"},
     "run_directory": ARRAYS,
     "plotting": ARRAYS | {"run_directory"},
     "run": RUNNING,
     "use": RUNNING | {"run"},
     "unroll": TRAINED | {"trace", "streams", "data", "config", "run_directory", "training", "run"},
-    "cli": {"messages", "errors", "config", "slices", "run", "use", "plotting", "unroll"}
+    "cli": {"messages", "errors", "config", "step", "run", "use", "plotting", "unroll"}
     | {"check.catalogue", "functions"},
     "__main__": {"cli"},
 }

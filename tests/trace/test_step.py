@@ -45,9 +45,9 @@ def check_replays(trainer: Trainer, batches: Batches) -> None:
     model.num_steps += 1  # as in the step itself
     trace = trace_step(model, trainer.loss, optimizer, *batches[2], trainer.clip_grad_norm)
     for batch in batches[3:]:
-        model.num_steps = trainer.num_steps + 1
         before = {name: array.copy() for name, array in given(model, optimizer, *batch).items()}
         after = replay(trace, before)
+        model.num_steps -= 1
         loss = trainer.train_step(*batch).loss
         assert float(after["loss"]) == loss
         buffers = {name: np.ravel(buffer) for name, buffer in vars(model.buffer).items()}

@@ -35,7 +35,7 @@ from nn_manual.compile.copies import Copies
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer
-from nn_manual.slices.sliced_step import Slicing
+from nn_manual.step.cut import Slicing
 from nn_manual.training import compiled_steps as running_compiled
 from nn_manual.training.compiled_steps import CompiledSteps
 
@@ -284,7 +284,7 @@ def test_what_cant_be_traced_runs_as_it_is(capsys: pytest.CaptureFixture[str]) -
     expected = trained(new_trainer(compiled=False, between=Branches()), examples())
     assert trained(trainer, examples()) == expected
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("note: this model isn't compiled: 1 (Branches).forward, test_compiled.py:")
+    assert line.startswith("note: this model isn't compiled: 1 (Branches).forward, test_compiled_steps.py:")
     assert isinstance(trainer._compiled, CompiledSteps)
     assert "the value of an array decides what comes next" in trainer._compiled.plans.reason
 

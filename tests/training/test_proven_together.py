@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +19,10 @@ from runs import CONFIG, lines, write_config
 from nn_manual.arrays import Array
 from nn_manual.check.judge.report import StepCheck
 from nn_manual.config import load_config
-from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.errors import GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.layers import Tanh
 from nn_manual.run.run import run
-from nn_manual.training.compiled_steps import Step
+from nn_manual.training.steps import Step, Steps
 from nn_manual.training.trainer import Trainer
 from nn_manual.use.summary import summary
 
@@ -199,20 +200,20 @@ def test_a_run_that_an_error_ends_gives_up_what_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who goes on makes these steps again."""
-    trainers = list[Trainer]()
-    make_step = Trainer.step
+    made = list[Steps]()
+    make = Steps.make
 
-    def full(trainer: Trainer, *batch: Any) -> float:
-        if trainer.num_steps == 6:
-            trainers.append(trainer)
-            raise KeyboardInterrupt
-        return make_step(trainer, *batch)
+    def full(steps: Steps, *batch: Any, **watch: Any) -> float:
+        if steps.model.num_steps == 6:
+            made.append(steps)
+            raise Interrupted(signal.SIGINT)
+        return make(steps, *batch, **watch)
 
-    monkeypatch.setattr(Trainer, "step", full)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(Steps, "make", full)
+    with pytest.raises(Interrupted):
         run(load_config(write_config(tmp_path)), tmp_path / "run")
     monkeypatch.undo()
-    assert trainers.pop().prover is not None
+    assert made.pop().prover is not None
     gc.collect()
     assert "never proven" not in capsys.readouterr().err
     assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3]
@@ -223,15 +224,15 @@ def test_the_ledger_of_a_run_that_a_number_ends_has_all_steps_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They waited when it came."""
-    make_step = Trainer.step
+    make = Steps.make
 
-    def overflowing(trainer: Trainer, *batch: Any) -> float:
-        value = make_step(trainer, *batch)
-        if trainer.model.num_steps == 6:
+    def overflowing(steps: Steps, *batch: Any, **watch: Any) -> float:
+        value = make(steps, *batch, **watch)
+        if steps.model.num_steps == 6:
             raise NotFiniteError("the loss is inf")
         return value
 
-    monkeypatch.setattr(Trainer, "step", overflowing)
+    monkeypatch.setattr(Steps, "make", overflowing)
     with pytest.raises(NotFiniteError, match=r"^the loss is inf at step 6\n"):
         run(load_config(write_config(tmp_path)), tmp_path / "run")
     assert [line["step"] for line in lines(tmp_path / "run" / "gradients.jsonl")] == [1, 2, 3, 4, 5]

@@ -17,7 +17,7 @@ from nn_manual.layers import Linear, Tanh
 from nn_manual.losses import CrossEntropyLoss, MSELoss
 from nn_manual.model import Sequential
 from nn_manual.optim import SGD, ReduceLROnPlateau, StepLR
-from nn_manual.slices.sliced_step import Slicing
+from nn_manual.step.cut import Slicing
 from nn_manual.training.trainer import Trainer
 
 
@@ -71,7 +71,7 @@ def refusal_of(name: str, kind: str) -> str | None:
 
 
 FOLLOWED = ("loss", "clip_grad_norm", "lr_scheduler", "lr_step", "num_steps", "stop_every")
-ATTRIBUTES = [name for name in vars(classifier(check_every=0)) if not name.startswith("_")]
+ATTRIBUTES = [*(name for name in vars(classifier(check_every=0)) if not name.startswith("_")), "num_steps"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

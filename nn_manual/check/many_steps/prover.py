@@ -22,6 +22,7 @@ from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.threads import threads_for
 from nn_manual.check.whole_step.update import State, UpdateChecker, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.step.watch import Watch
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
@@ -43,6 +44,9 @@ class Prover:
     from what it started from. `memory`, in bytes, is that of all steps that wait; without any, each step is proven at
     once.
     """
+
+    #: The layers and the loss are watched from outside.
+    watch = Watch()
 
     def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
         self.checker, self._again = checker, again

@@ -24,7 +24,7 @@ from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import TORCH_DTYPES, Twin, loss_function
 from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault
 from nn_manual.losses import Loss, as_number
-from nn_manual.slices.cut import Part, loss_of
+from nn_manual.step.cut import Part, loss_of
 
 LOSS, GRAD_PREDICTION = "batch.loss", "batch.grad_prediction"
 

@@ -33,19 +33,24 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Scheduler
-from nn_manual.slices.cut import Part
-from nn_manual.slices.sliced_step import SlicedStep
+from nn_manual.step.cut import Part
+from nn_manual.step.slices import SlicedBatch
+from nn_manual.step.watch import Watch
 
 
-class SlicedChecker(GradientChecker):
-    """Proves the steps of a SlicedStep. Every process proves its own slices, the sum and the update; what one finds,
-    all raise. Figures are the worst of all slices.
+class SlicedChecker(GradientChecker, Watch):
+    """Proves steps in slices, which it watches. Every process proves its own slices, the sum and the update; what one
+    finds, all raise. Figures are the worst of all slices.
     """
 
-    def __init__(self, sliced: SlicedStep, scheduler: Scheduler | None = None) -> None:
-        self.sliced, self.group = sliced, sliced.group
-        with sliced.whole_vectors():
-            super().__init__(sliced.model, sliced.loss, sliced.optimizer, scheduler=scheduler)
+    sees_slices = True
+
+    def __init__(self, slices: SlicedBatch, max_norm: float | None, scheduler: Scheduler | None) -> None:
+        self.slices, self.group = slices, slices.group
+        #: What the sum is clipped to. No slice is clipped: `max_norm` stays None.
+        self._max_norm_of_sum = max_norm
+        with slices.whole_vectors():
+            super().__init__(slices.model, slices.loss, slices.optimizer, scheduler=scheduler)
         self._parts: list[Part] = []
         self._again = False
 
@@ -54,7 +59,7 @@ class SlicedChecker(GradientChecker):
         """As of every checker; each slice is watched by itself."""
         assert self.update is not None  # it has an optimizer
         self.twin.anchor(self.model.param_arena)
-        with self.sliced.whole_vectors():
+        with self.slices.whole_vectors():
             self.update.anchor()
         yield self.recorded
 
@@ -100,7 +105,7 @@ class SlicedChecker(GradientChecker):
                 yield
         except CallFailed as failed:
             raise raised_in(self._recordings, failed) from failed
-        self._own = [part for part in self._parts if part.number in self.sliced.slicing.own]
+        self._own = [part for part in self._parts if part.number in self.slices.slicing.own]
         for part, recording in zip(self._own, self._recordings, strict=True):
             self._keep(part, recording)
 
@@ -161,21 +166,21 @@ class SlicedChecker(GradientChecker):
         sums = sums_of(self._grads, [self._weight_in_sum(part) for part in self._parts], self.model, self.group)
         if not self.loss.has_value(sum(part.denominator for part in self._parts)):
             return
-        if self.sliced.synchronized:
+        if self.slices.synchronized:
             gather_batch(self.recorded, self._recordings, loss, self.model.ties.use_grads.keys(), self.group)
             if not (np.isfinite(value) and np.isfinite(sums.truth).all()):
                 self._all_or_none(self._compare_whole)  # it says which layer made the first one that isn't
-        is_in_order, count = self.group.size == 1 or self.sliced.slicing.bitwise, len(self._parts)
+        is_in_order, count = self.group.size == 1 or self.slices.slicing.bitwise, len(self._parts)
         self._all_or_none(lambda: self._judge(compare_loss(loss, self.loss, self.twin)))
         self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
-        if self.sliced.synchronized:
+        if self.slices.synchronized:
             self._all_or_none(self._compare_whole)
-        if self.sliced.max_norm is not None:
+        if self._max_norm_of_sum is not None:
             self._unclipped_grad = self.model.grad_arena.copy()
 
     def _weight_in_sum(self, part: Part) -> float:
         """What a slice's gradient is multiplied by: that of a slice beside others has its weight in it."""
-        return 1.0 if self.sliced.synchronized else part.weight
+        return 1.0 if self.slices.synchronized else part.weight
 
     def _compare_whole(self) -> None:
         """Compare the batch that is recorded, whose slices ran side by side, with torch's step of it."""
@@ -187,7 +192,7 @@ class SlicedChecker(GradientChecker):
             self._compare_recorded()
         except GradientMismatch as mismatch:
             if self.group.size > 1:
-                name_process(mismatch, self._parts, len(self.sliced.slicing.own))
+                name_process(mismatch, self._parts, len(self.slices.slicing.own))
             raise
 
     def _judge(self, report: GradientReport) -> None:
@@ -214,9 +219,9 @@ class SlicedChecker(GradientChecker):
     def compare(self) -> StepCheck:
         """Compare clipping and the update, and what the processes have after it. Raises what every checker does."""
         assert self.update is not None  # it has an optimizer
-        plan = self.plan() if self._own or self.sliced.synchronized else None
+        plan = self.plan() if self._own or self.slices.synchronized else None
         updates: list[tuple[list[Quantity], Differences]] = []
-        with self.sliced.whole_vectors():
+        with self.slices.whole_vectors():
             self._all_or_none(lambda: updates.extend(self._compared_update(plan.update if plan else [])))
         self._all_or_none(lambda: compare_processes(self.group.gather(digests_of(self.model))))
         found = worst([Found(*each) for each in self.group.gather(self._found) if each is not None])
@@ -241,7 +246,7 @@ class SlicedChecker(GradientChecker):
 
     def _compared_update(self, quantities: list[Quantity]) -> Iterator[tuple[list[Quantity], Differences]]:
         assert self.update is not None  # it has an optimizer
-        max_norm = self.sliced.max_norm
+        max_norm = self._max_norm_of_sum
         if max_norm is not None:
             assert self._unclipped_grad is not None  # compare_sum has copied it
             tolerance = tolerances.sum_of_products(self.model.dtype, self.model.num_parameters)

@@ -15,7 +15,7 @@ from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import NotFiniteError
 from nn_manual.model import Sequential
-from nn_manual.slices.group import Group
+from nn_manual.step.group import Group
 
 
 class Sums(NamedTuple):

@@ -18,8 +18,8 @@ from nn_manual.check.slices.batch_loss import LossOfBatch
 from nn_manual.check.step.calls import CallFailed, LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.errors import GradientMismatch
-from nn_manual.slices.cut import Part
-from nn_manual.slices.group import Group
+from nn_manual.step.cut import Part
+from nn_manual.step.group import Group
 
 #: What a layer receives and returns in a step.
 ARRAYS = ("input", "output", "grad_output", "grad_input")

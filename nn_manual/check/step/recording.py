@@ -6,6 +6,7 @@ Sequential: it watches the layers' own methods.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -15,6 +16,7 @@ from nn_manual.check.step.calls import LayerCalls, LossCalls
 from nn_manual.check.step.tree import chain_of, walk
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
+from nn_manual.step.train_step import differentiate
 
 
 class Recording:
@@ -89,11 +91,11 @@ def run_step(model: Sequential, loss: Loss, input: Array, target: Array, *, inpu
     asked for. Raises what the model and the loss raise for values that they don't take.
     """
     model.check_values(input)
-    prediction, saved = model.forward(input)
-    loss.check_target(prediction, target)
-    grad_prediction = loss.backward(loss.forward(prediction, target)[1])
-    if input_grad:
-        model.backward(saved, grad_prediction)
-    else:
-        model.backward_parameters(saved, grad_prediction)
+    backward = model.backward if input_grad else model.backward_parameters
+    look = functools.partial(_check_target, loss, target)
+    _, saved = differentiate(model, loss, input, target, backward=backward, predicted=look)
     model.update_buffers(saved)
+
+
+def _check_target(loss: Loss, target: Array, prediction: Array) -> None:
+    loss.check_target(prediction, target)

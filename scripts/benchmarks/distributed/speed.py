@@ -21,9 +21,9 @@ import torch.distributed
 
 from benchmarks.distributed.nets import NETS, Net, Step
 from benchmarks.distributed.torchruns import torchrun
-from nn_manual.slices import torchrun as our_torchrun
-from nn_manual.slices.buckets import buckets_of
-from nn_manual.slices.group import Group
+from nn_manual.step import torchrun as our_torchrun
+from nn_manual.step.buckets import buckets_of
+from nn_manual.step.group import Group
 
 #: Our speed-up over DistributedDataParallel's, at least.
 WANTED = 0.95

@@ -121,7 +121,7 @@ def _verdict(owner: type[Any], dtype: str, example: int, kind: str, *, memory: i
         for number in range(NUM_STEPS):
             mutated.__class__ = owner if number else owner.__mro__[1]
             one = batch(net, loss, training.input_shape, kind, generator)
-            trainer._train_step(*one, one, together=True)
+            trainer.steps.one(*one, together=True)
         trainer.flush()
     except GradientMismatch as error:
         step, words, report = trainer.num_steps, f"step {trainer.num_steps}: {error}", error.report

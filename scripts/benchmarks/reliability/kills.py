@@ -34,7 +34,7 @@ from nn_manual.run.training_run import STATE_FILE
 from nn_manual.run_directory import checkpoints
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 from nn_manual.run_directory.files import read_weights
-from nn_manual.training.trainer import Trainer
+from nn_manual.training.steps import Steps
 
 NUM_KILLS = 300
 #: How many must have resumed within an epoch.
@@ -69,15 +69,15 @@ class Kill:
 
 
 def _kill_after_step(step: int) -> None:
-    train_step = Trainer._train_step
+    one = Steps.one
 
-    def killed(trainer: Trainer, *batch: Any, **how: Any) -> Any:
-        result = train_step(trainer, *batch, **how)
-        if trainer.num_steps == step:
+    def killed(steps: Steps, *batch: Any, **how: Any) -> Any:
+        result = one(steps, *batch, **how)
+        if steps.model.num_steps == step:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    patch.object(Trainer, "_train_step", killed).start()
+    patch.object(Steps, "one", killed).start()
 
 
 def _kill_within_save(save: int, byte: int) -> None:

@@ -15,7 +15,7 @@ from nn_manual.check.judge.judge import Judge
 from nn_manual.check.many_steps.prover import Prover
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.data import Examples
-from nn_manual.training.compiled_steps import Step
+from nn_manual.training.steps import Step
 
 
 def trained() -> list[Step]:

@@ -33,7 +33,7 @@ from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked import Stacked
 from nn_manual.data import Examples, batches
-from nn_manual.training import trainer as trainer_module
+from nn_manual.step import train_step
 
 NUM_STEPS = 12
 
@@ -82,7 +82,7 @@ def wrong_clipping(_: Trainer, when: When, monkeypatch: pytest.MonkeyPatch) -> N
     def clip(grad: Array, max_norm: float) -> None:
         clip_grad_norm(grad, 1.01 * max_norm if when() else max_norm)
 
-    monkeypatch.setattr(trainer_module, "clip_grad_norm", clip)
+    monkeypatch.setattr(train_step, "clip_grad_norm", clip)
 
 
 def wrong_buffer(trainer: Trainer, when: When, _: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,7 @@ from nn_manual import (
     Unflatten,
 )
 from nn_manual.arrays import Array
-from nn_manual.slices.cut import parts_of
-from nn_manual.slices.sliced_step import Slicing
+from nn_manual.step.cut import Slicing, parts_of
 
 
 def certain(num_slices: int, lead: float, dtype: str, loss: Loss | None = None) -> Trainer:
@@ -76,7 +75,7 @@ def test_a_wrong_loss_of_a_batch_is_described(monkeypatch: pytest.MonkeyPatch) -
     def twice(*given: Any) -> Any:
         return [part._replace(weight=2 * part.weight) for part in right(*given)]
 
-    monkeypatch.setattr("nn_manual.slices.sliced_step.parts_of", twice)
+    monkeypatch.setattr("nn_manual.step.slices.parts_of", twice)
     with pytest.raises(GradientMismatch, match="2 times the reference: counted twice") as caught:
         step_of(certain(2, 1, "float32"))
     assert [failure.name for failure in caught.value.report.failures] == ["batch.loss", "batch.grad_prediction"]

@@ -9,7 +9,7 @@ import pytest
 
 from nn_manual import SGD, GradientMismatch, Linear, MSELoss, Sequential, Trainer
 from nn_manual.arrays import Array
-from nn_manual.slices.sliced_step import Slicing
+from nn_manual.step.cut import Slicing
 
 
 class Writes(Linear):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
+from nn_manual.step.group import ALONE, Group
 
 
 class Part(NamedTuple):
@@ -64,3 +66,37 @@ def loss_of(loss: Loss, parts: Sequence[Part], values: Sequence[float]) -> float
     both = zip(parts, values, strict=True)
     counting = [value * part.weight for part, value in both if loss.has_value(part.denominator)]
     return sum(counting) if counting else float("nan")
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """How a batch is cut, and who computes it: `num_slices` slices, of which each process of the group has as many.
+    With `bitwise`, the gradients of all slices are added up one by one in their order: the same slices give the same
+    bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's vectors. With
+    `sync_batch_norm`, batch normalization takes the statistics of the whole batch, not those of its slice.
+
+    Raises ValueError where the processes don't divide the slices, or there is none.
+    """
+
+    num_slices: int = 1
+    group: Group = ALONE
+    bitwise: bool = False
+    shard_optimizer: bool = False
+    sync_batch_norm: bool = False
+
+    def __post_init__(self) -> None:
+        self.own  # noqa: B018 - raises
+
+    @property
+    def own(self) -> range:
+        """The numbers of this process's slices."""
+        return share(self.num_slices, self.group.rank, self.group.size)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a step is one of the whole batch on one process."""
+        return self.num_slices == 1 and self.group.size == 1
+
+
+#: A step of the whole batch on one process.
+ONE_SLICE = Slicing()

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.slices.cut import Part
-from nn_manual.slices.group import Group
-from nn_manual.slices.lockstep import Lockstep
+from nn_manual.step.cut import Part
+from nn_manual.step.group import Group
+from nn_manual.step.lockstep import Lockstep
 
 
 class BatchStatistics:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nn_manual.slices.lockstep import Lockstep
+from nn_manual.step.lockstep import Lockstep
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

@@ -12,7 +12,7 @@ import numpy as np
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers.batch_normalization import BatchNorm, BatchNorm1d, BatchNorm2d, mean_over
 from nn_manual.model import Sequential
-from nn_manual.slices.batch_statistics import BatchStatistics
+from nn_manual.step.batch_statistics import BatchStatistics
 
 
 @dataclass(eq=False)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from nn_manual import CrossEntropyLoss, MSELoss
-from nn_manual.slices.cut import Part, cut, loss_of, parts_of, share
-from nn_manual.slices.sliced_step import Slicing
+from nn_manual.step.cut import Part, Slicing, cut, loss_of, parts_of, share
 
 
 def test_sizes_differ_by_one_at_most_and_the_larger_come_first() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.slices.batch_statistics import BatchStatistics
-from nn_manual.slices.cut import Part
-from nn_manual.slices.group import Group
-from nn_manual.slices.one_slice import OneSlice, run_slice
-from nn_manual.slices.sync_batch_norm import synchronized_copy, take_settings
+from nn_manual.step.batch_statistics import BatchStatistics
+from nn_manual.step.cut import Part
+from nn_manual.step.group import Group
+from nn_manual.step.sync_batch_norm import synchronized_copy, take_settings
+from nn_manual.step.train_step import OneSlice, run_slice
 
 
 class SynchronizedSlices:
@@ -44,7 +44,8 @@ class SynchronizedSlices:
             model.seed, model.num_steps = self._model.seed, self._model.num_steps
             take_settings(model, self._model)
             vars(loss).update(vars(self._loss))
-            results[position] = run_slice(model, loss, own[position], input, target, None, is_weighted=True)
+            model.first_row = own[position].rows.start
+            results[position] = run_slice(model, loss, own[position], input, target, is_weighted=True)
 
         self._statistics.lockstep.run([partial(run_own, position) for position in range(len(own))])
         self._statistics.end()

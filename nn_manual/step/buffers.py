@@ -8,8 +8,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.model import Sequential
-from nn_manual.slices.group import Group
-from nn_manual.slices.one_slice import OneSlice
+from nn_manual.step.group import Group
+from nn_manual.step.train_step import OneSlice
 
 
 def move_buffers(model: Sequential, own: Sequence[OneSlice], group: Group) -> list[Array]:

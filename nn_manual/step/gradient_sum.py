@@ -14,9 +14,9 @@ import numpy as np
 
 from nn_manual.arrays import Array, blocks
 from nn_manual.model import Sequential
-from nn_manual.slices.buckets import Bucket, buckets_of
-from nn_manual.slices.cut import Part, cut
-from nn_manual.slices.group import Group, Work
+from nn_manual.step.buckets import Bucket, buckets_of
+from nn_manual.step.cut import Part, cut
+from nn_manual.step.group import Group, Work
 
 #: Of the processes' own sums, so many buckets are held at once: the first is added up before the next one goes.
 #: docs/machines.md has what that saves.

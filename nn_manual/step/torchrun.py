@@ -18,8 +18,8 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError, Interrupted, ProcessLostError, raise_if_out_of_memory
 from nn_manual.messages import quoted
-from nn_manual.slices.group import ALONE, DONE, Group, Work
-from nn_manual.slices.roll_call import RollCall, first_line
+from nn_manual.step.group import ALONE, DONE, Group, Work
+from nn_manual.step.roll_call import RollCall, first_line
 
 #: What torchrun sets in the environment of each process.
 RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"

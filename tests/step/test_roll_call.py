@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from nn_manual.slices import roll_call
-from nn_manual.slices.roll_call import RollCall
+from nn_manual.step import roll_call
+from nn_manual.step.roll_call import RollCall
 
 
 class SlowStore:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,11 @@ from nn_manual import (
     Trainer,
 )
 from nn_manual.arrays import Array
-from nn_manual.slices.cut import Part, parts_of
-from nn_manual.slices.gradient_sum import InOrder
-from nn_manual.slices.sliced_step import SlicedStep, Slicing
+from nn_manual.step.cut import Part, Slicing, parts_of
+from nn_manual.step.gradient_sum import InOrder
+from nn_manual.step.slices import SlicedBatch
+from nn_manual.step.train_step import TrainStep
+from nn_manual.step.watch import Watch
 
 RNG = np.random.default_rng(0)
 INPUT, TARGET = RNG.normal(size=(50, 8)), RNG.integers(0, 5, 50)
@@ -80,29 +81,24 @@ def test_more_slices_than_examples() -> None:
     np.testing.assert_allclose(few.model.param_arena, whole.model.param_arena, atol=1e-13)
 
 
-class FirstAgain:
-    """A proof that has the first slice made again, and ends the step."""
+class FirstAgain(Watch):
+    """It has the first slice made again, and ends the step."""
 
-    def begin(self, parts: list[Part], target: Array) -> None:  # noqa: ARG002 - as of every StepProof
+    sees_slices = True
+
+    def begin(self, parts: list[Part], target: Array) -> None:  # noqa: ARG002 - as of every Watch
         self.parts = parts
-
-    def slice(self, part: Part) -> nullcontext[None]:  # noqa: ARG002 - as above
-        return nullcontext()
-
-    together: Any = None
 
     def settle(self, make_again: Callable[[Part], object]) -> None:
         make_again(self.parts[0])
         raise NotFiniteError
 
-    def compare_sum(self, value: float) -> None:
-        """As of every StepProof."""
-
 
 def test_what_is_under_way_ends_before_a_slice_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum of the processes is written into the gradients, which the slice's are to be compared in."""
     model = Sequential(Linear(8, 5), dtype="float64")
-    step = SlicedStep(model, CrossEntropyLoss(), SGD(model, lr=0.1), None, Slicing(2))
+    own = model, CrossEntropyLoss(), SGD(model, lr=0.1)
+    step = TrainStep(*own, SlicedBatch(*own, Slicing(2)))
     events, run = list[Any](), step.runner.slice
 
     def run_slice(part: Part, *arguments: Any) -> Any:
@@ -112,7 +108,7 @@ def test_what_is_under_way_ends_before_a_slice_is_made_again(monkeypatch: pytest
     monkeypatch.setattr(step.runner, "slice", run_slice)
     monkeypatch.setattr(InOrder, "finish", lambda *_: events.append("summed"))
     with pytest.raises(NotFiniteError):
-        step.gradients(INPUT, TARGET, None, FirstAgain())
+        step(INPUT, TARGET, FirstAgain())
     assert events == [0, 1, "summed", 0]
 
 
@@ -187,7 +183,7 @@ def test_a_wrong_sum_is_found(fault: str, message: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(InOrder, "add", wrong)
     if fault == "weight":
         parts = [part._replace(weight=1 / 3) for part in parts_of(CrossEntropyLoss(), TARGET, 3)]
-        monkeypatch.setattr("nn_manual.slices.sliced_step.parts_of", lambda *_: parts)
+        monkeypatch.setattr("nn_manual.step.slices.parts_of", lambda *_: parts)
     with pytest.raises(GradientMismatch, match=message):
         trained(3, check_every=1)
 

@@ -30,11 +30,10 @@ from nn_manual import (
     cli,
 )
 from nn_manual.arrays import Array
-from nn_manual.slices.batch_statistics import BatchStatistics
-from nn_manual.slices.cut import parts_of
-from nn_manual.slices.group import Group
-from nn_manual.slices.sliced_step import Slicing
-from nn_manual.slices.sync_batch_norm import SyncBatchNorm, synchronized_copy
+from nn_manual.step.batch_statistics import BatchStatistics
+from nn_manual.step.cut import Slicing, parts_of
+from nn_manual.step.group import Group
+from nn_manual.step.sync_batch_norm import SyncBatchNorm, synchronized_copy
 
 RNG = np.random.default_rng(0)
 INPUT, TARGET = RNG.normal(size=(50, 8)) + 3, RNG.integers(0, 5, 50)

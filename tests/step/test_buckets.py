@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nn_manual import CrossEntropyLoss, Dropout, Embedding, Flatten, Linear, ReLU, Sequential
-from nn_manual.slices.buckets import Bucket, buckets_of
-from nn_manual.slices.gradient_sum import _ready, pieces_of
+from nn_manual.step.buckets import Bucket, buckets_of
+from nn_manual.step.gradient_sum import _ready, pieces_of
 
 
 def test_buckets_cover_the_arena_from_its_end() -> None:

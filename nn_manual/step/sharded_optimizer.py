@@ -11,7 +11,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.optim import Optimizer
 from nn_manual.optim.base import Run
-from nn_manual.slices.group import Group
+from nn_manual.step.group import Group
 
 
 class ShardedOptimizer:

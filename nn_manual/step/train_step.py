@@ -1,0 +1,230 @@
+"""One training step: the only place where its stages stand.
+
+    of each slice of the batch     forward, loss, backward
+    of all of them                 the sum of their gradients, buffers, clipping, the optimizer's update
+
+A whole batch on one process is one slice of weight 1. What varies is handed in: who computes is a Runner, the formulas
+or a plan; in how many slices, on how many processes, Slices; who watches, a Watch. What checks and what traces a step
+runs the same stages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.losses import Loss, as_number
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer, clip_grad_norm
+from nn_manual.step.cut import Part
+from nn_manual.step.gradient_sum import Filled
+from nn_manual.step.watch import Watch
+
+#: Is called with the loss of a slice, before anything comes of it.
+Evaluated = Callable[[float], object]
+
+
+def differentiate(
+    model: Sequential,
+    loss: Loss,
+    input: Array,
+    target: Array,
+    *,
+    backward: Callable[[list[Any], Array], object] | None = None,
+    predicted: Callable[[Array], object] | None = None,
+    evaluated: Callable[[Any], object] | None = None,
+) -> tuple[Any, list[Any]]:
+    """Forward, loss and backward. Returns the loss, and what the layers saved; the gradients are left in the model.
+
+    `backward` is the model's `backward_parameters` unless another one is given. `predicted` is called with the
+    prediction, and `evaluated` with the loss, before anything comes of them.
+    """
+    prediction, saved = model.forward(input)
+    if predicted is not None:
+        predicted(prediction)
+    value, loss_saved = loss.forward(prediction, target)
+    if evaluated is not None:
+        evaluated(value)
+    (backward or model.backward_parameters)(saved, loss.backward(loss_saved))
+    return value, saved
+
+
+def update(model: Sequential, optimizer: Optimizer, max_norm: float | None) -> None:
+    """Clip the gradient to this norm, if there is one, and let the optimizer make its step."""
+    if max_norm is not None:
+        clip_grad_norm(model.grad_arena, max_norm)
+    optimizer.step()
+
+
+class OneSlice(NamedTuple):
+    """What has run: the slice's loss, the model that ran, and what that model's buffers will be moved by."""
+
+    value: float
+    model: Sequential
+    kept: list[Any]
+
+    def move_buffers(self) -> None:
+        """By this slice."""
+        self.model.update_buffers(self.kept)
+
+
+class Runner(Protocol):
+    """Who computes a step: forward, loss and backward of its slices, and the update after them."""
+
+    def begin(self, parts: Sequence[Part], input: Array, target: Array, watch: Watch | None) -> None:
+        """The batch is cut into these. Every process calls it, before anything else of the step."""
+
+    def slice(
+        self, part: Part, input: Array, target: Array, filled: Filled | None = None, evaluated: Evaluated | None = None
+    ) -> OneSlice:
+        """The slice `part` of the batch of this input and target. Its gradients are left in the model. `filled` is
+        called while backward fills them.
+        """
+
+    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:
+        """What the buffers will be moved by alone."""
+
+    def update(self, max_norm: float | None) -> None:
+        """As the function."""
+
+
+class Formulas:
+    """Runs them as they are written."""
+
+    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer) -> None:
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+
+    def begin(self, parts: Sequence[Part], input: Array, target: Array, watch: Watch | None) -> None:
+        """As of every Runner."""
+
+    def slice(
+        self, part: Part, input: Array, target: Array, filled: Filled | None = None, evaluated: Evaluated | None = None
+    ) -> OneSlice:
+        """As of every Runner."""
+        return run_slice(self.model, self.loss, part, input, target, filled, evaluated)
+
+    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - as of every Runner
+        """As of every Runner."""
+        saved = self.model.forward(input[part.rows])[1]
+        return OneSlice(math.nan, self.model, self.model.kept_for_buffers(saved))
+
+    def update(self, max_norm: float | None) -> None:
+        """As of every Runner."""
+        update(self.model, self.optimizer, max_norm)
+
+
+def run_slice(
+    model: Sequential,
+    loss: Loss,
+    part: Part,
+    input: Array,
+    target: Array,
+    filled: Filled | None = None,
+    evaluated: Evaluated | None = None,
+    *,
+    is_weighted: bool = False,
+) -> OneSlice:
+    """As a Runner's slice. The gradients are those of the slice's loss, or where `is_weighted` of its part in the
+    batch's.
+    """
+
+    def backward(saved: list[Any], grad_prediction: Array) -> None:
+        if is_weighted:
+            grad_prediction = grad_prediction * model.dtype.type(part.weight)
+        model.backward_parameters(saved, grad_prediction, filled)
+
+    def as_float(value: Any) -> None:
+        if evaluated is not None:
+            evaluated(as_number(loss, value))
+
+    # A mean over nothing is not a number, and its gradient is 0.
+    with nullcontext() if loss.has_value(part.denominator) else np.errstate(invalid="ignore"):
+        value, saved = differentiate(
+            model, loss, input[part.rows], target[part.rows], backward=backward, evaluated=as_float
+        )
+    return OneSlice(as_number(loss, value), model, model.kept_for_buffers(saved))
+
+
+class Slices(Protocol):
+    """The slices that a batch is cut into, on this process and others."""
+
+    def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> Made:
+        """Leave the sum of the gradients of all slices in the model; each process may have a part of it unless it is
+        asked for the `whole`.
+        """
+
+    def move_buffers(self, made: Sequence[OneSlice]) -> None:
+        """By one slice of all processes after the other."""
+
+    def spread(self) -> None:
+        """The parameters have moved: of each of them, where the processes divide them."""
+
+
+class Made(NamedTuple):
+    """The loss of a batch, and the slices of it that this process has made."""
+
+    value: float
+    slices: list[OneSlice]
+
+
+class TrainStep:
+    """Makes the steps of one model.
+
+        step = TrainStep(model, loss, optimizer)
+        value = step(input, target)              # the loss before the step
+    """
+
+    def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, slices: Slices | None = None) -> None:
+        self.model, self.loss, self.optimizer = model, loss, optimizer
+        #: None for the whole batch on one process.
+        self.slices = slices
+        #: Compiled steps put theirs in the place of this.
+        self.runner: Runner = Formulas(model, loss, optimizer)
+        #: The norm that the next step clips to, or None.
+        self.max_norm: float | None = None
+        #: Is called with a loss that isn't finite, the input and the target, before anything moves, if nobody watches.
+        self.not_finite: Callable[[float, Array, Array], object] = _go_on
+
+    def take_loss(self, loss: Loss) -> None:
+        """Let the next step of a whole batch lower another loss."""
+        self.loss, self.runner = loss, Formulas(self.model, loss, self.optimizer)
+
+    def __call__(self, input: Array, target: Array, watch: Watch | None = None) -> float:
+        """Make the step on a batch; returns the loss before it."""
+        value, made = self._gradients(input, target, watch)
+        if watch is None or not watch.sees_slices:  # else they have moved
+            if self.slices is not None:
+                self.slices.move_buffers(made)
+            else:
+                self.model.update_buffers(made[0].kept)
+        self.runner.update(self.max_norm)
+        if self.slices is not None:
+            self.slices.spread()
+        return value
+
+    def _gradients(self, input: Array, target: Array, watch: Watch | None) -> Made:
+        """Forward, loss and backward of each slice, and the sum of their gradients."""
+        if self.slices is None:
+            whole = Part(0, slice(0, len(target)), self.loss.denominator(target), 1.0)
+
+            def evaluated(value: float) -> None:
+                if watch is None and not math.isfinite(value):
+                    self.not_finite(value, input, target)
+
+            made = self.runner.slice(whole, input, target, None, evaluated)
+            return Made(made.value, [made])
+        # Clipping needs the whole gradient, for one process's norm bit for bit.
+        sum_of_all = self.slices.gradients(self.runner, input, target, watch, whole=self.max_norm is not None)
+        if watch is None and not math.isfinite(sum_of_all.value):
+            self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
+            self.not_finite(sum_of_all.value, input, target)
+        return sum_of_all
+
+
+def _go_on(value: float, input: Array, target: Array) -> None:
+    """Nobody has asked."""

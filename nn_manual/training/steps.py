@@ -1,0 +1,215 @@
+"""The steps of a training, one by one: each has its number, its lr, and who watches it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+
+from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.compile.blas import BlasName
+from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.step.cut import Slicing
+from nn_manual.step.slices import SlicedBatch
+from nn_manual.step.train_step import TrainStep
+from nn_manual.step.watch import Watch
+from nn_manual.training.finite import FiniteWatch
+from nn_manual.training.watchers import Watcher
+
+if TYPE_CHECKING:  # torch is only loaded for a run that is checked
+    from nn_manual.check.judge.report import StepCheck
+    from nn_manual.check.many_steps.prover import Prover
+    from nn_manual.check.whole_step.checker import GradientChecker
+
+#: Inputs and their targets.
+Batch: TypeAlias = tuple[Array, Array]
+#: Makes a step, as Steps.make does, and returns the loss.
+Make: TypeAlias = Callable[[Array, Array, "Watch | None"], float]
+
+
+class Step(NamedTuple):
+    """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
+    is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
+    """
+
+    number: int
+    loss: float
+    num_examples: int
+    denominator: float
+    check: StepCheck | None
+
+
+class Settings(Protocol):
+    """What each step asks the Trainer for: some of it may change between two."""
+
+    model: Sequential
+    loss: Loss
+    optimizer: Optimizer
+    clip_grad_norm: float | None
+    lr_scheduler: Scheduler | None
+    lr_step: Literal["epoch", "step"]
+    check_every: int
+    stop_every: int
+    blas: BlasName | None
+    threads: int | None
+    slicing: Slicing
+
+
+class Steps:
+    """Makes the steps of one training. `model.num_steps` counts them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.model, self.optimizer = settings, settings.model, settings.optimizer
+        self.model.num_steps = 0
+        own = settings.model, settings.loss, settings.optimizer
+        #: None where a step is one of the whole batch on one process.
+        self.slices = None if settings.slicing.is_plain else SlicedBatch(*own, settings.slicing)
+        self.train_step = TrainStep(*own, self.slices)
+        self.train_step.not_finite = self._check_loss
+        self.finite = FiniteWatch(settings.model, settings.optimizer, self.whole_vectors)
+        #: What proves a step at once, and what proves many together; None where steps aren't checked so.
+        self.checker: GradientChecker | None = None
+        self.prover: Prover | None = None
+        #: Who watches a checked step that is proven at once.
+        self.at_once: Watcher | None = None
+        self._initial_lrs = [member.lr for member in settings.optimizer.members]
+        #: What stands for the prediction, by the shape of the input.
+        self._predictions: dict[Shape, Array] = {}
+
+    def look_at(self, inputs: Array, targets: Array, input: Array) -> None:
+        """Raise TypeError or ValueError where the model or the loss doesn't take these inputs and targets; the first
+        step is on `input`.
+        """
+        model, loss = self.model, self.settings.loss
+        model.check_dtype(input)
+        model.check_values(inputs)
+        if self.slices is not None:
+            loss.check_slices(targets)
+        if input.shape not in self._predictions:
+            self._predictions[input.shape] = placeholder(model.output_shape(input.shape), model.dtype)
+        check_targets(loss, inputs, targets, input, self._predictions[input.shape])
+
+    def make(self, input: Array, target: Array, watch: Watch | None = None) -> float:
+        """A step by the formulas, or the plans of slices, that is neither counted nor compared; returns the loss."""
+        if self.settings.loss is not self.train_step.loss:
+            self.train_step.take_loss(self.settings.loss)
+        self.train_step.max_norm = self.settings.clip_grad_norm
+        return self.train_step(input, target, watch)
+
+    def _watcher(self, *, together: bool) -> Watcher | None:
+        """Who watches the next step, or None; `together` lets it be proven with others."""
+        every = self.settings.check_every
+        if not every or (self.model.num_steps + 1) % every:
+            return None
+        return self.prover if together and self.prover is not None else self.at_once
+
+    def one(self, input: Array, target: Array, *, together: bool, make: Make | None = None) -> Step:
+        """The next step, which `make` makes, or else the formulas."""
+        model, loss, watcher = self.model, self.settings.loss, self._watcher(together=together)
+        if self.settings.lr_step == "step":
+            self._set_lr_of_step(is_watched=watcher is not None)
+        num_updates = self.optimizer.num_steps
+        model.num_steps += 1
+        try:
+            with nullcontext() if watcher is None else watcher.recording(input):
+                value = (make or self.make)(input, target, None if watcher is None else watcher.watch)
+            denominator = loss.denominator(target)
+            has_value = loss.has_value(denominator)
+            check = watcher.compare() if watcher is not None and has_value else None
+            if watcher is not None and not has_value:
+                watcher.skip()
+        except GradientMismatch as mismatch:
+            mismatch.batch = mismatch.batch or (input, target)
+            raise
+        except NotFiniteError as error:
+            self.flush()  # what was wrong before comes first
+            raise self._placed(error) from None
+        except (TypeError, ValueError):  # a batch that is refused is no step
+            if self.optimizer.num_steps == num_updates:
+                model.num_steps -= 1
+            raise
+        # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+        if self.slices is not None:
+            self.finite.suspects = self.slices.share_suspicion(self.finite.suspects)
+        if self.finite.suspects or (has_value and not math.isfinite(value)):
+            self.flush()
+        if has_value:
+            self.check_finite("the loss", value)
+        if self.finite.suspects:
+            self.finite.check(model.num_steps)
+        return Step(model.num_steps, value, len(input), denominator, check)
+
+    def each(self, batches: Iterable[Batch], make: Make | None = None) -> Iterator[Step]:
+        """The steps on these batches, proven together. What is wrong in a step before one that raises comes first."""
+        for input, target in batches:
+            try:
+                step = self.one(input, target, together=True, make=make)
+            except BaseException as error:
+                if not is_from_outside(error):
+                    self.flush()
+                raise
+            yield step
+
+    def flush(self) -> None:
+        """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
+        which everything then stands.
+        """
+        if self.prover is not None and self.prover.num_waiting:
+            try:
+                self.prover.flush()
+            except NotFiniteError as error:
+                raise self._placed(error) from None
+
+    def set_lrs(self, count: int) -> None:
+        """The lrs after `count` epochs or steps."""
+        if self.settings.lr_scheduler is not None:
+            for member, initial_lr in zip(self.optimizer.members, self._initial_lrs, strict=True):
+                member.lr = self.settings.lr_scheduler.lr(initial_lr, count)
+
+    def set_and_compare_lrs(self, count: int) -> None:
+        """The same, compared with torch's where steps are checked. Raises GradientMismatch."""
+        self.set_lrs(count)
+        if self.settings.lr_scheduler is not None and self.checker is not None and self.checker.update is not None:
+            self.checker.update.compare_schedule(count)
+
+    def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
+        """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
+        With `changed`, each keeps its part of what they are at its end.
+        """
+        return nullcontext() if self.slices is None else self.slices.whole_vectors(changed=changed)
+
+    def _set_lr_of_step(self, *, is_watched: bool) -> None:
+        if not is_watched:
+            self.set_lrs(self.model.num_steps)
+            return
+        try:
+            self.set_and_compare_lrs(self.model.num_steps)
+        except GradientMismatch:
+            self.flush()  # what was wrong before comes first
+            raise
+
+    def check_finite(self, name: str, value: float) -> None:
+        """Raise NotFiniteError where a value isn't finite."""
+        if not math.isfinite(value):
+            raise NotFiniteError(f"{name} is {value} at step {self.model.num_steps}")
+
+    def _check_loss(self, value: float, input: Array, target: Array) -> None:
+        self.finite.check_loss(self.settings.loss, value, input, target, self.model.num_steps)
+
+    def _placed(self, error: NotFiniteError) -> NotFiniteError:
+        """The error with the step that the model stands at: it may be an earlier one than the last that was made."""
+        return NotFiniteError(f"{error} at step {self.model.num_steps}")
+
+
+def check_targets(loss: Loss, inputs: Array, targets: Array, input: Array, prediction: Array) -> None:
+    """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs, given the prediction for
+    some of these: for `input`.
+    """
+    if inputs is not input:
+        num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example
+        prediction = placeholder((num_predictions, *prediction.shape[1:]), prediction.dtype)
+    loss.check_target(prediction, targets)
