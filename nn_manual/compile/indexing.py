@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nn_manual.arrays import size_of
 from nn_manual.compile.dims import broadcast, canonical, flattened, plain
 from nn_manual.compile.nests import Access, Compute, Leaf
+from nn_manual.compile.operands import Operands
 from nn_manual.compile.scalar import CannotLower
 from nn_manual.trace.operation import Operation, View
 
-if TYPE_CHECKING:
-    from nn_manual.compile.lowering import Lowering
 
-
-def take(lowering: Lowering, operation: Operation) -> list[Leaf]:  # noqa: ARG001 - the signature of all of them
+def take(operands: Operands, operation: Operation) -> list[Leaf]:  # noqa: ARG001 - the signature of all of them
     """The elements, or rows, of an array at indices."""
     array, indices, *_ = operation.arguments
     axis = plain(operation.keywords.get("axis", (*operation.arguments, None, None)[2]))
@@ -26,11 +24,11 @@ def take(lowering: Lowering, operation: Operation) -> list[Leaf]:  # noqa: ARG00
     return [_gather(operation, array, indices, axis)]
 
 
-def getitem(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def getitem(operands: Operands, operation: Operation) -> list[Leaf]:
     """The rows of an array at indices."""
     array, key = operation.arguments
     index = _one_index(key)
-    (array,), _ = lowering.operands([array])
+    (array,), _ = operands.operands([array])
     return [_gather(operation, array, index, 0)]
 
 
@@ -51,38 +49,38 @@ def _gather(operation: Operation, array: View, indices: View, axis: int) -> Leaf
     return Compute(written, (read,), operation, "copyto", (), (output.dtype,) * 2)
 
 
-def put(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def put(operands: Operands, operation: Operation) -> list[Leaf]:
     """The elements of an array set at indices."""
     array, indices, values, *_ = operation.arguments
     if not isinstance(indices, View):
         raise CannotLower("put at what isn't traced")
-    return [_scatter(lowering, operation, flattened(array), indices, values, "")]
+    return [_scatter(operands, operation, flattened(array), indices, values, "")]
 
 
-def setitem(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def setitem(operands: Operands, operation: Operation) -> list[Leaf]:
     """The rows of an array set at indices."""
     array, key, values = operation.arguments
-    return [_scatter(lowering, operation, array, _one_index(key), values, "")]
+    return [_scatter(operands, operation, array, _one_index(key), values, "")]
 
 
-def add_at(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def add_at(operands: Operands, operation: Operation) -> list[Leaf]:
     """Added to the rows of an array at indices, one after the other."""
     array, key, values = operation.arguments
-    return [_scatter(lowering, operation, array, _one_index(key), values, "add")]
+    return [_scatter(operands, operation, array, _one_index(key), values, "add")]
 
 
-def one_hot_product(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def one_hot_product(operands: Operands, operation: Operation) -> list[Leaf]:
     """The rows of values added where their indices say, to zeros."""
     indices, values, _ = operation.arguments
     output, zero = operation.output, (0, 0)
     dtypes = (output.dtype, output.dtype)
-    zeros = lowering.map(operation, "copyto", [], [zero], dtypes, output)
-    return [zeros, _scatter(lowering, operation, output, indices, values, "add")]
+    zeros = operands.map(operation, "copyto", [], [zero], dtypes, output)
+    return [zeros, _scatter(operands, operation, output, indices, values, "add")]
 
 
-def _scatter(lowering: Lowering, operation: Operation, array: View, indices: View, values: Any, reduction: str) -> Leaf:
+def _scatter(operands: Operands, operation: Operation, array: View, indices: View, values: Any, reduction: str) -> Leaf:
     """array[index, after] = values[indices, after], or += them, one after the other."""
-    views, literals = lowering.operands([values])
+    views, literals = operands.operands([values])
     shape = (*indices.shape, *array.shape[1:])
     after = len(array.shape) - 1
     rows = [broadcast(view, shape) for view in views]

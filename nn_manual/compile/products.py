@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nn_manual.compile.dims import broadcast, canonical, check_overlap
 from nn_manual.compile.nests import Access, Leaf, Product
+from nn_manual.compile.operands import Operands
 from nn_manual.compile.reductions import reduced
 from nn_manual.compile.scalar import CannotLower
 from nn_manual.trace.operation import Operation, View
-
-if TYPE_CHECKING:
-    from nn_manual.compile.lowering import Lowering
 
 
 class Layout(NamedTuple):
@@ -37,9 +35,9 @@ def layout(access: Access) -> Layout | None:
     return None
 
 
-def product(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def product(operands: Operands, operation: Operation) -> list[Leaf]:
     """A product of matrices or vectors."""
-    views, literals = lowering.operands(operation.arguments[:2])
+    views, literals = operands.operands(operation.arguments[:2])
     if literals or operation.keywords.keys() - {"casting", "subok", "dtype", "order", "axis"}:
         raise CannotLower(f"{operation.name} of a number")
     a, b = views
@@ -52,16 +50,16 @@ def product(lowering: Lowering, operation: Operation) -> list[Leaf]:
         shape = np.broadcast_shapes(a.shape, b.shape)
         wide = [view._replace(shape=shape, strides=broadcast(view, shape)) for view in (a, b)]
         return [reduced(operation, "multiply", wide, (len(shape) - 1,), "add", keepdims=False)]
-    if len(a.shape) == 1 and a.storage in lowering.constants and len(b.shape) == 2 and np.all(
-        lowering.constants[a.storage] == 1
+    if len(a.shape) == 1 and a.storage in operands.constants and len(b.shape) == 2 and np.all(
+        operands.constants[a.storage] == 1
     ):
         return [reduced(operation, "copyto", [b], (0,), "add", keepdims=False)]
     if operation.name != "matmul" and (operation.name != "dot" or max(len(a.shape), len(b.shape)) > 2):
         raise CannotLower(f"{operation.name} of many dimensions")
-    return _matrix_product(lowering, operation, a, b)
+    return _matrix_product(operands, operation, a, b)
 
 
-def _matrix_product(lowering: Lowering, operation: Operation, a: View, b: View) -> list[Leaf]:
+def _matrix_product(operands: Operands, operation: Operation, a: View, b: View) -> list[Leaf]:
     """a @ b, of stacks of matrices too: first what must be copied, then the product."""
     output = operation.output
     for view in (a, b):
@@ -79,14 +77,14 @@ def _matrix_product(lowering: Lowering, operation: Operation, a: View, b: View) 
     views = []
     for view in (a, b):
         if layout(_matrix(view)) is None:
-            copied = lowering.temporary(view.shape, view.dtype)
-            before.append(lowering.copied(operation, view, copied))
+            copied = operands.temporary(view.shape, view.dtype)
+            before.append(operands.copied(operation, view, copied))
             view = copied
         views.append(view)
     target = output
     if layout(_matrix(output)) is None:
-        target = lowering.temporary(output.shape, output.dtype)
-        after.append(lowering.copied(operation, target, output))
+        target = operands.temporary(output.shape, output.dtype)
+        after.append(operands.copied(operation, target, output))
     views = [view._replace(shape=(*_leading(target, view), *view.shape[-2:]), strides=(
         *broadcast(view._replace(shape=view.shape[:-2], strides=view.strides[:-2]), target.shape[:-2]),
         *view.strides[-2:],

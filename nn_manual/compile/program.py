@@ -15,8 +15,9 @@ from nn_manual.arrays import Array
 from nn_manual.compile import own_products
 from nn_manual.compile.fusion import fused
 from nn_manual.compile.kernels import Kernel
-from nn_manual.compile.lowering import Lowering
+from nn_manual.compile.lowering import nests_of
 from nn_manual.compile.nests import Access, External, Fence, Item, Product, collapse, leaves_of
+from nn_manual.compile.operands import Operands
 from nn_manual.compile.own_products import Factors, factors_of
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
@@ -97,14 +98,14 @@ def program(trace: Trace) -> Program:
 def lowered(trace: Trace) -> Lowered:
     """A traced step as loops; that of anything without a loss never ends early."""
     trace = without_dead(with_versions(trace))
-    lowering = Lowering(trace)
+    operands = Operands(trace)
     before, after = _around_fence(trace)
-    leaves = [leaf for operation in before for leaf in lowering.leaves_of(operation)]
+    leaves = [leaf for operation in before for leaf in nests_of(operands, operation)]
     if "loss" in trace.results:
         leaves.append(_fence(trace))
-    leaves += [leaf for operation in after for leaf in lowering.leaves_of(operation)]
+    leaves += [leaf for operation in after for leaf in nests_of(operands, operation)]
     items = [collapse(item) for item in fused(leaves)]
-    return Lowered(trace, lowering, items)
+    return Lowered(trace, operands, items)
 
 
 def _around_fence(trace: Trace) -> tuple[list[Operation], list[Operation]]:
@@ -133,10 +134,10 @@ def _fence(trace: Trace) -> Fence:
 class Lowered:
     """A step as loops, of which `program` makes calls."""
 
-    def __init__(self, trace: Trace, lowering: Lowering, items: Sequence[Item]) -> None:
-        self.trace, self.items, self.constants = trace, items, dict(lowering.constants)
+    def __init__(self, trace: Trace, operands: Operands, items: Sequence[Item]) -> None:
+        self.trace, self.items, self.constants = trace, items, dict(operands.constants)
         self._threads: int | None = None
-        self.storages = lowering.storages
+        self.storages = operands.storages
         self.constants |= {i: each.initial for i, each in enumerate(self.storages) if each.initial is not None}
         #: What kernels call the storages.
         self.names = {i: _short(storage.name) for i, storage in enumerate(self.storages) if storage.name}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nn_manual.compile.dims import axes_of, canonical, check_overlap, plain
 from nn_manual.compile.nests import Access, Compute, Leaf
+from nn_manual.compile.operands import Operands
 from nn_manual.compile.scalar import BOOL, CannotLower
 from nn_manual.trace.operation import Operation, View
-
-if TYPE_CHECKING:
-    from nn_manual.compile.lowering import Lowering
 
 #: What a reduction starts with.
 REDUCTIONS: dict[str, Any] = {
@@ -24,7 +22,7 @@ REDUCTIONS: dict[str, Any] = {
 }
 
 
-def reduction(lowering: Lowering, operation: Operation) -> Leaf:
+def reduction(operands: Operands, operation: Operation) -> Leaf:
     """A ufunc's reduce."""
     function = operation.name.removesuffix(".reduce")
     keywords = {name: plain(value) for name, value in operation.keywords.items()}
@@ -33,7 +31,7 @@ def reduction(lowering: Lowering, operation: Operation) -> Leaf:
         raise CannotLower(f"{operation.name} has no compiled form")
     if keywords.get("initial") is not None:
         raise CannotLower(f"{operation.name} has an initial value")
-    (view,), _ = lowering.operands(arguments)
+    (view,), _ = operands.operands(arguments)
     output = operation.output
     if output.dtype == BOOL or (output.dtype.kind in "iu" and output.dtype != np.int64):
         raise CannotLower(f"{operation.name} to {output.dtype}")
@@ -75,7 +73,7 @@ def reduced(
     return Compute(written, accesses, operation, function, (), (dtype,) * (len(views) + 1), reduction, initial)
 
 
-def argmax(lowering: Lowering, operation: Operation) -> list[Leaf]:
+def argmax(operands: Operands, operation: Operation) -> list[Leaf]:
     """argmax, or argmin."""
     view, axis, *_ = (*operation.arguments, None)
     axis = plain(operation.keywords.get("axis", axis))
@@ -86,7 +84,7 @@ def argmax(lowering: Lowering, operation: Operation) -> list[Leaf]:
     if axis != len(view.shape) - 1:
         raise CannotLower(f"{operation.name} along another axis than the last")
     if view.shape[-1] == 1:
-        return [lowering.map(operation, "copyto", [], [(0, 0)], (np.dtype(np.int64),) * 2, operation.output)]
+        return [operands.map(operation, "copyto", [], [(0, 0)], (np.dtype(np.int64),) * 2, operation.output)]
     leaf = reduced(operation, "copyto", [view], (axis,), "argmax", keepdims)
     assert isinstance(leaf, Compute)
     dtypes = (view.dtype, view.dtype)

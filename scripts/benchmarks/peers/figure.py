@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-if TYPE_CHECKING:
-    from benchmarks.peers.rounds import Times
+from benchmarks.peers.times import Times
 
 #: One colour and mark for each contestant, in the order of the table; this package's are filled, the others' are not.
 MARKS = {

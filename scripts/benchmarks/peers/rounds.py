@@ -9,38 +9,20 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks.peers.contestants import CONTESTANTS
 from benchmarks.peers.subjects import SUBJECTS
+from benchmarks.peers.times import Times
 from benchmarks.processes import ROOT, SCRIPTS
 
 #: Enough for a median that one stall doesn't move; each takes up to some ten seconds with all contestants.
 NUM_ROUNDS = 11
 #: What the others are compared with in the table.
 MEASURE = "torch"
-
-
-class Times(NamedTuple):
-    """Microseconds of a step of a contestant in each round, or why there are none; its BLAS, and how many threads."""
-
-    rounds: list[float]
-    problem: str = ""
-    blas: str = ""
-
-    @property
-    def median(self) -> float:
-        """Of the rounds."""
-        return statistics.median(self.rounds)
-
-    def over(self, other: Times) -> float:
-        """The median of the ratios of each round."""
-        return statistics.median(a / b for a, b in zip(self.rounds, other.rounds, strict=True))
 
 
 class _Contestant:
