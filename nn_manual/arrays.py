@@ -24,10 +24,6 @@ DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": 
 #: 5.8 million parameters, SGD takes 4.6 ms in blocks of 2**16, 3.6 ms in those of 2**18 to 2**20, 5.7 ms in one piece.
 BLOCK_SIZE = 1 << 18
 
-#: The largest block, in bytes, whose end glibc learns from.
-MOST_LEARNED = 32_000_000
-
-
 def namespace(array: object) -> ModuleType:
     """The library that `array` belongs to: the module `torch` for a tensor, `numpy` for everything else.
 
@@ -78,38 +74,6 @@ def blocks(size: int) -> Iterator[slice]:
         yield slice(start, min(start + BLOCK_SIZE, size))
 
 
-#: Integers by their size in bytes.
-_INTEGERS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
-
-
-def masked(array: Array, mask: Array) -> Array:
-    """`np.where(mask, array, 0)` of floats, any shape: each number's bits, as an integer, times 0 or 1.
-
-    `np.where` branches at each element, and the processor can't foresee the way: on (128, 512) float32 values with a
-    random mask it takes 290 us, this 23. A product of floats isn't the same: 0 times infinity is not a number.
-    """
-    selected: Array = (array.view(_INTEGERS[array.itemsize]) * mask).view(array.dtype)
-    return selected
-
-
-def rows(array: Array) -> Array:
-    """`(..., features)` seen as `(rows, features)`: every leading dimension counts as batch."""
-    if array.ndim == 2:  # as most are: a reshape takes longer than the question
-        return array
-    return array.reshape(-1, array.shape[-1])
-
-
-def with_leading(by_row: Array, shape: Shape) -> Array:
-    """`(rows, features)` with the leading dimensions of `shape`, of which `rows` made one."""
-    return by_row if len(shape) == 2 else by_row.reshape(*shape[:-1], by_row.shape[-1])
-
-
-def sum_rows(array: Array, out: Array) -> None:
-    """Write rows(array).sum(axis=0) to `out`, as a product with ones: in half of the time, and rounded less."""
-    by_row = rows(array)
-    np.matmul(np.ones(len(by_row), by_row.dtype), by_row, out=out)
-
-
 def first_not_finite(array: Array) -> str | None:
     """The first number of an array that isn't finite, in words: "nan at index (2, 0)"; None where all are finite."""
     wrong = np.flatnonzero(~np.isfinite(array))
@@ -117,15 +81,6 @@ def first_not_finite(array: Array) -> str | None:
         return None
     index = tuple(int(i) for i in np.unravel_index(wrong[0], array.shape))
     return f"{array[index]} at index {index}" if index else str(array[index])
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep what one step frees for the next one. It gives large blocks back to the system, each page of which
-    costs anew: a third of the time of a step of a net of 200 layers, and of one with a batch of 6,400, a seventh of the
-    time of a checked step of 64-64-10. The largest block that was ever freed, up to 32 MiB, is its measure of what is
-    large. Elsewhere this does nothing.
-    """
-    np.empty(MOST_LEARNED, np.uint8)
 
 
 class Recorder(Protocol):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nn_manual.arrays import BLOCK_SIZE, blocks, carve, masked, namespace, rows, size_of
+from nn_manual.arrays import BLOCK_SIZE, blocks, carve, namespace, size_of
+from nn_manual.layers.fast_forms import masked, rows
 
 
 def test_namespace_is_the_library_of_the_array() -> None:

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # loads scipy.special when a formula first asks for it
 
-from nn_manual.arrays import Array, Shape, masked
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import masked
 
 
 def expit(input: Array) -> Array:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, rows, sum_rows
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.dropout import check_mask, draw_mask
+from nn_manual.layers.fast_forms import rows, sum_rows
 from nn_manual.streams import RowGenerator
 
 #: The scores of at most so many pairs of times are in memory at a time, 256 KB of float32: they stay in the cache.

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, rows, size_of, sum_rows, with_leading
+from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import rows, sum_rows, with_leading
 
 
 @dataclass(eq=False)

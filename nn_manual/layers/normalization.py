@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, size_of, sum_rows
+from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import sum_rows
 
 
 @dataclass(eq=False)

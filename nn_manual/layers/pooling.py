@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, masked
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import masked
 from nn_manual.layers.windows import Pair, Windows, check_pair, pair
 
 

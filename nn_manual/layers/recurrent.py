@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.arrays import Array, Shape, over_time, rows, sum_rows
+from nn_manual.arrays import Array, Shape, over_time
 from nn_manual.layers.activations import expit
 from nn_manual.layers.base import Layer
+from nn_manual.layers.fast_forms import rows, sum_rows
 
 
 class _Memory(NamedTuple):

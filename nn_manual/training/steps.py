@@ -18,7 +18,6 @@ from nn_manual.step.slices import SlicedBatch
 from nn_manual.step.train_step import TrainStep
 from nn_manual.step.watch import Watch
 from nn_manual.training.finite import FiniteWatch
-from nn_manual.training.watchers import Watcher
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.judge.report import StepCheck
@@ -59,6 +58,23 @@ class Settings(Protocol):
     slicing: Slicing
 
 
+class Watcher(Protocol):
+    """Watches a step while it is made, and compares it: a GradientChecker at once, a Prover many together, later."""
+
+    @property
+    def watch(self) -> Watch:
+        """What the step reports to."""
+
+    def recording(self, input: Array) -> AbstractContextManager[object]:
+        """The context in which the step on `input` must run."""
+
+    def compare(self) -> StepCheck:
+        """The check of the step that has run. Raises GradientMismatch or NotFiniteError, perhaps of an earlier step."""
+
+    def skip(self) -> None:
+        """The step that has run has no loss and nothing to compare."""
+
+
 class Steps:
     """Makes the steps of one training. `model.num_steps` counts them."""
 
@@ -74,8 +90,6 @@ class Steps:
         #: What proves a step at once, and what proves many together; None where steps aren't checked so.
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
-        #: Who watches a checked step that is proven at once.
-        self.at_once: Watcher | None = None
         self._initial_lrs = [member.lr for member in settings.optimizer.members]
         #: What stands for the prediction, by the shape of the input.
         self._predictions: dict[Shape, Array] = {}
@@ -105,7 +119,7 @@ class Steps:
         every = self.settings.check_every
         if not every or (self.model.num_steps + 1) % every:
             return None
-        return self.prover if together and self.prover is not None else self.at_once
+        return self.prover if together and self.prover is not None else self.checker
 
     def one(self, input: Array, target: Array, *, together: bool, make: Make | None = None) -> Step:
         """The next step, which `make` makes, or else the formulas."""
@@ -158,7 +172,7 @@ class Steps:
         """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
         which everything then stands.
         """
-        if self.prover is not None and self.prover.num_waiting:
+        if self.prover is not None and self.prover.numbers:
             try:
                 self.prover.flush()
             except NotFiniteError as error:

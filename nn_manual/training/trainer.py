@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
-from nn_manual.arrays import Array, keep_freed_memory
+from nn_manual.arrays import Array
 from nn_manual.compile.blas import BlasName, Choice
 from nn_manual.data import Examples, batches
 from nn_manual.data.batches import check_batches
@@ -22,8 +22,8 @@ from nn_manual.training.compiled_slices import CompiledSlices
 from nn_manual.training.compiled_steps import CompiledSteps
 from nn_manual.training.evaluation import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.finite import FiniteWatch
+from nn_manual.training.memory import keep_freed_memory
 from nn_manual.training.steps import Step, Steps
-from nn_manual.training.watchers import AtOnce
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.many_steps.prover import Prover
@@ -135,7 +135,6 @@ class Trainer:
             again = functools.partial(steps.make, watch=Prover.watch)
             steps.prover = Prover(steps.checker, again, self.check_memory)
             weakref.finalize(self, _report_unproven, steps.prover.numbers)
-        steps.at_once = AtOnce(steps.checker)
 
     @property
     def num_steps(self) -> int:

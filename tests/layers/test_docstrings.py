@@ -11,8 +11,9 @@ import scipy
 from comparing import TOLERANCES, assert_equal, evaluate, formulas
 from plain_layers import CLASSES, LAYERS, bound, inputs, our_results
 
-from nn_manual.arrays import Array, Shape, rows
+from nn_manual.arrays import Array, Shape
 from nn_manual.layers import LSTM, AdaptiveAvgPool2d, AvgPool2d, Conv2d, Layer, MaxPool2d
+from nn_manual.layers.fast_forms import rows
 
 #: Layers whose docstrings say in words what is more than a few lines of numpy: their own tests have loops instead.
 IN_WORDS = (AdaptiveAvgPool2d, AvgPool2d, Conv2d, LSTM, MaxPool2d)

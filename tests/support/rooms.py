@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "check.step": COMPARING | {"check.twin", "step"},
     "check.conduct": COMPARING | {"check.step", "streams"},
     "check.judge": COMPARING | {"check.twin", "check.step", "check.conduct"},
-    "check.whole_step": JUDGING,
+    "check.whole_step": JUDGING | {"step"},
     "check.many_steps": CHECKING | {"step"},
     "check.slices": CHECKING | {"step"},
     "check.catalogue": CHECKING | {"registry"},

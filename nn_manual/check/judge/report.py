@@ -18,6 +18,7 @@ from nn_manual.messages import one_line
 WIDTH = 80
 
 
+@dataclass(eq=False, repr=False)
 class StepCheck:
     """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
 
@@ -26,10 +27,9 @@ class StepCheck:
     until this one is `proven`, all but its plan is a RuntimeError.
     """
 
-    def __init__(
-        self, plan: Plan, found: Differences | None = None, not_judged: frozenset[str] = frozenset()
-    ) -> None:
-        self.plan, self._found, self._not_judged = plan, found, not_judged
+    plan: Plan
+    _found: Differences | None = None
+    _not_judged: frozenset[str] = frozenset()
 
     def prove(self, found: Differences, not_judged: frozenset[str] = frozenset()) -> None:
         """The step has passed."""

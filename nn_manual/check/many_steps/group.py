@@ -16,7 +16,7 @@ from nn_manual.check.many_steps.stacked import Stacked
 from nn_manual.check.step.fast_structure import Glance
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.threads import threads_for
+from nn_manual.check.step.torch_settings import threads_for
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.whole_step.update import Made, State, clipped_by_torch

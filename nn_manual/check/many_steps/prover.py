@@ -19,7 +19,7 @@ from nn_manual.check.many_steps.restored_step import Again, Past
 from nn_manual.check.many_steps.ring import Copy
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
-from nn_manual.check.step.threads import threads_for
+from nn_manual.check.step.torch_settings import threads_for
 from nn_manual.check.whole_step.update import State, UpdateChecker, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.step.watch import Watch
@@ -98,11 +98,6 @@ class Prover:
         self._waiting += [(check, None) for check in checks]
         self.numbers += group.ring.numbers[i : i + count]
         return checks
-
-    @property
-    def num_waiting(self) -> int:
-        """How many steps aren't proven yet."""
-        return len(self._waiting)
 
     def begin(self, count: int) -> None:
         """Begin an epoch after `count` of the steps in it that are checked. The last bit of what torch finds of a

@@ -17,8 +17,8 @@ import torch
 from nn_manual.arrays import Array
 from nn_manual.check.many_steps.one_layer import CannotStack, LayerRun, Tensors, described, stackable, taken
 from nn_manual.check.many_steps.ring import BEFORE, NOISE, Ring
-from nn_manual.check.step.onednn import without_onednn
 from nn_manual.check.step.plan import Plan
+from nn_manual.check.step.torch_settings import without_onednn
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import TORCH_DTYPES, loss_function

@@ -26,7 +26,7 @@ from nn_manual.check.slices.sums import compare_sums, sums_of
 from nn_manual.check.slices.whole_batch import gather_batch, gathered, name_process, raised_in
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.threads import threads_for
+from nn_manual.check.step.torch_settings import threads_for
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.update import compare_clipping
 from nn_manual.errors import GradientMismatch, NotFiniteError
@@ -51,11 +51,12 @@ class SlicedChecker(GradientChecker, Watch):
         self._max_norm_of_sum = max_norm
         with slices.whole_vectors():
             super().__init__(slices.model, slices.loss, slices.optimizer, scheduler=scheduler)
+        self.watch = self
         self._parts: list[Part] = []
         self._again = False
 
     @contextmanager
-    def recording(self) -> Iterator[Recording]:
+    def recording(self, input: Array | None = None) -> Iterator[Recording]:  # noqa: ARG002 - as of every checker
         """As of every checker; each slice is watched by itself."""
         assert self.update is not None  # it has an optimizer
         self.twin.anchor(self.model.param_arena)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
@@ -26,7 +27,7 @@ class Item:
         """How the layer is called in a report."""
         return f"{self.name} ({type(self.layer).__name__})"
 
-    @property
+    @cached_property
     def own_parameters(self) -> tuple[str, ...]:
         """The names of the parameters in the layer, without its children's."""
         return () if self.children else tuple(self.layer.parameter_shapes())

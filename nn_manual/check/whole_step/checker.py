@@ -30,7 +30,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, beside_torch, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
-from nn_manual.check.step.threads import threads_for
+from nn_manual.check.step.torch_settings import threads_for
 from nn_manual.check.twin.model import Twin
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
@@ -38,6 +38,7 @@ from nn_manual.errors import GradientMismatch
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, Scheduler
+from nn_manual.step.watch import Watch
 
 
 class GradientChecker:
@@ -75,13 +76,15 @@ class GradientChecker:
         self.update = UpdateChecker(optimizer, self.twin.param, scheduler) if optimizer else None
         self._plans: dict[Shape, Plan] = {}
         self._memory_checked: set[Plan] = set()
+        #: What a step reports to: the layers and the loss are watched from outside.
+        self.watch = Watch()
         #: Whether what evaluation computes has been compared.
         self._evaluation_compared = False
         #: What the compared steps have shown, those that were compared elsewhere among them.
         self.evidence = Evidence()
 
     @contextmanager
-    def recording(self) -> Iterator[Recording]:
+    def recording(self, input: Array | None = None) -> Iterator[Recording]:  # noqa: ARG002 - each Watcher is told
         """The context in which the step must run. torch starts from where it is when it opens.
 
         Raises GradientMismatch where a layer raises.
@@ -117,6 +120,9 @@ class GradientChecker:
                 return self._compared(self._proof())
         except CannotCompare as problem:
             raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+
+    def skip(self) -> None:
+        """The recorded step has no loss and nothing to compare."""
 
     def _compared(self, step: Proof) -> StepCheck:
         plan = step.plan

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.mutation.replacing import Formula
-from nn_manual.arrays import Array, rows
+from nn_manual.arrays import Array
 from nn_manual.layers import GELU, LayerNorm, Linear, ReLU, Tanh
+from nn_manual.layers.fast_forms import rows
 
 #: The gradients of a layer whose forward computes the derivative: the formulas are of the layer and its input, and give
 #: what is saved.

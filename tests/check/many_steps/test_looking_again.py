@@ -24,11 +24,12 @@ from nn_manual import (
     Tanh,
     Trainer,
 )
-from nn_manual.arrays import Array, rows
+from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.judge import Judge
 from nn_manual.check.many_steps.prover import Prover
 from nn_manual.data import Examples
+from nn_manual.layers.fast_forms import rows
 
 PADDING = 2
 
@@ -146,7 +147,7 @@ def test_a_wrong_small_part_ends_the_training() -> None:
     assert raised.value.batch is not None
     assert raised.value.batch[0].shape == (4, 3)
     assert prover_of(trainer).groups.reason == ""
-    assert prover_of(trainer).num_waiting == 0
+    assert prover_of(trainer).numbers == []
 
 
 def test_a_right_small_part_passes() -> None:

