@@ -118,8 +118,7 @@ class Sequential(Layer):
         Random layers draw by the model's `seed`, `num_steps` and `first_row`: they do the same again until one of these
         changes.
         """
-        if self._looks_at_input:
-            self._check_input(input)
+        self._check_input(input)
         self.bind_noise(input.shape)
         output, saved = input, []
         for layer in self.layers:
@@ -146,8 +145,15 @@ class Sequential(Layer):
         """Overwrite every gradient and return grad_input. Training uses `backward_parameters`."""
         for layer, layer_saved in zip(reversed(self.layers), reversed(saved), strict=True):
             grad_output = layer.backward(layer_saved, grad_output)
-        self.ties.add(vars(self.grad))
+        self._add_uses()
         return grad_output
+
+    def _add_uses(self, filled: Callable[[int], None] | None = None) -> None:
+        """Write the gradients of shared parameters, where there are some: then all gradients are there."""
+        if self.ties.names:
+            self.ties.add(vars(self.grad))
+        if filled is not None:
+            filled(-1)
 
     def backward_parameters(
         self, saved: list[Any], grad_output: Array, filled: Callable[[int], None] | None = None
@@ -164,10 +170,7 @@ class Sequential(Layer):
                 filled(number)
         for layer, layer_saved in zip(self.layers[first : first + 1], saved[first : first + 1], strict=True):
             layer.backward_parameters(layer_saved, grad_output)
-        if self.ties.names:
-            self.ties.add(vars(self.grad))
-        if filled is not None:
-            filled(-1)
+        self._add_uses(filled)
 
     def __call__(self, input: Array) -> Array:
         """Inference: the output alone, each layer as it is in evaluation."""
@@ -197,6 +200,8 @@ class Sequential(Layer):
             raise TypeError(f"{takes}, its input {'is ' if expected != self.dtype else ''}{input.dtype}")
 
     def _check_input(self, input: Array) -> None:
+        if not self._looks_at_input:
+            return
         self.check_dtype(input)
         if isinstance(self.domain, range):  # a lookup takes what it gets; a formula with floats shows a wrong one
             self.check_values(input)

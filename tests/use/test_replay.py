@@ -20,7 +20,7 @@ from nn_manual.run.bundle import read_bundle
 from nn_manual.run.environment import versions
 from nn_manual.run.sources import sources_of
 from nn_manual.run_directory.files import read_weights
-from nn_manual.training import trainer
+from nn_manual.step import train_step
 from nn_manual.use import replay as replay_module
 from nn_manual.use.replay import replay
 
@@ -104,7 +104,7 @@ def test_a_wrong_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_wrong_clipping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as context:
-        context.setattr(trainer, "clip_grad_norm", lambda grad, max_norm: clip_grad_norm(grad, 2 * max_norm))
+        context.setattr(train_step, "clip_grad_norm", lambda grad, max_norm: clip_grad_norm(grad, 2 * max_norm))
         found = mismatch(tmp_path / "run", EVERYTHING)
         again = replay(tmp_path / "run" / "mismatch-step-1").report
     assert again is not None
