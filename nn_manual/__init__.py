@@ -88,7 +88,7 @@ class _Moved:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__getattr__ = partial(getattr, importlib.import_module(_MOVED[module.__name__]))  # type: ignore[method-assign]
+        vars(module)["__getattr__"] = partial(getattr, importlib.import_module(_MOVED[module.__name__]))
 
 
 sys.meta_path.append(_Moved)

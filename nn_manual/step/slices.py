@@ -88,7 +88,7 @@ class SlicedBatch:
         """Forward, loss and backward of the own slices."""
         if self.synchronized is not None:
             return self._side_by_side(self.synchronized, batch, watch)
-        if watch is not None and watch.sees_slices:
+        if watch is not None:
             return self._watched(batch, watch)
         made = []
         for position, part in enumerate(batch.own):
@@ -102,7 +102,7 @@ class SlicedBatch:
             for position in range(len(made)):
                 np.copyto(self.model.grad_arena, slices.gradient(position))
                 self._sum.part(position)(-1)
-            if watch is not None and watch.sees_slices:
+            if watch is not None:
                 self._sum.start_rest()
                 self.move_buffers(made)
         return made

@@ -138,16 +138,20 @@ def run_slice(
             grad_prediction = grad_prediction * model.dtype.type(part.weight)
         model.backward_parameters(saved, grad_prediction, filled)
 
+    number = math.nan
+
     def as_float(value: Any) -> None:
+        nonlocal number
+        number = as_number(loss, value)
         if evaluated is not None:
-            evaluated(as_number(loss, value))
+            evaluated(number)
 
     # A mean over nothing is not a number, and its gradient is 0.
     with nullcontext() if loss.has_value(part.denominator) else np.errstate(invalid="ignore"):
-        value, saved = differentiate(
+        _, saved = differentiate(
             model, loss, input[part.rows], target[part.rows], backward=backward, evaluated=as_float
         )
-    return OneSlice(as_number(loss, value), model, model.kept_for_buffers(saved))
+    return OneSlice(number, model, model.kept_for_buffers(saved))
 
 
 class Slices(Protocol):
@@ -197,11 +201,10 @@ class TrainStep:
     def __call__(self, input: Array, target: Array, watch: Watch | None = None) -> float:
         """Make the step on a batch; returns the loss before it."""
         value, made = self._gradients(input, target, watch)
-        if watch is None or not watch.sees_slices:  # else they have moved
-            if self.slices is not None:
-                self.slices.move_buffers(made)
-            else:
-                self.model.update_buffers(made[0].kept)
+        if self.slices is None:
+            self.model.update_buffers(made[0].kept)
+        elif watch is None:  # else each slice has moved them, to be seen
+            self.slices.move_buffers(made)
         self.runner.update(self.max_norm)
         if self.slices is not None:
             self.slices.spread()

@@ -17,8 +17,6 @@ class Watch:
     says more of it than the step could. This one watches the layers and the loss from outside, and needs no report.
     """
 
-    #: Whether each slice is looked at before its gradients are added up. Its buffers must have moved by then.
-    sees_slices = False
     #: The recording that a plan fills in, in the place of layers that are watched; None where they are.
     recorded: Any = None
 

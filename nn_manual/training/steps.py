@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
-from nn_manual.arrays import Array, Shape, placeholder
+from nn_manual.arrays import Array, placeholder
 from nn_manual.compile.blas import BlasName
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
@@ -91,8 +91,6 @@ class Steps:
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
         self._initial_lrs = [member.lr for member in settings.optimizer.members]
-        #: What stands for the prediction, by the shape of the input.
-        self._predictions: dict[Shape, Array] = {}
 
     def look_at(self, inputs: Array, targets: Array, input: Array) -> None:
         """Raise TypeError or ValueError where the model or the loss doesn't take these inputs and targets; the first
@@ -103,9 +101,7 @@ class Steps:
         model.check_values(inputs)
         if self.slices is not None:
             loss.check_slices(targets)
-        if input.shape not in self._predictions:
-            self._predictions[input.shape] = placeholder(model.output_shape(input.shape), model.dtype)
-        check_targets(loss, inputs, targets, input, self._predictions[input.shape])
+        check_targets(loss, inputs, targets, input, placeholder(model.output_shape(input.shape), model.dtype))
 
     def make(self, input: Array, target: Array, watch: Watch | None = None) -> float:
         """A step by the formulas, or the plans of slices, that is neither counted nor compared; returns the loss."""

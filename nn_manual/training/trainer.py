@@ -148,7 +148,7 @@ class Trainer:
     @property
     def checker(self) -> GradientChecker | None:
         """What proves a step; None where no step is checked."""
-        return self.steps.checker if self._is_made else None
+        return self.steps.checker
 
     @property
     def prover(self) -> Prover | None:

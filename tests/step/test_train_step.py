@@ -84,8 +84,6 @@ def test_more_slices_than_examples() -> None:
 class FirstAgain(Watch):
     """It has the first slice made again, and ends the step."""
 
-    sees_slices = True
-
     def begin(self, parts: list[Part], target: Array) -> None:  # noqa: ARG002 - as of every Watch
         self.parts = parts
 

@@ -43,8 +43,6 @@ class SlicedChecker(GradientChecker, Watch):
     finds, all raise. Figures are the worst of all slices.
     """
 
-    sees_slices = True
-
     def __init__(self, slices: SlicedBatch, max_norm: float | None, scheduler: Scheduler | None) -> None:
         self.slices, self.group = slices, slices.group
         #: What the sum is clipped to. No slice is clipped: `max_norm` stays None.
