@@ -62,13 +62,13 @@ def _worst_difference(ours: Array, reference: Array) -> tuple[Any, Any]:
 def _of_block(ours: Array, reference: Array) -> tuple[Any, Any]:
     if not reference.flags.c_contiguous:
         reference = np.ascontiguousarray(reference)
-    difference = _scratch(np.result_type(ours, reference))[: ours.size].reshape(ours.shape)
+    difference = scratch(np.result_type(ours, reference))[: ours.size].reshape(ours.shape)
     np.subtract(ours, reference, out=difference)
     absolute, scale = (largest_magnitudes(array.reshape(1, -1)) for array in (difference, reference))
     return absolute[0], scale[0]
 
 
 @functools.cache
-def _scratch(dtype: np.dtype[Any]) -> Array:
+def scratch(dtype: np.dtype[Any]) -> Array:
     """Memory for a difference, the same each time: fresh pages would cost more than the difference."""
     return np.empty(BLOCK, dtype)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,7 @@ import torch
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check import tolerances
-from nn_manual.check.compare.blocks import worst_difference
-
-#: From this size on, a tensor is compared by itself: packed together with others, copying costs more than the calls
-#: that it saves.
-LARGE = 1 << 14
+from nn_manual.check.compare.worst import worst_differences
 
 
 class CannotCompare(Exception):  # noqa: N818 - says what happened, not that something broke
@@ -44,11 +40,14 @@ class Quantity:
 
 
 class Pair(NamedTuple):
-    """One tensor of the step and what torch has in its place."""
+    """One tensor of the step and what torch has in its place. `scale` is what it is compared on, where that isn't the
+    largest magnitude of the reference.
+    """
 
     quantity: Quantity
     ours: Array
     reference: torch.Tensor
+    scale: float | None = None
 
 
 @dataclass(frozen=True)
@@ -112,22 +111,15 @@ def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.b
     return result
 
 
-def worst_differences(ours: Sequence[Array], references: Sequence[torch.Tensor]) -> tuple[Array, Array]:
-    """max|ours - reference| and max|reference| of each pair, as two float64 vectors. NaN anywhere, and infinity in
-    both, give NaN.
-
-    The pairs must have equal shapes and at least one element each.
+def differences_of(pairs: Sequence[Pair]) -> tuple[Array, Array]:
+    """max|ours - reference| of each pair, and the scale that it is compared on, as two vectors. NaN anywhere, and
+    infinity in both, give NaN.
     """
-    small = [i for i, array in enumerate(ours) if array.size < LARGE]
-    if len(small) == len(ours):
-        packed, starts = np.concatenate(ours, axis=None), _starts(array.size for array in ours)
-        return _packed_differences(packed, np.concatenate([r.numpy() for r in references], axis=None), starts)
-    absolute, scale = np.empty(len(ours)), np.empty(len(ours))
-    for i, array in enumerate(ours):
-        if array.size >= LARGE:
-            absolute[i], scale[i] = worst_difference(array, references[i].numpy())
-    if small:
-        absolute[small], scale[small] = worst_differences([ours[i] for i in small], [references[i] for i in small])
+    both = ([pair.ours[np.newaxis] for pair in pairs], [pair.reference.numpy()[np.newaxis] for pair in pairs])
+    absolute, scale = (found[0] for found in worst_differences(*both))
+    for i, pair in enumerate(pairs):
+        if pair.scale is not None:
+            scale[i] = pair.scale
     return absolute, scale
 
 
@@ -145,36 +137,8 @@ def joined(*parts: Differences) -> Differences:
     return Differences(absolute, scale, frozenset[str]().union(*(part.rounding for part in parts)))
 
 
-class Arena:
-    """Tensors that lie end to end in each of several flat vectors. Each must have at least one element."""
-
-    def __init__(self, sizes: list[int], num_vectors: int) -> None:
-        self._starts = _starts(sizes * num_vectors)
-        self._parts = [slice(start, start + size) for start, size in zip(_starts(sizes), sizes, strict=True)]
-        self._is_small = max(sizes, default=0) < LARGE
-
-    def worst_differences(self, ours: Sequence[Array], references: Sequence[Array]) -> tuple[Array, Array]:
-        """`worst_differences` of the tensors in the first vectors of both, then in the second ones, ..."""
-        if self._is_small:  # one comparison of all: each call costs more than what there is to compare
-            return _packed_differences(np.concatenate(ours), np.concatenate(references), self._starts)
-        tensors = [torch.from_numpy(vector[part]) for vector in references for part in self._parts]
-        return worst_differences([vector[part] for vector in ours for part in self._parts], tensors)
-
-
-def _starts(sizes: Iterable[int]) -> Array:
-    """Where each of the arrays of these sizes starts, laid end to end."""
-    return np.array(list(accumulate(sizes, initial=0))[:-1], np.intp)
-
-
-def _packed_differences(ours: Array, reference: Array, starts: Array) -> tuple[Array, Array]:
-    """worst_differences of many small pairs at once, packed end to end."""
-    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
-        difference = ours - reference
-    return np.maximum.reduceat(np.abs(difference), starts), np.maximum.reduceat(np.abs(reference), starts)
-
-
 def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: float | None = None) -> Comparison:
-    """One pair in full: where the worst difference is, and the values there. `scale` overrides max|reference|."""
+    """One pair in full: where the worst difference is, and the values there. `scale` is that of a Pair."""
     reference_array = reference.numpy()
     with np.errstate(invalid="ignore"):  # infinity - infinity is NaN, and the worst that can be there
         difference = np.abs(ours - reference_array)
@@ -196,8 +160,12 @@ def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: flo
     )
 
 
-def beyond_tolerance(both: list[Pair]) -> list[Pair]:
+def beyond_tolerance(pairs: Sequence[Pair]) -> list[Pair]:
     """Those of the pairs that differ by more than is allowed."""
-    absolute, scale = worst_differences([pair.ours for pair in both], [pair.reference for pair in both])
-    passed = within(absolute, scale, np.array([pair.quantity.tolerance for pair in both]))
-    return [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
+    passed = within(*differences_of(pairs), tolerances_of(pair.quantity for pair in pairs))
+    return list(itertools.compress(pairs, ~passed))
+
+
+def tolerances_of(quantities: Iterable[Quantity]) -> Array:
+    """The tolerance of each."""
+    return np.array([quantity.tolerance for quantity in quantities])

@@ -22,8 +22,8 @@ from nn_manual.check.compare.comparison import (
     Pair,
     beyond_tolerance,
     compare,
+    differences_of,
     within,
-    worst_differences,
 )
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge import zeros
@@ -90,7 +90,7 @@ class Judge:
 
     def _judged(self, step: Proof) -> tuple[Differences | None, Verdict]:
         """The differences, if rounding explains all that are beyond their tolerances; and the verdict on these."""
-        absolute, scale = worst_differences([pair.ours for pair in step.pairs], [pair.reference for pair in step.pairs])
+        absolute, scale = differences_of(step.pairs)
         of_layers = functools.partial(zeros.largest_grad_output, step)
         if accepted := self.accept(step.plan, step.input_shape, Differences(absolute, scale), of_layers):
             return accepted, Verdict()

@@ -42,7 +42,7 @@ def doubtful_parts(pair: Pair) -> list[Part]:
     Parts are the slices along each axis, the rows and columns of a matrix; of a vector its blocks, runs of numbers of
     like magnitude.
     """
-    quantity, ours, reference = pair
+    quantity, ours, reference, _ = pair
     magnitudes = np.abs(reference.numpy())
     differences = np.abs(ours - reference.numpy())
     parts = []

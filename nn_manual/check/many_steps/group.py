@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, size_of
 from nn_manual.check.compare.comparison import within
-from nn_manual.check.compare.many import StackedComparison
+from nn_manual.check.compare.worst import worst_differences
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked import Stacked
@@ -51,12 +51,7 @@ class Group:
         self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
         if self.proves_updates:
             self._twin = OptimizerTwin(checker.optimizer, plan.dtype, self.ring.num_rows)
-        quantities = [self.ring.tensors[quantity.name] for quantity in (*plan.forward, *plan.backward)]
-        self._of_tensors = StackedComparison([size_of(tensor.shape[1:]) for tensor in quantities], plan.dtype)
         self._update_tolerances = np.array([quantity.tolerance for quantity in plan.update])
-        num_vectors = len(checker.optimizer.vectors) + 1
-        self._of_vectors = StackedComparison([*self._sizes.values()] * num_vectors, plan.dtype)
-        self._of_clipped = StackedComparison([checker.model.num_parameters], plan.dtype)
         self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
 
     def keep_first(self, checker: GradientChecker, row: int = 0) -> bool:
@@ -91,7 +86,7 @@ class Group:
                 raise CannotStack(f"{quantity.name} of {steps} has shape {tuple(torchs.shape)} in torch")
             ours.append(own)
             theirs.append(torchs.numpy())
-        return self._of_tensors.differences(ours, theirs)
+        return worst_differences(ours, theirs)
 
     def _of_clipping(self, rows: slice, max_norm: float) -> tuple[Array, Array]:
         """torch clips the gradient of one step at a time: its norm is that of all tensors together."""
@@ -104,7 +99,7 @@ class Group:
         ]
         theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
         assert self.ring.grad is not None  # updates are proven
-        return self._of_clipped.differences([self.ring.grad[rows]], [theirs])
+        return worst_differences([self.ring.grad[rows]], [theirs])
 
     def _grad(self, parameter: str, rows: slice) -> Array:
         grad = self.ring.tensors[self.plan.grad_names[parameter]][rows]
@@ -118,7 +113,7 @@ class Group:
         lrs, num_updates, count = ring.lrs[rows], ring.num_updates[rows], rows.stop - rows.start
         self._twin.step(before.param, before.vectors, ring.grad[rows], lrs=lrs, num_steps=num_updates)
         torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
-        absolute, scale = self._of_vectors.differences(self._tensors(after), self._tensors(torchs))
+        absolute, scale = worst_differences(after.all, torchs.all, [*self._sizes.values()])
         for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
             # As the checker has it: what lands near zero carries the rounding errors of where it came from.
             scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())

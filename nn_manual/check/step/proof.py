@@ -87,7 +87,7 @@ def beside_torch(
 
 
 def _check_memory(pairs: list[Pair]) -> None:
-    for quantity, ours, reference in pairs:
+    for quantity, ours, reference, _ in pairs:
         if np.may_share_memory(ours, reference.numpy()):
             raise CannotCompare(f"{quantity.layer}: {quantity.name} is compared with itself: torch's shares its memory")
 

@@ -16,7 +16,17 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import DTYPES, Array, carve, first_not_finite, size_of
-from nn_manual.check.compare.comparison import Arena, Differences, Pair, Quantity, compare, within, worst_differences
+from nn_manual.check.compare.comparison import (
+    Differences,
+    Pair,
+    Quantity,
+    beyond_tolerance,
+    compare,
+    differences_of,
+    tolerances_of,
+    within,
+)
+from nn_manual.check.compare.worst import worst_differences
 from nn_manual.check.judge.in_float64 import in_float64
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
@@ -36,9 +46,9 @@ def compare_clipping(
     Raises GradientMismatch.
     """
     theirs = torch.from_numpy(clipped_by_torch(np.concatenate(gradients, axis=None), max_norm))
-    absolute, scale = worst_differences([clipped], [theirs])
-    if not within(absolute, scale, _tolerances(quantities)).all():
-        both = [Pair(quantities[0], clipped, theirs)]
+    both = [Pair(quantities[0], clipped, theirs)]
+    absolute, scale = differences_of(both)
+    if not within(absolute, scale, tolerances_of(quantities)).all():
         _check_finite(both)
         raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
     return Differences(absolute, scale)
@@ -100,8 +110,7 @@ class UpdateChecker:
         self._setting_names = [name for name in optimizer.setting_names() if name != "lr"]
         self._settings_at_first = self._settings()
         self._twin = OptimizerTwin(optimizer, start.dtype)
-        sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
-        self._arena = Arena(sizes, len(self.start.all))
+        self._sizes = [size_of(shape) for shape in optimizer.model.parameter_shapes().values()]
 
     def observe(self, validation_loss: float) -> None:
         """Let torch's schedule see the validation loss of an epoch, before ours does."""
@@ -163,14 +172,15 @@ class UpdateChecker:
 
     def _compared(self, quantities: list[Quantity]) -> Differences:
         torchs = self._stepped(self._twin, self._made())
-        absolute, scale = self._arena.worst_differences(state_of(self.optimizer).all, torchs.all)
-        passed = within(absolute, scale, _tolerances(quantities))
+        ours, theirs = ([vector[np.newaxis] for vector in state.all] for state in (state_of(self.optimizer), torchs))
+        absolute, scale = (found[0] for found in worst_differences(ours, theirs, self._sizes))
+        passed = within(absolute, scale, tolerances_of(quantities))
         if passed.all():
             return Differences(absolute, scale)
         # What lands near zero carries the rounding errors of where it came from.
         before = [np.abs(tensor).max() for tensor in self._tensors(self.start)]
         scale = np.where(passed, scale, np.maximum(scale, before))
-        passed = within(absolute, scale, _tolerances(quantities))
+        passed = within(absolute, scale, tolerances_of(quantities))
         return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
 
     @property
@@ -196,11 +206,11 @@ class UpdateChecker:
         torchs = self._torchs_in(np.dtype(np.float64), made)
         precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]
         self._compared_in_float64 = True
-        if within(*worst_differences(ours, torchs), _tolerances(precise)).all():
+        both = [Pair(*pair) for pair in zip(precise, ours, torchs, strict=True)]
+        if not beyond_tolerance(both):
             return
         rounding = self._measured(quantities, torchs, made)
         if not all(rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)):
-            both = zip(precise, ours, torchs, strict=True)
             raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
 
     def unproven(self) -> tuple[str, ...]:
@@ -302,10 +312,6 @@ class UpdateChecker:
 def state_of(optimizer: Optimizer) -> State:
     """Where the optimizer is now: views."""
     return State(optimizer.model.param_arena, optimizer.vectors)
-
-
-def _tolerances(quantities: list[Quantity]) -> Array:
-    return np.array([quantity.tolerance for quantity in quantities])
 
 
 def _raise_problem(problem: str) -> None:

@@ -15,7 +15,7 @@ from problems import problem_and_place
 
 from nn_manual import SGD, GradientChecker, Layer, Linear, MSELoss, Sequential, check_gradients
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.compare.comparison import LARGE
+from nn_manual.check.compare.worst import FEW
 
 
 @dataclass(eq=False)
@@ -230,7 +230,7 @@ def test_without_a_reference_it_passes_too(layer_class: type[Layer], dtype: str)
 
 
 @pytest.mark.parametrize("layer_class", UNUSUAL)
-@pytest.mark.parametrize("batch_size", [4, LARGE // 4])
+@pytest.mark.parametrize("batch_size", [4, FEW // 4])
 def test_a_layer_that_is_right_but_unusual_passes(layer_class: type[Layer], batch_size: int) -> None:
     generator = np.random.default_rng(0)
     input, target = (generator.standard_normal((batch_size, size)).astype(np.float32) for size in (3, 4))

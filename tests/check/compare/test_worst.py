@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.compare.many import StackedComparison
+from nn_manual.check.compare.worst import worst_differences
 
 #: Small ones, which are compared side by side, one of a block and more, and one of several blocks.
 SHAPES: list[tuple[int, ...]] = [(1,), (3, 4), (511,), (512,), (700, 60), (2, 40_000), ()]
@@ -21,7 +21,6 @@ def drawn(seed: int, num_steps: int, dtype: str) -> list[Array]:
 @pytest.mark.parametrize("num_steps", [1, 2, 7])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_differences_are_those_of_whole_tensors(dtype: str, num_steps: int, transposed: bool) -> None:
-    comparison = StackedComparison([int(np.prod(shape)) for shape in SHAPES], np.dtype(dtype))
     for seed in range(2):  # what it keeps of one call must not show in the next
         ours, references = drawn(seed, num_steps, dtype), drawn(seed + 10, num_steps, dtype)
         if transposed:
@@ -30,7 +29,7 @@ def test_the_differences_are_those_of_whole_tensors(dtype: str, num_steps: int, 
                 for array in references
             ]
         before = [array.copy() for array in (*ours, *references)]
-        absolute, scale = comparison.differences(ours, references)
+        absolute, scale = worst_differences(ours, references)
         assert absolute.dtype == scale.dtype == dtype
         for i, (own, reference) in enumerate(zip(ours, references, strict=True)):
             rows = [array.reshape(num_steps, -1) for array in (own, reference)]
@@ -43,12 +42,11 @@ def test_the_differences_are_those_of_whole_tensors(dtype: str, num_steps: int, 
 @pytest.mark.parametrize("tensor", range(len(SHAPES)))
 @pytest.mark.parametrize(("number", "found"), [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf)])
 def test_what_is_no_number_shows_in_its_step_alone(tensor: int, number: float, found: float) -> None:
-    comparison = StackedComparison([int(np.prod(shape)) for shape in SHAPES], np.dtype("float32"))
     ours, references = drawn(0, 3, "float32"), drawn(1, 3, "float32")
     ours[tensor][1:2] = number
-    absolute, _ = comparison.differences(ours, references)
+    absolute, _ = worst_differences(ours, references)
     np.testing.assert_equal(absolute[1, tensor], np.float32(found))
     absolute[1, tensor] = 0
     assert np.isfinite(absolute).all()
     references[tensor][1:2] = number
-    assert np.isnan(comparison.differences(ours, references)[0][1, tensor])  # infinity in both, too
+    assert np.isnan(worst_differences(ours, references)[0][1, tensor])  # infinity in both, too

@@ -1,0 +1,105 @@
+"""The worst difference of each of many tensors, in each of many steps: a block at a time that stays in the cache."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.blocks import BLOCK, in_order, largest_magnitudes, scratch, worst_difference
+
+#: Smaller tensors are compared side by side: each call of numpy takes longer than what there is to compare.
+SMALL = 1 << 9
+
+#: So are those of fewer elements in all steps: packed together, copying costs less than the calls that it saves.
+FEW = 1 << 14
+
+
+def worst_differences(
+    ours: Sequence[Array], references: Sequence[Array], sizes: Sequence[int] = ()
+) -> tuple[Array, Array]:
+    """max|ours - reference| and max|reference| of each pair in each step, (steps, tensors). NaN anywhere, and infinity
+    in both, give NaN.
+
+    The arrays are (steps, ...), of two equal shapes, with at least one element in each step. Where `sizes` are given,
+    each of them is several tensors, end to end, (steps, sum of the sizes).
+    """
+    num_steps = len(ours[0])
+    small = max(SMALL, FEW // num_steps)
+    if sizes and max(sizes) >= small:
+        ends = np.cumsum(sizes)[:-1]
+        ours, references = (
+            [part for a in arrays for part in np.split(a, ends, axis=1)] for arrays in (ours, references)
+        )
+    elif sizes:
+        return _side_by_side(ours, references, (*sizes,) * len(ours))
+    all_sizes = tuple(array.size // num_steps for array in ours)
+    if max(all_sizes) < small:
+        return _side_by_side(ours, references, all_sizes)
+    absolute, scale = np.empty((2, num_steps, len(ours)), ours[0].dtype)
+    together = [i for i, size in enumerate(all_sizes) if size < small]
+    if together:
+        own, reference = ([arrays[i] for i in together] for arrays in (ours, references))
+        packed = _side_by_side(own, reference, tuple(all_sizes[i] for i in together))
+        absolute[:, together], scale[:, together] = packed
+    for i, size in enumerate(all_sizes):
+        if size >= small:
+            absolute[:, i], scale[:, i] = _alone(ours[i], references[i])
+    return absolute, scale
+
+
+def _alone(ours: Array, reference: Array) -> tuple[Array, Array]:
+    """Of one tensor in each step."""
+    size = ours.size // len(ours)
+    if size > BLOCK:
+        found = [worst_difference(*pair) for pair in zip(ours, reference, strict=True)]
+        absolute, scale = np.transpose(found)
+        return absolute, scale
+    ours, reference = in_order(ours, reference)
+    blocks = [slice(start, start + BLOCK // size) for start in range(0, len(ours), BLOCK // size)]
+    of_blocks = []
+    for rows in blocks:
+        both = _difference(ours[rows], reference[rows]), reference[rows]
+        of_blocks.append([largest_magnitudes(part.reshape(len(part), -1)) for part in both])
+    absolute, scale = np.concatenate(of_blocks, axis=1)
+    return absolute, scale
+
+
+def _side_by_side(ours: Sequence[Array], references: Sequence[Array], sizes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Of small tensors of these sizes, which are packed together."""
+    own, reference = _packed(ours), _packed(references)
+    starts, num_rows = _starts(sizes), max(1, BLOCK // own.shape[1])
+    found = []
+    for start in range(0, len(own), num_rows):
+        rows = slice(start, start + num_rows)
+        difference, part = _difference(own[rows], reference[rows]), reference[rows]
+        absolute = np.maximum.reduceat(np.abs(difference, out=difference), starts, axis=1)
+        found.append((absolute, np.maximum.reduceat(np.abs(part, out=difference), starts, axis=1)))
+    if len(found) == 1:
+        return found[0]
+    absolute, scale = np.concatenate(found, axis=1)
+    return absolute, scale
+
+
+def _packed(arrays: Sequence[Array]) -> Array:
+    num_steps = len(arrays[0])
+    if num_steps == 1:
+        return np.concatenate(arrays, axis=None).reshape(1, -1)
+    return np.concatenate([array.reshape(num_steps, -1) for array in arrays], axis=1)
+
+
+@functools.lru_cache
+def _starts(sizes: tuple[int, ...]) -> Array:
+    """Where each of the tensors of these sizes starts, laid end to end."""
+    return np.array([*accumulate(sizes, initial=0)][:-1], np.intp)
+
+
+def _difference(ours: Array, reference: Array) -> Array:
+    """ours - reference, until it is asked for the next one."""
+    dtype = np.result_type(ours, reference)
+    memory = scratch(dtype) if ours.size <= BLOCK else np.empty(ours.size, dtype)
+    with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN
+        return np.subtract(ours, reference, out=memory[: ours.size].reshape(ours.shape))
