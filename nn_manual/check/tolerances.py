@@ -52,6 +52,39 @@ REDUCTION_LENGTH = 1024
 #: gradient of 20 elements. A wrong formula is off by many orders of magnitude more in float64.
 MARGIN = 30
 
+#: Where the difference is more than this multiple of what is explained, more measurements are not made. Wrong formulas
+#: are off by more, in float64.
+FAR = 1e6
+
+#: How many times more eps rounding may amount to in float64 than in float32. 1 - 1e-9, which is 1 in float32, has an
+#: error in float64 alone; of random nets the worst had 500. A value that crosses a kink has 5e8: by one eps, in any
+#: dtype, its gradient jumps as far.
+JUMP = 1e4
+
+#: How many times more eps rounding may amount to in float32 than in float64, for what it says of float64. A value that
+#: crosses a kink by one eps of float32, or a softmax of scores of 1e7, goes as far as it can go. One eps of float64
+#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws.
+SATURATED = 10
+
+#: The square of a larger number, a variance, is more than float32 can hold: what float32 doesn't show then, there may
+#: be in float64.
+LARGEST_IN_FLOAT32 = 1e19
+
+#: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
+NOTHING_IN_COMMON = 0.01
+
+#: The scale of a gradient that is zero in theory is measured anew after so many steps: the net has changed by then. To
+#: measure it takes many reruns of a step, so not more often.
+ZEROS_MEASURED_EVERY = 1_000
+
+#: A part of a tensor is small from this fraction of the tensor's largest magnitude on. In a larger one a mistake of a
+#: thousandth is beyond the tensor's own tolerance, 1e-5 in float32.
+SMALL_PART = 0.01
+
+#: The numbers of a vector belong to one part as long as their magnitudes lie in the same range of this factor. The
+#: smallest in it is then compared to 1e-5 * 1000 of itself in float32: a mistake of a hundredth shows.
+RANGE_OF_PART = 1000.0
+
 #: An explanation holds where it leaves less than this of the largest magnitude. Ten times the tolerance that a correct
 #: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
 EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}

@@ -13,9 +13,9 @@ from nn_manual.losses import Loss
 class UpstreamLoss(Loss):
     """The inner product of prediction and target, which gives a layer any upstream gradient: the target.
 
-        loss            = sum(prediction * target)
-        grad_prediction = target
-        grad_target     = prediction
+    loss            = sum(prediction * target)
+    grad_prediction = target
+    grad_target     = prediction
     """
 
     reduction = "sum"

@@ -55,9 +55,7 @@ class LayerCopy:
     def arrays(self, *kinds: str) -> dict[str, Array]:
         """What the layer holds of these kinds, "param", "grad", "buffer" and "noise", by names as "param.weight"."""
         return {
-            f"{kind}.{name}": array
-            for kind in kinds
-            for name, array in vars(getattr(self.layer, kind, _NONE)).items()
+            f"{kind}.{name}": array for kind in kinds for name, array in vars(getattr(self.layer, kind, _NONE)).items()
         }
 
     def run(self, method: str, *arguments: Any) -> Any:

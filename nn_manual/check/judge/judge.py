@@ -1,14 +1,14 @@
 """The judge of a step: where a tensor is beyond its tolerance, is a formula wrong, is it rounding, or is it no number?
 
-    differences   in training: the worst one of each tensor, where all are right or off by rounding; else an error
-    report        in full: every tensor with its worst place, a diagnosis
+differences   in training: the worst one of each tensor, where all are right or off by rounding; else an error
+report        in full: every tensor with its worst place, a diagnosis
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,20 +20,18 @@ from nn_manual.check.compare.comparison import (
     Comparison,
     Differences,
     Pair,
-    beyond_tolerance,
     compare,
     differences_of,
     within,
 )
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge import zeros
-from nn_manual.check.judge.arbiter import Arbiter, is_rounding
+from nn_manual.check.judge.claim import judged, without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.parts import doubtful_parts
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.check.judge.rounding import MOST_PERTURBATIONS, NUM_PERTURBATIONS
-from nn_manual.check.judge.terms import within_terms
+from nn_manual.check.judge.step_claim import StepClaim, is_rounding
 from nn_manual.check.judge.vacuous import at_kinks
 from nn_manual.check.step.evaluation import evaluations
 from nn_manual.check.step.plan import Plan
@@ -54,8 +52,8 @@ class Verdict(NamedTuple):
     though its formula is right. `zeros` are the gradients that are zero in theory, with the scale of their terms.
     """
 
-    in_double: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
-    wrong: list[Pair] = []  # noqa: RUF012 - nor to this one
+    in_double: Sequence[Pair] = ()
+    wrong: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
     rounding: frozenset[str] = frozenset()
     not_finite: str | None = None
     zeros: Mapping[str, float] = {}
@@ -196,16 +194,14 @@ class Judge:
         parts = [part for pair in tensors for part in doubtful_parts(pair)]
         if not parts:
             return report
-        pairs, twins = [part.pair for part in parts], self._made_twins()
+        pairs = [part.pair for part in parts]
         try:
-            in_double, wrong = self._judge_in_float64(step, twins) if self.model.dtype != np.float64 else ([], [])
-            rounding = Arbiter(twins, step, parts).rounding(pairs)
-            rounding |= within_terms(twins[0], step, _without(pairs, rounding), parts)
+            found = judged(StepClaim(self._made_twins(), step, self._again, parts), pairs)
         except CannotCompare:
             return report
-        if wrong:
-            return _in_float64_instead(report, in_double, wrong, step.recorded)
-        failed = _without(pairs, rounding)
+        if found.wrong:
+            return _in_float64_instead(report, found.in_double, found.wrong, step.recorded)
+        failed = without(pairs, found.rounding)
         if not failed:
             return report
         report = replace(report, comparisons=(*report.comparisons, *(compare(*pair) for pair in failed)))
@@ -224,18 +220,9 @@ class Judge:
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
             return Verdict(not_finite=_not_finite(failed[0]))
-        twins = self._made_twins()
-        in_double: list[Pair] = []
-        wrong: list[Pair] = []
+        claim = StepClaim(self._made_twins(), step, self._again)
         try:
-            if self.model.dtype != np.float64:
-                in_double, wrong = self._judge_in_float64(step, twins)
-            arbiter = Arbiter(twins, step)
-            # Where a formula is wrong, what else is rounding only decides which words a report has.
-            num_perturbations = NUM_PERTURBATIONS if wrong else MOST_PERTURBATIONS
-            rounding = arbiter.rounding(numbers, num_perturbations) if numbers else frozenset()
-            if not wrong:
-                rounding |= within_terms(twins[0], step, _without(numbers, rounding))
+            in_double, wrong, rounding = judged(claim, numbers)
         except CannotCompare:
             return Verdict()
         not_finite = None
@@ -245,37 +232,21 @@ class Judge:
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
                 not_finite = _not_finite(pair)
-        return Verdict(in_double, wrong, rounding, not_finite, arbiter.zero_in_theory(numbers))
+        return Verdict(in_double, wrong, rounding, not_finite, claim.zero_in_theory(numbers))
 
     def _made_twins(self) -> tuple[Twin, Twin]:
         if self._twins is None:
             self._twins = Twin(self.model, self.loss, np.float64), Twin(self.model, self.loss, np.float32)
         return self._twins
 
-    def _judge_in_float64(self, step: Proof, twins: tuple[Twin, Twin]) -> tuple[list[Pair], list[Pair]]:
-        """The pairs of the step computed again in float64, and those of which a formula is wrong. Raises
-        CannotCompare.
-        """
-        again = self._again(step, twins[0])
-        doubtful = beyond_tolerance(again.pairs)
-        if not doubtful:
-            return again.pairs, []
-        rounding = Arbiter(twins, again).rounding(doubtful)
-        rounding |= within_terms(twins[0], again, _without(doubtful, rounding))
-        return again.pairs, _without(doubtful, rounding)
-
 
 def _in_float64_instead(
-    report: GradientReport, in_double: list[Pair], wrong: list[Pair], recorded: Recording
+    report: GradientReport, in_double: Sequence[Pair], wrong: list[Pair], recorded: Recording
 ) -> GradientReport:
     """The report on the step in float64, in which the formulas of these pairs are wrong."""
     right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}
     report = replace(report, comparisons=tuple(compare(*pair) for pair in in_double), rounding=frozenset(right))
     return replace(report, diagnosis=_diagnosis(report.failures[0], in_double, recorded))
-
-
-def _without(pairs: list[Pair], names: frozenset[str]) -> list[Pair]:
-    return [pair for pair in pairs if pair.quantity.name not in names]
 
 
 def _is_finite(pair: Pair) -> bool:
@@ -290,7 +261,7 @@ def _not_finite(pair: Pair) -> str:
     return f"{subject} {'holds' if pair.ours.ndim else 'is'} {first_not_finite(pair.ours)}"
 
 
-def _diagnosis(failure: Comparison, both: list[Pair], recorded: Recording) -> str:
+def _diagnosis(failure: Comparison, both: Sequence[Pair], recorded: Recording) -> str:
     """What the first failing difference looks like, and how near the layer's input is to a kink there."""
     pair = next(pair for pair in both if pair.quantity.name == failure.name)
     before = recorded.buffers_before.get(failure.name)

@@ -15,15 +15,9 @@ import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.tolerances import RANGE_OF_PART, SMALL_PART
 
 Key: TypeAlias = tuple[slice | int, ...]
-
-#: A part is small from this fraction of the tensor's largest magnitude on. In a larger one a mistake of a thousandth is
-#: beyond the tensor's own tolerance, 1e-5 in float32.
-SMALL = 0.01
-
-#: The numbers of a vector belong to one block as long as their magnitudes lie in the same range of this factor.
-BLOCK_RANGE = 1000.0
 
 
 class Part(NamedTuple):
@@ -60,7 +54,7 @@ def _small(magnitudes: Array) -> Iterator[Key]:
         return
     for axis in range(magnitudes.ndim):
         others = tuple(other for other in range(magnitudes.ndim) if other != axis)
-        for index in np.flatnonzero(magnitudes.max(axis=others) <= SMALL * magnitudes.max()):
+        for index in np.flatnonzero(magnitudes.max(axis=others) <= SMALL_PART * magnitudes.max()):
             yield (*[slice(None)] * axis, int(index), *[slice(None)] * (magnitudes.ndim - axis - 1))
 
 
@@ -68,10 +62,10 @@ def _small_blocks(magnitudes: Array) -> Iterator[Key]:
     """The keys of the small blocks of a vector."""
     largest = magnitudes.max()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # zeros are in a range of their own
-        ranges = np.floor(np.log(largest / magnitudes) / np.log(BLOCK_RANGE))
+        ranges = np.floor(np.log(largest / magnitudes) / np.log(RANGE_OF_PART))
     ends = [0, *(int(i) + 1 for i in np.flatnonzero(ranges[1:] != ranges[:-1])), len(magnitudes)]
     for start, stop in pairwise(ends):
-        if magnitudes[start:stop].max() <= SMALL * largest:
+        if magnitudes[start:stop].max() <= SMALL_PART * largest:
             yield (slice(start, stop),)
 
 

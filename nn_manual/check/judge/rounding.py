@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import DTYPES, Array
-from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.tolerances import FAR, JUMP, MARGIN, SATURATED
 
 #: How many times everything is moved, each time at random. The worst effect counts.
 NUM_PERTURBATIONS = 4
@@ -22,18 +22,6 @@ NUM_PERTURBATIONS = 4
 #: Where the difference is not far from what is explained, so many times. Of a few numbers, each the difference of two
 #: products, rounding may not show in half of the draws; in all of so many, once in 2**32.
 MOST_PERTURBATIONS = 32
-#: As a multiple of what is explained. Wrong formulas are off by more, in float64.
-FAR = 1e6
-
-#: How many times more eps rounding may amount to in float64 than in float32. 1 - 1e-9, which is 1 in float32, has an
-#: error in float64 alone; of random nets the worst had 500. A value that crosses a kink has 5e8: by one eps, in any
-#: dtype, its gradient jumps as far.
-JUMP = 1e4
-
-#: How many times more eps rounding may amount to in float32 than in float64, for what it says of float64. A value that
-#: crosses a kink by one eps of float32, or a softmax of scores of 1e7, goes as far as it can go. One eps of float64
-#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws.
-SATURATED = 10
 
 #: Where the effects are kept that were measured of another step.
 ELSEWHERE = "elsewhere"

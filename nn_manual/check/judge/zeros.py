@@ -14,9 +14,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check.step.proof import Proof
-
-#: Steps after which the scale of the terms is measured anew: the net has changed by then.
-MEASURED_EVERY = 1_000
+from nn_manual.check.tolerances import ZEROS_MEASURED_EVERY
 
 
 class Zeros:
@@ -45,7 +43,7 @@ class Zeros:
     def count_step(self) -> None:
         """A step has passed."""
         self._num_steps += 1
-        if self._num_steps >= MEASURED_EVERY:
+        if self._num_steps >= ZEROS_MEASURED_EVERY:
             self._multiples.clear()
 
     def state(self) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.torch_settings import threads_for
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.optimizers import OptimizerTwin
-from nn_manual.check.whole_step.update import Made, State, clipped_by_torch
+from nn_manual.check.whole_step.update import clipped_by_torch
+from nn_manual.check.whole_step.update_claim import Made, State
 from nn_manual.messages import counted
 
 if TYPE_CHECKING:

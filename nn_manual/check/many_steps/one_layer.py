@@ -110,9 +110,7 @@ class LayerRun:
         return output
 
     def _composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        children = [
-            functools.partial(self._child, name, children) for name, children in item.children.items()
-        ]
+        children = [functools.partial(self._child, name, children) for name, children in item.children.items()]
         node = self._anchored(taken(item), node)
         output: torch.Tensor = item.layer.reference(node, *children, **self._noise(item))  # type: ignore[attr-defined]
         return output

@@ -20,7 +20,8 @@ from nn_manual.check.many_steps.ring import Copy
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.step.torch_settings import threads_for
-from nn_manual.check.whole_step.update import State, UpdateChecker, state_of
+from nn_manual.check.whole_step.update import UpdateChecker
+from nn_manual.check.whole_step.update_claim import State, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.step.watch import Watch
 

@@ -137,10 +137,7 @@ class Stacked:
         parts = dict(zip(sizes, torch.split(flat, list(sizes.values()), 1), strict=True))
         shapes = self.model.parameter_shapes()
         own = {use: self.first_of.get(use, use) for use in self.uses}
-        return {
-            f"parameter {use}": parts[name].detach().reshape(len(flat), *shapes[name])
-            for use, name in own.items()
-        }
+        return {f"parameter {use}": parts[name].detach().reshape(len(flat), *shapes[name]) for use, name in own.items()}
 
 
 class _Needs:

@@ -15,14 +15,15 @@ import torch
 
 from nn_manual.arrays import Array, first_not_finite
 from nn_manual.check import tolerances
-from nn_manual.check.compare.comparison import Pair, Quantity, as_tensor, beyond_tolerance, compare
-from nn_manual.check.judge.arbiter import DOUBLE, SINGLE, allow_for_large, explained
+from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, as_tensor, beyond_tolerance, compare
+from nn_manual.check.judge.claim import DOUBLE, Claim, Values, judged, without
 from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.judge.rounding import Rounding
+from nn_manual.check.judge.step_claim import allow_for_large
 from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import TORCH_DTYPES, Twin, loss_function
-from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault
+from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault, words_of
 from nn_manual.losses import Loss, as_number
 from nn_manual.step.cut import Part, loss_of
 
@@ -52,37 +53,42 @@ def compare_loss(batch: LossOfBatch, loss: Loss, twin: Twin) -> GradientReport:
         if not pair.reference.isfinite().all():
             found = first_not_finite(pair.ours)
             raise NotFiniteError(f"{pair.quantity.name} is {found or 'finite, but that of torch overflows'}")
-    rounding = _Judge(batch, loss).rounding(failed) if failed else frozenset[str]()
-    wrong = [pair for pair in failed if pair.quantity.name not in rounding]
+    rounding = _rounding(_LossClaim(batch, loss, pairs), failed) if failed else frozenset[str]()
+    wrong = without(failed, rounding)
     words = describe_difference(wrong[0].ours, wrong[0].reference.numpy()) if wrong else ""
     return GradientReport(tuple(compare(*pair) for pair in pairs), rounding=rounding, diagnosis=words)
 
 
-class _Judge:
-    """Tells rounding from a wrong weight."""
+def _rounding(claim: Claim, failed: list[Pair]) -> frozenset[str]:
+    """The names of those that are off by rounding; there are none where the formulas differ in float64."""
+    try:
+        found = judged(claim, failed)
+    except CannotCompare:
+        return frozenset()
+    return frozenset() if found.wrong else found.rounding
 
-    def __init__(self, batch: LossOfBatch, loss: Loss) -> None:
-        self.batch, self.loss = batch, loss
-        self._functions = {dtype: loss_function(loss, TORCH_DTYPES[dtype.name]) for dtype in (SINGLE, DOUBLE)}
-        self._truth = self.of_smaller_prediction(DOUBLE, 1)
 
-    def rounding(self, failed: list[Pair]) -> frozenset[str]:
-        """The names of those that are off by rounding; there are none where the formulas differ in float64."""
-        if self.batch.prediction.dtype != DOUBLE:
-            try:
-                in_double = _pairs(self._ours_in_float64(), self._truth)
-            except BaseException as error:  # a user's own loss may raise anything there
-                raise_if_nobodys_fault(error)
-                return frozenset()
-            doubtful = beyond_tolerance(in_double)
-            if doubtful and len(self._explained(doubtful)) < len(doubtful):
-                return frozenset()
-        return self._explained(failed)
+class _LossClaim(Claim):
+    """The loss of a batch and its gradient, beside torch's."""
 
-    def _explained(self, failed: list[Pair]) -> frozenset[str]:
-        rounding = Rounding(self._truth)
+    def __init__(self, batch: LossOfBatch, loss: Loss, pairs: Sequence[Pair]) -> None:
+        self.batch, self.loss, self.pairs = batch, loss, pairs
+        self.dtype = pairs[-1].ours.dtype
+
+    def in_float64(self) -> _LossClaim:
+        """As of every claim."""
+        try:
+            ours = self._ours_in_float64()
+        except BaseException as error:  # a user's own loss may raise anything there
+            raise_if_nobodys_fault(error)
+            raise CannotCompare(f"in float64 the loss raised {words_of(error)}") from error
+        return _LossClaim(self.batch, self.loss, _pairs(ours, self.of_smaller_prediction(DOUBLE, 1)))
+
+    def measured(self) -> Rounding:
+        """As of every claim."""
+        rounding = Rounding(self.of_smaller_prediction(DOUBLE, 1))
         allow_for_large(rounding)
-        return explained(rounding, failed, self)
+        return rounding
 
     def _ours_in_float64(self) -> list[Array]:
         """The loss and its gradient, put together from those of the slices once more."""
@@ -98,17 +104,17 @@ class _Judge:
             grads.append(part.weight * self.loss.backward(saved))
         return [np.asarray(loss_of(self.loss, batch.parts, values)), np.concatenate(grads)]
 
-    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
-        """As of every Reruns."""
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
+        """As of every claim."""
         given = (move(_converted(array, dtype)).numpy() for array in (self.batch.prediction, self.batch.target))
-        values = _by_torch(self._functions[dtype], *given)
+        values = _by_torch(loss_function(self.loss, TORCH_DTYPES[dtype.name]), *given)
         return values | {GRAD_PREDICTION: move_grad(torch.from_numpy(values[GRAD_PREDICTION])).numpy()}
 
-    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
-        """As of every Reruns."""
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
+        """As of every claim."""
         prediction = (factor * self.batch.prediction).astype(self.batch.prediction.dtype)
         given = (_converted(array, dtype).numpy() for array in (prediction, self.batch.target))
-        return _by_torch(self._functions[dtype], *given)
+        return _by_torch(loss_function(self.loss, TORCH_DTYPES[dtype.name]), *given)
 
 
 def _pairs(ours: Sequence[Array], theirs: Mapping[str, Array]) -> list[Pair]:

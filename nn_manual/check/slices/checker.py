@@ -1,10 +1,10 @@
 """The check of a step that was made slice by slice, on one process or on several.
 
-    slice()         each slice's step is compared as a batch of its own          check/whole_step/checker.py
-    settle()        the processes learn of what one of them has found
-    together()      or: the slices ran side by side, and are compared as one batch  check/slices/whole_batch.py
-    compare_sum()   its part in the loss of the batch, and the sum of the gradients
-    compare()       clipping, the optimizer's step, and what the processes have in the end
+slice()         each slice's step is compared as a batch of its own          check/whole_step/checker.py
+settle()        the processes learn of what one of them has found
+together()      or: the slices ran side by side, and are compared as one batch  check/slices/whole_batch.py
+compare_sum()   its part in the loss of the batch, and the sum of the gradients
+compare()       clipping, the optimizer's step, and what the processes have in the end
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
+
 class OperandDifferences(NamedTuple):
     """The gradient of one operand: it lies in value +- (jump / 2 + error), as in `Slope`.
 

@@ -208,9 +208,7 @@ def _raising(misfit: Misfit) -> Function:
     return function
 
 
-def _own_reference(
-    layer: Any, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor]
-) -> Function:
+def _own_reference(layer: Any, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor]) -> Function:
     """The layer's `reference`, which gets its parameters, buffers and noise by their names. Where it has buffers, it
     returns the output and the buffers after the step, by their names.
     """

@@ -1,11 +1,11 @@
 """The check of a step: everything that the step computed, once, by name, against torch.
 
-    recording()    the step runs, and what it computes is noted       Recording
-    compare()      torch runs it again, anchored at what we computed   Proof: pairs of tensors
-                   the worst difference of each pair                   absolute, scale
-                   beyond the tolerance: the judge                     rounding, or GradientMismatch
-                   clipping and the optimizer's step                   absolute, scale
-                   StepCheck
+recording()    the step runs, and what it computes is noted       Recording
+compare()      torch runs it again, anchored at what we computed   Proof: pairs of tensors
+               the worst difference of each pair                   absolute, scale
+               beyond the tolerance: the judge                     rounding, or GradientMismatch
+               clipping and the optimizer's step                   absolute, scale
+               StepCheck
 """
 
 from __future__ import annotations

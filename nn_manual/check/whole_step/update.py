@@ -6,17 +6,16 @@ step can still differ.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import DTYPES, Array, carve, first_not_finite, size_of
+from nn_manual.arrays import Array, first_not_finite, size_of
 from nn_manual.check.compare.comparison import (
+    CannotCompare,
     Differences,
     Pair,
     Quantity,
@@ -27,15 +26,14 @@ from nn_manual.check.compare.comparison import (
     within,
 )
 from nn_manual.check.compare.worst import worst_differences
-from nn_manual.check.judge.in_float64 import in_float64
+from nn_manual.check.judge.claim import explained, judged, without
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, move_by_eps
-from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import UPDATE, learning_rate
+from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.twin.schedules import schedule_twin
-from nn_manual.errors import GradientMismatch, NotFiniteError, raise_if_nobodys_fault, words_of
+from nn_manual.check.whole_step.update_claim import Made, State, UpdateClaim, state_of, stepped, tensors_of
+from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.optim import Optimizer, Scheduler
 
 
@@ -60,33 +58,6 @@ def clipped_by_torch(gradient: Array, max_norm: float) -> Array:
     parameter.grad = torch.from_numpy(gradient)
     torch.nn.utils.clip_grad_norm_(parameter, max_norm)
     return gradient
-
-
-class State(NamedTuple):
-    """Where a step of an optimizer starts or ends: flat vectors, the parameters and those by name."""
-
-    param: Array
-    vectors: dict[str, Array]
-
-    def map(self, change: Callable[[Array], Array]) -> State:
-        """Every vector changed."""
-        return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
-
-    @property
-    def all(self) -> list[Array]:
-        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
-        return [*self.vectors.values(), self.param]
-
-
-class Made(NamedTuple):
-    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
-    made before.
-    """
-
-    start: State
-    grad: Array
-    lrs: Sequence[float]
-    num_steps: int
 
 
 class UpdateChecker:
@@ -171,17 +142,17 @@ class UpdateChecker:
         return found
 
     def _compared(self, quantities: list[Quantity]) -> Differences:
-        torchs = self._stepped(self._twin, self._made())
+        torchs = stepped(self._twin, self._made())
         ours, theirs = ([vector[np.newaxis] for vector in state.all] for state in (state_of(self.optimizer), torchs))
         absolute, scale = (found[0] for found in worst_differences(ours, theirs, self._sizes))
         passed = within(absolute, scale, tolerances_of(quantities))
         if passed.all():
             return Differences(absolute, scale)
         # What lands near zero carries the rounding errors of where it came from.
-        before = [np.abs(tensor).max() for tensor in self._tensors(self.start)]
+        before = [np.abs(tensor).max() for tensor in tensors_of(self.start, self.optimizer)]
         scale = np.where(passed, scale, np.maximum(scale, before))
         passed = within(absolute, scale, tolerances_of(quantities))
-        return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities, passed))
+        return Differences(absolute, scale, frozenset() if passed.all() else self._rounding(quantities))
 
     @property
     def is_due(self) -> bool:
@@ -200,18 +171,15 @@ class UpdateChecker:
         """
         if self.start.param.dtype == np.float64:
             return
-        ours = self._ours_in_float64(made)
-        if ours is None:
+        try:
+            claim = UpdateClaim.made_in_float64(self.optimizer, made, quantities)
+        except CannotCompare as problem:
+            self._raised_in_float64 = str(problem)
             return
-        torchs = self._torchs_in(np.dtype(np.float64), made)
-        precise = [replace(quantity, tolerance=UPDATE["float64"]) for quantity in quantities]
         self._compared_in_float64 = True
-        both = [Pair(*pair) for pair in zip(precise, ours, torchs, strict=True)]
-        if not beyond_tolerance(both):
-            return
-        rounding = self._measured(quantities, torchs, made)
-        if not all(rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)):
-            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+        doubtful = beyond_tolerance(claim.pairs)
+        if len(explained(claim, doubtful)) < len(doubtful):
+            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in claim.pairs)))
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence where the optimizer's formulas were never compared in float64, since it raised something there."""
@@ -227,91 +195,26 @@ class UpdateChecker:
         """Go on from what `state` returned."""
         self._compared_in_float64, self._raised_in_float64 = state["compared_in_float64"], state["raised_in_float64"]
 
-    def _measured(self, quantities: list[Quantity], truth: list[torch.Tensor], made: Made) -> Rounding:
-        """How far rounding takes torch's values from those in float64."""
-        rounding = Rounding(_by_name(quantities, truth))
-        generator = torch.Generator().manual_seed(0)
-        for dtype in NUM_PERTURBATIONS * list(DTYPES.values()):
-            moved = self._torchs_in(dtype, made, functools.partial(move_by_eps, generator=generator))
-            rounding.measure(_by_name(quantities, moved))
-        return rounding
-
     def _made(self) -> Made:
         """Of the step that has just been made."""
         lrs = [member.lr for member in self.optimizer.members]
         return Made(self.start, self.optimizer.model.grad_arena, lrs, self.num_steps)
 
-    def _stepped(self, twin: OptimizerTwin, made: Made) -> State:
-        one = made.start.map(lambda vector: vector[np.newaxis])
-        twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
-        return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])
-
-    def _rounding(self, quantities: list[Quantity], passed: Array) -> frozenset[str]:
-        """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong.
-
-        The arbiter of gradients decides in the same way: in float64 the formulas must agree, and our values must be as
-        near to torch's float64 ones as its own are when all that the step starts from is moved by one eps: in float32,
-        and in float64, which shows what is less than float32's numbers are.
-        """
-        made = self._made()
-        torchs = self._torchs_in(self.start.param.dtype, made)
-        both = [Pair(*pair) for pair in zip(quantities, self._tensors(state_of(self.optimizer)), torchs, strict=True)]
-        failed = [pair for pair, agrees in zip(both, passed, strict=True) if not agrees]
+    def _rounding(self, quantities: list[Quantity]) -> frozenset[str]:
+        """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong."""
+        made, ours = self._made(), tensors_of(state_of(self.optimizer), self.optimizer)
+        claim = UpdateClaim(self.optimizer, made, quantities, ours)
+        failed = [pair for pair in claim.pairs if not compare(*pair).passed]
         _check_finite(failed)
-        rounding = self._measured(quantities, self._torchs_in(np.dtype(np.float64), made), made)
-        ours = self._ours_in_float64(made)
-        formulas_agree = ours is not None and all(
-            rounding.explains(quantity.name, values) for quantity, values in zip(quantities, ours, strict=True)
-        )
-        explained = {pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours)}
-        if not formulas_agree or len(explained) < len(failed):
-            found = tuple(compare(*pair) for pair in both)
-            diagnosis = f"in float64 the step raises {self._raised_in_float64}" if ours is None else ""
-            raise GradientMismatch(GradientReport(found, diagnosis=diagnosis))
-        return frozenset(explained)
-
-    def _ours_in_float64(self, made: Made) -> list[Array] | None:
-        """Each tensor after our step, made again in float64; None for an optimizer that doesn't run there."""
+        diagnosis, wrong = "", failed
         try:
-            return self._made_in_float64(made)
-        except BaseException as error:  # a user's own optimizer may raise anything
-            raise_if_nobodys_fault(error)
-            self._raised_in_float64 = words_of(error)
-            return None
-
-    def _made_in_float64(self, made: Made) -> list[Array]:
-        ours = self.optimizer.model
-        model = in_float64(ours, made.start.param, vars(ours.buffer))
-        model.grad_arena[...] = made.grad
-        optimizer = replace(self.optimizer, model=model)
-        for member, lr in zip(optimizer.members, made.lrs, strict=True):
-            member.lr = lr
-        optimizer.num_steps = made.num_steps
-        for name, vector in made.start.vectors.items():
-            optimizer.vectors[name][...] = vector
-        optimizer.step()
-        return self._tensors(state_of(optimizer))
-
-    def _torchs_in(self, dtype: np.dtype[Any], made: Made, move: Move | None = None) -> list[torch.Tensor]:
-        """Each tensor after torch's step, made in `dtype` from values that go through `move`."""
-
-        def converted(vector: Array) -> Array:
-            tensor = torch.from_numpy(vector.astype(dtype))
-            return (tensor if move is None else move(tensor)).numpy()
-
-        twin = OptimizerTwin(self.optimizer, dtype)
-        end = self._stepped(twin, made._replace(start=made.start.map(converted), grad=converted(made.grad)))
-        return [torch.from_numpy(tensor) for tensor in self._tensors(end)]
-
-    def _tensors(self, state: State) -> list[Array]:
-        """Each tensor of a state, in the plan's order."""
-        shapes = self.optimizer.model.parameter_shapes()
-        return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
-
-
-def state_of(optimizer: Optimizer) -> State:
-    """Where the optimizer is now: views."""
-    return State(optimizer.model.param_arena, optimizer.vectors)
+            found = judged(claim, failed)
+            wrong = found.wrong or without(failed, found.rounding)
+        except CannotCompare as problem:
+            self._raised_in_float64, diagnosis = str(problem), f"in float64 the step raises {problem}"
+        if wrong:
+            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in claim.pairs), diagnosis=diagnosis))
+        return found.rounding
 
 
 def _raise_problem(problem: str) -> None:
@@ -325,7 +228,3 @@ def _check_finite(failed: list[Pair]) -> None:
             wrong = first_not_finite(pair.ours)
             found = f"holds {wrong}" if wrong else "is finite, but torch's overflows,"
             raise NotFiniteError(f"{pair.quantity.name} {found} after {pair.quantity.layer}")
-
-
-def _by_name(quantities: list[Quantity], tensors: list[torch.Tensor]) -> dict[str, Array]:
-    return {quantity.name: tensor.numpy() for quantity, tensor in zip(quantities, tensors, strict=True)}

@@ -88,9 +88,7 @@ def test_kinks() -> None:
 
 def test_the_distance_to_the_nearest_kink() -> None:
     distance = np.array([[0.5, 0.25], [1e-9, 3.0]])
-    assert describe_kinks(distance, (0, 1)) == (
-        "the input is 0.25 from a kink there; the nearest is 1e-09, at (1, 0)"
-    )
+    assert describe_kinks(distance, (0, 1)) == ("the input is 0.25 from a kink there; the nearest is 1e-09, at (1, 0)")
 
 
 def test_the_batch_size_is_a_factor_to_be_named() -> None:

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from nn_manual import Linear, MSELoss, Sequential
-from nn_manual.check.judge.arbiter import Arbiter
-from nn_manual.check.judge.rounding import JUMP, SATURATED, Rounding, eps_of, move_but_ties, move_by_eps
+from nn_manual.check.judge.in_float64 import Again
+from nn_manual.check.judge.rounding import Rounding, eps_of, move_but_ties, move_by_eps
+from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import prove
 from nn_manual.check.step.recording import Recording, run_step
-from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.tolerances import JUMP, MARGIN, SATURATED
 from nn_manual.check.twin.model import Twin
 
 EPS = eps_of(np.dtype(np.float64))
@@ -87,7 +88,7 @@ def test_values_that_float32_can_not_square_have_no_bound_by_it() -> None:
 
 
 @pytest.mark.parametrize(("scale", "jump"), [(1e9, JUMP), (1e10, np.inf)])
-def test_the_arbiter_takes_the_bound_away_where_values_are_large(scale: float, jump: float) -> None:
+def test_a_claim_takes_the_bound_away_where_values_are_large(scale: float, jump: float) -> None:
     model, loss = Sequential(Linear(1, 1, bias=False), dtype="float64"), MSELoss()
     model.param_arena[0] = 1
     input, target = np.full((2, 1), scale), np.zeros((2, 1))
@@ -95,7 +96,8 @@ def test_the_arbiter_takes_the_bound_away_where_values_are_large(scale: float, j
         run_step(model, loss, input, target, input_grad=False)
     twins = Twin(model, loss, np.float64), Twin(model, loss, np.float32)
     step = prove(twins[0], recorded, Plan(model, recorded, input_grad=False))
-    assert Arbiter(twins, step)._rounding.jump == jump  # the loss is scale**2
+    claim = StepClaim(twins, step, Again(model, loss, input_grad=False))
+    assert claim.measured().jump == jump  # the loss is scale**2
 
 
 def test_a_few_eps_of_the_largest_value_are_always_rounding() -> None:

@@ -123,7 +123,7 @@ def test_it_is_judged_once_and_then_compared_on_the_scale_of_its_terms(dtype: st
 
 
 def test_its_scale_is_measured_anew(num_judged: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zeros, "MEASURED_EVERY", 10)
+    monkeypatch.setattr(zeros, "ZEROS_MEASURED_EVERY", 10)
     trainer = trainer_of()
     for seed in range(35):
         trainer.train_step(*batch("float32", seed))

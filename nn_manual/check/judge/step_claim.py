@@ -1,4 +1,4 @@
-"""The arbiter: where a value is beyond the tolerance, is the formula wrong, or is it rounding?
+"""The claim of a step: where a value is beyond the tolerance, is the formula wrong, or is it rounding?
 
 Cancellation can enlarge rounding without bound: 1 - p for a probability p near 1, or a bias's gradient whose terms
 cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
@@ -25,82 +25,59 @@ Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of
 from __future__ import annotations
 
 import copy
-import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.judge.claim import DOUBLE, SINGLE, Claim, Values, randomly
+from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.parts import Part
-from nn_manual.check.judge.rounding import (
-    MOST_PERTURBATIONS,
-    NUM_PERTURBATIONS,
-    Rounding,
-    distance,
-    eps_of,
-    move_but_ties,
-    move_by_eps,
-)
+from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, distance, eps_of, move_by_eps
+from nn_manual.check.judge.terms import within_terms
 from nn_manual.check.step.evaluation import Evaluated
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
-from nn_manual.check.tolerances import MARGIN
+from nn_manual.check.tolerances import LARGEST_IN_FLOAT32, MARGIN, NOTHING_IN_COMMON
 from nn_manual.check.twin.model import Twin
 
-#: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
-#: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
-SMALLER = 0.25
 
-#: The square of a larger number, a variance, is more than float32 can hold: what float32 doesn't show then, there may
-#: be in float64.
-LARGEST_IN_FLOAT32 = 1e19
+class StepClaim(Claim):
+    """What a step computed, beside torch's.
 
-#: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
-NOTHING_IN_COMMON = 0.01
-
-
-SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-
-
-class Reruns(Protocol):
-    """Has torch compute the values to be judged again, by name."""
-
-    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
-        """In this dtype, from values that go through `move`, by gradients that go through `move_grad`."""
-
-    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
-        """What the loss computes of `factor` of the prediction."""
-
-
-class Arbiter:
-    """Judges the tensors of one step.
-
-    `twins` are torch's versions of its model in float64 and in float32; their parameters are overwritten. `parts` of
-    its tensors can be judged under their own names.
+    `twins` are torch's versions of its model in float64 and in float32, whose parameters are overwritten; `again` makes
+    the step in float64. `parts` of its tensors can be judged under their own names.
     """
 
-    def __init__(self, twins: tuple[Twin, Twin], step: Proof, parts: Sequence[Part] = ()) -> None:
-        self._parts = parts
+    def __init__(self, twins: tuple[Twin, Twin], step: Proof, again: Again, parts: Sequence[Part] = ()) -> None:
+        self.dtype, self.pairs = step.recorded.model.dtype, step.pairs
+        self._step, self._again, self._parts = step, again, parts
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
         #: The names of what the loss computes. What the layers do has our gradients, whatever the prediction.
         quantities = (*step.plan.forward, *step.plan.backward)
         self._of_loss = {quantity.name for quantity in quantities if quantity.layer == "loss"}
         self._of_loss |= {part.pair.quantity.name for part in parts if part.tensor in self._of_loss}
-        self._rounding = Rounding(self._reference(twins[0], step.param, step.recorded))
-        allow_for_large(self._rounding, step.param)
 
-    def rounding(self, failed: list[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
-        """The names of those of `failed` that are as near to torch's float64 values as the dtype of the step brings
-        them.
-        """
-        return explained(self._rounding, failed, self, num_perturbations)
+    def in_float64(self) -> StepClaim:
+        """As of every claim."""
+        return StepClaim(self._twins, self._again(self._step, self._twins[0]), self._again)
 
-    def zero_in_theory(self, pairs: list[Pair]) -> dict[str, float]:
+    def measured(self) -> Rounding:
+        """As of every claim."""
+        rounding = Rounding(self._reference(self._twins[0], self._param, self._recorded))
+        allow_for_large(rounding, self._param)
+        return rounding
+
+    def within_terms(self, failed: Sequence[Pair]) -> frozenset[str]:
+        """As of every claim."""
+        return within_terms(self._twins[0], self._step, failed, self._parts)
+
+    def zero_in_theory(self, pairs: Sequence[Pair]) -> dict[str, float]:
         """The names of the gradients among `pairs` of which nothing is left but the rounding of their terms, in float64
         too, and the scale of these terms: moving each by one eps has moved the gradient by that times eps.
         """
@@ -111,26 +88,26 @@ class Arbiter:
         double, single = self._twins
         free = Rounding(self._reference(double, self._param, self._recorded, our_grads=False))
         for number in range(NUM_PERTURBATIONS):
-            random = _random(number)
+            random = randomly(number)
             free.measure(self._moved(single, random, random, our_grads=False))
-        of_rounding = MARGIN * eps_of(np.dtype(np.float64))
+        of_rounding = MARGIN * eps_of(DOUBLE)
         return {
-            name: free.effect(name, np.dtype(np.float32))
+            name: free.effect(name, SINGLE)
             for name in gradients
-            if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name, np.dtype(np.float32))
+            if np.abs(free.truth[name]).max() <= of_rounding * free.effect(name, SINGLE)
         }
 
-    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Mapping[str, Array]:
-        """As of every Reruns."""
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
+        """As of every claim."""
         return self._moved(self._twins[dtype == SINGLE], move, move_grad)
 
-    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Mapping[str, Array]:
-        """As of every Reruns."""
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
+        """As of every claim."""
         smaller = _with_smaller_prediction(self._recorded, factor)
         values = self._reference(self._twins[dtype == SINGLE], self._param.astype(dtype), smaller)
         return {name: array for name, array in values.items() if name in self._of_loss}
 
-    def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Mapping[str, Array]:
+    def _moved(self, twin: Twin, move: Move, move_grad: Move, *, our_grads: bool = True) -> Values:
         param = move(torch.from_numpy(self._param.astype(twin.param.dtype))).numpy()
         return self._reference(twin, param, self._recorded, move, move_grad, our_grads=our_grads)
 
@@ -144,7 +121,7 @@ class Arbiter:
         move_grad: Move | None = None,
         *,
         our_grads: bool = True,
-    ) -> Mapping[str, Array]:
+    ) -> Values:
         np.copyto(twin.param, param)
         both, _ = beside_torch(twin, recorded, self._plan, move, move_grad, our_grads=our_grads)
         values = {pair.quantity.name: pair.reference.numpy() for pair in both}
@@ -158,47 +135,10 @@ def allow_for_large(rounding: Rounding, *given: Array) -> None:
         rounding.jump = math.inf
 
 
-def explained(
-    rounding: Rounding, failed: list[Pair], reruns: Reruns, num_perturbations: int = MOST_PERTURBATIONS
-) -> frozenset[str]:
-    """The names of those of `failed` that are as near to the true values as their dtype brings them. Rounding is
-    measured until it explains all, or all but those that it is far from explaining: measuring more can only allow more.
-    """
-    found: frozenset[str] = frozenset()
-    names = [pair.quantity.name for pair in failed]
-    for number in range(1, num_perturbations + 1):
-        for rounded, elsewhere in _rerun(reruns, number):
-            rounding.measure({name: rounded[name] for name in names if name in rounded}, elsewhere)
-            found = frozenset(pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours))
-            if len(found) == len(failed):
-                return found
-        others = [pair for pair in failed if pair.quantity.name not in found]
-        if number >= NUM_PERTURBATIONS and all(rounding.is_far(pair.quantity.name, pair.ours) for pair in others):
-            break
-    return found
-
-
-def _rerun(reruns: Reruns, number: int) -> Iterator[tuple[Mapping[str, Array], Mapping[str, Array] | None]]:
-    """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
-    loss where the prediction is smaller, with the true ones there.
-    """
-    for back in (False, True):  # one of the two moves a value across the kink at which it lies
-        random = _random(number, back=back)
-        yield reruns.moved(SINGLE, random, random), None
-    yield reruns.moved(DOUBLE, functools.partial(move_but_ties, seed=number), random), None
-    if number <= NUM_PERTURBATIONS:
-        single, double = (reruns.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
-        yield single, double
-
-
 def _differs(pair: Pair) -> bool:
     """Whether ours and torch's have few digits in common, as of gradients that are rounding alone."""
     reference = pair.reference.numpy()
     return distance(pair.ours, reference) > NOTHING_IN_COMMON * float(np.abs(reference).max())
-
-
-def _random(number: int, *, back: bool = False) -> Move:
-    return functools.partial(move_by_eps, generator=torch.Generator().manual_seed(number), back=back)
 
 
 def is_rounding(evaluated: Evaluated) -> bool:

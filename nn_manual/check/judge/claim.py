@@ -1,0 +1,142 @@
+"""A claim: our values beside torch's, and how both are made again; and what is a wrong formula in it, what rounding."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array
+from nn_manual.check.compare.comparison import Pair, beyond_tolerance
+from nn_manual.check.judge.rounding import (
+    MOST_PERTURBATIONS,
+    NUM_PERTURBATIONS,
+    Rounding,
+    move_but_ties,
+    move_by_eps,
+)
+from nn_manual.check.step.reference import Move
+
+#: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
+#: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
+SMALLER = 0.25
+
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
+Values = Mapping[str, Array]
+
+
+class Claim(ABC):
+    """That `pairs` of our values and torch's, in this `dtype`, are equal up to rounding."""
+
+    dtype: np.dtype[Any]
+    pairs: Sequence[Pair]
+
+    @abstractmethod
+    def in_float64(self) -> Claim:
+        """The same, both made again in float64. Raises CannotCompare where ours can't be."""
+
+    @abstractmethod
+    def measured(self) -> Rounding:
+        """torch's values in float64, as what rounding takes torch's values away from."""
+
+    @abstractmethod
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
+        """torch's values, made again in this dtype from values that go through `move`, by gradients that go through
+        `move_grad`.
+        """
+
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:  # noqa: ARG002 - a loss has some
+        """What the loss computes of `factor` of the prediction, where there is a loss."""
+        return {}
+
+    def within_terms(self, failed: Sequence[Pair]) -> frozenset[str]:  # noqa: ARG002 - a step looks at its own
+        """The names of those of `failed` that are off by a few roundings of the terms that they are made of."""
+        return frozenset()
+
+    @cached_property
+    def _rounding(self) -> Rounding:
+        return self.measured()
+
+    def rounding(self, failed: Sequence[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
+        """The names of those of `failed` that are as near to the true values as their dtype brings them. Rounding is
+        measured until it explains all, or all but those that it is far from explaining: measuring more can only allow
+        more.
+        """
+        found: frozenset[str] = frozenset()
+        if not failed:
+            return found
+        rounding, names = self._rounding, [pair.quantity.name for pair in failed]
+        for number in range(1, num_perturbations + 1):
+            for rounded, elsewhere in self._reruns(number):
+                rounding.measure({name: rounded[name] for name in names if name in rounded}, elsewhere)
+                found = frozenset(each.quantity.name for each in failed if _explains(rounding, each))
+                if len(found) == len(failed):
+                    return found
+            others = without(failed, found)
+            if number >= NUM_PERTURBATIONS and all(rounding.is_far(each.quantity.name, each.ours) for each in others):
+                break
+        return found
+
+    def _reruns(self, number: int) -> Iterator[tuple[Values, Values | None]]:
+        """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
+        loss where the prediction is smaller, with the true ones there.
+        """
+        for back in (False, True):  # one of the two moves a value across the kink at which it lies
+            random = randomly(number, back=back)
+            yield self.moved(SINGLE, random, random), None
+        yield self.moved(DOUBLE, partial(move_but_ties, seed=number), random), None
+        if number <= NUM_PERTURBATIONS:
+            single, double = (self.of_smaller_prediction(dtype, SMALLER**number) for dtype in (SINGLE, DOUBLE))
+            yield single, double
+
+
+class Judgement(NamedTuple):
+    """What is found of the pairs in question: the pairs made again in float64, those of them of which a formula is
+    wrong, and the names of those that are off by rounding.
+    """
+
+    in_double: Sequence[Pair]
+    wrong: list[Pair]
+    rounding: frozenset[str]
+
+
+def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
+    """Of those of the claim's pairs, or of their parts, that are beyond the tolerance: computed again in float64, do
+    the formulas agree? And is each value as near to torch's float64 ones as rounding brings it? Raises CannotCompare
+    where ours can't be made again in float64.
+    """
+    in_double: Sequence[Pair] = ()
+    wrong: list[Pair] = []
+    if claim.dtype != DOUBLE:
+        again = claim.in_float64()
+        in_double, doubtful = again.pairs, beyond_tolerance(again.pairs)
+        wrong = without(doubtful, explained(again, doubtful))
+    # Where a formula is wrong, what else is rounding only decides which words a report has.
+    rounding = claim.rounding(failed, NUM_PERTURBATIONS) if wrong else explained(claim, failed)
+    return Judgement(in_double, wrong, rounding)
+
+
+def explained(claim: Claim, failed: Sequence[Pair]) -> frozenset[str]:
+    """The names of those of `failed` that are off by rounding, or by that of their terms."""
+    rounding = claim.rounding(failed)
+    rest = without(failed, rounding)
+    return rounding | claim.within_terms(rest) if rest else rounding
+
+
+def without(pairs: Sequence[Pair], names: frozenset[str]) -> list[Pair]:
+    """Those of the pairs that have other names."""
+    return [pair for pair in pairs if pair.quantity.name not in names]
+
+
+def randomly(number: int, *, back: bool = False) -> Move:
+    """Moves all values by about one eps, in the `number`-th way."""
+    return partial(move_by_eps, generator=torch.Generator().manual_seed(number), back=back)
+
+
+def _explains(rounding: Rounding, pair: Pair) -> bool:
+    return rounding.explains(pair.quantity.name, pair.ours)

@@ -1,0 +1,136 @@
+"""The claim of an optimizer's step: where it started, what it was made from, where it ended, beside torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nn_manual.arrays import Array, carve
+from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
+from nn_manual.check.judge.claim import DOUBLE, Claim, Values
+from nn_manual.check.judge.in_float64 import in_float64
+from nn_manual.check.judge.rounding import Rounding
+from nn_manual.check.step.reference import Move
+from nn_manual.check.tolerances import UPDATE
+from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.errors import raise_if_nobodys_fault, words_of
+from nn_manual.optim import Optimizer
+
+
+class State(NamedTuple):
+    """Where a step of an optimizer starts or ends: flat vectors, the parameters and those by name."""
+
+    param: Array
+    vectors: dict[str, Array]
+
+    def map(self, change: Callable[[Array], Array]) -> State:
+        """Every vector changed."""
+        return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
+
+    @property
+    def all(self) -> list[Array]:
+        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
+        return [*self.vectors.values(), self.param]
+
+
+class Made(NamedTuple):
+    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
+    made before.
+    """
+
+    start: State
+    grad: Array
+    lrs: Sequence[float]
+    num_steps: int
+
+
+def state_of(optimizer: Optimizer) -> State:
+    """Where the optimizer is now: views."""
+    return State(optimizer.model.param_arena, optimizer.vectors)
+
+
+def tensors_of(state: State, optimizer: Optimizer) -> list[Array]:
+    """Each tensor of a state, in the plan's order."""
+    shapes = optimizer.model.parameter_shapes()
+    return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
+
+
+def stepped(twin: OptimizerTwin, made: Made) -> State:
+    """Where torch's step ends."""
+    one = made.start.map(lambda vector: vector[np.newaxis])
+    twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
+    return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])
+
+
+class UpdateClaim(Claim):
+    """That `ours`, the tensors after a step of the optimizer which was `made` from this, are torch's."""
+
+    def __init__(self, optimizer: Optimizer, made: Made, quantities: Sequence[Quantity], ours: Sequence[Array]) -> None:
+        self.optimizer, self.made, self.quantities = optimizer, made, quantities
+        self.dtype = ours[0].dtype
+        torchs = self._torchs_in(self.dtype)
+        both = zip(quantities, ours, torchs, strict=True)
+        self.pairs = [
+            # What lands near zero carries the rounding errors of where it came from.
+            Pair(quantity, array, theirs, scale=max(float(theirs.abs().max()), float(np.abs(before).max())))
+            for (quantity, array, theirs), before in zip(both, tensors_of(made.start, optimizer), strict=True)
+        ]
+
+    def in_float64(self) -> UpdateClaim:
+        """As of every claim."""
+        return self.made_in_float64(self.optimizer, self.made, self.quantities)
+
+    @classmethod
+    def made_in_float64(cls, optimizer: Optimizer, made: Made, quantities: Sequence[Quantity]) -> UpdateClaim:
+        """That the formulas agree: our step made again in float64. Raises CannotCompare with what it raises there."""
+        try:
+            ours = _made_in_float64(optimizer, made)
+        except BaseException as error:  # a user's own optimizer may raise anything
+            raise_if_nobodys_fault(error)
+            raise CannotCompare(words_of(error)) from error
+        claim = cls(optimizer, made, [replace(each, tolerance=UPDATE[DOUBLE.name]) for each in quantities], ours)
+        claim.pairs = [pair._replace(scale=None) for pair in claim.pairs]  # there, it carries none that matter
+        return claim
+
+    def measured(self) -> Rounding:
+        """As of every claim."""
+        return Rounding(self._by_name(self._torchs_in(DOUBLE)))
+
+    def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
+        """As of every claim."""
+        return self._by_name(self._torchs_in(dtype, move, move_grad))
+
+    def _torchs_in(
+        self, dtype: np.dtype[Any], move: Move | None = None, move_grad: Move | None = None
+    ) -> list[torch.Tensor]:
+        """Each tensor after torch's step, made in `dtype` from values that go through `move`."""
+
+        def converted(vector: Array, move: Move | None = move) -> Array:
+            tensor = torch.from_numpy(vector.astype(dtype))
+            return (tensor if move is None else move(tensor)).numpy()
+
+        made = self.made
+        start, grad = made.start.map(converted), converted(made.grad, move_grad)
+        end = stepped(OptimizerTwin(self.optimizer, dtype), made._replace(start=start, grad=grad))
+        return [torch.from_numpy(tensor) for tensor in tensors_of(end, self.optimizer)]
+
+    def _by_name(self, tensors: Sequence[torch.Tensor]) -> Values:
+        return {quantity.name: tensor.numpy() for quantity, tensor in zip(self.quantities, tensors, strict=True)}
+
+
+def _made_in_float64(optimizer: Optimizer, made: Made) -> list[Array]:
+    """Each tensor after our step."""
+    model = in_float64(optimizer.model, made.start.param, vars(optimizer.model.buffer))
+    model.grad_arena[...] = made.grad
+    double = replace(optimizer, model=model)
+    for member, lr in zip(double.members, made.lrs, strict=True):
+        member.lr = lr
+    double.num_steps = made.num_steps
+    for name, vector in made.start.vectors.items():
+        double.vectors[name][...] = vector
+    double.step()
+    return tensors_of(state_of(double), double)
