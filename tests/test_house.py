@@ -93,3 +93,13 @@ def test_a_plain_step_enters_few_files() -> None:
     stages = {str(path) for path in inside if path.parts[0] not in ("layers", "losses", "optim")}
     assert "step/train_step.py" in stages
     assert len(stages) <= 5, stages
+
+
+def test_one_place_says_that_a_value_is_wrong() -> None:
+    made_at = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("GradientMismatch")
+    }
+    assert made_at == {"check/judge/report.py"}

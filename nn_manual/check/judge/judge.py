@@ -30,7 +30,7 @@ from nn_manual.check.judge.claim import judged, without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.parts import doubtful_parts
-from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.step_claim import StepClaim, is_rounding
 from nn_manual.check.judge.vacuous import at_kinks
 from nn_manual.check.step.evaluation import evaluations
@@ -39,7 +39,7 @@ from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.twin.layers import Source
 from nn_manual.check.twin.model import Twin
-from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.errors import NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -80,7 +80,7 @@ class Judge:
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         check_conduct(step.recorded, step.plan, step.recorded.first.input)
-        raise GradientMismatch(self.report(step, verdict))
+        raise mismatch_of(self.report(step, verdict))
 
     def excused(self, step: Proof) -> Differences | None:
         """`differences`, or None where it would raise."""

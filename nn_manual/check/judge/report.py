@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import Comparison, Differences, relative
+from nn_manual.check.compare.comparison import CannotCompare, Comparison, Differences, relative
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
+from nn_manual.errors import GradientMismatch
 from nn_manual.messages import one_line
 
 #: Columns of a terminal.
@@ -173,6 +176,25 @@ class GradientReport:
         verdict = "" if c.passed else " rounding" if c.name in self.rounding else " WRONG"
         errors = f"{c.absolute:9.1e} {c.relative:9.1e} {c.tolerance:8.1e} {c.ulps:8.3g}"
         return f"{c.name:{width}} {_shape(c):>{shape}} {errors}{verdict}"
+
+
+def mismatch_of(report: GradientReport) -> GradientMismatch:
+    """What to raise for a step with a value that is wrong, or that can't be compared: it is made here alone."""
+    return GradientMismatch(report)
+
+
+def mismatch_for(problem: str) -> GradientMismatch:
+    """What to raise for a step that can't be compared, and why."""
+    return mismatch_of(GradientReport((), problem=problem))
+
+
+@contextmanager
+def comparing() -> Iterator[None]:
+    """The context in which a step is compared: what can't be compared is a GradientMismatch."""
+    try:
+        yield
+    except CannotCompare as problem:
+        raise mismatch_for(str(problem)) from None
 
 
 def _severity_of(comparison: Comparison) -> float:

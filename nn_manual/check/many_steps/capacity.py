@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.report import comparing
 from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.step.structure import check_structure
-from nn_manual.errors import GradientMismatch
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
@@ -29,11 +27,9 @@ def capacity(checker: GradientChecker, memory: int) -> Capacity:
     """Of steps like the one that `checker` has recorded, in so many bytes of memory. Nothing says whether it is right.
     Raises GradientMismatch where something else ran than the model's layers.
     """
-    try:
+    with comparing():
         plan = checker.plan()
         check_structure(checker.recorded, plan)
-    except CannotCompare as problem:
-        raise GradientMismatch(GradientReport((), problem=str(problem))) from None
     try:
         group = Group(checker, plan, np.empty(memory, np.uint8))
         if group.keep_first(checker):

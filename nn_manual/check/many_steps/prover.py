@@ -11,7 +11,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare, Differences, joined, within
-from nn_manual.check.judge.report import GradientReport, StepCheck
+from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_for, mismatch_of
 from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.groups import Groups
 from nn_manual.check.many_steps.one_layer import CannotStack
@@ -147,7 +147,7 @@ class Prover:
                 check_structure(recorded, group.plan)
         except CannotCompare as problem:
             self._flush_before(group, i)
-            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+            raise mismatch_for(str(problem)) from None
         if not group.ring.end(i, recorded):  # it has another form than the first: the checker says what is wrong
             self._flush_before(group, i)
             return self.checker.compare()
@@ -234,7 +234,7 @@ class Prover:
         if wrong is not None:
             self._prove_each_alone(group)  # what is wrong before it comes first
             with self._made_again(group, last):
-                raise GradientMismatch(wrong)
+                raise mismatch_of(wrong)
         for i, (check, updated) in enumerate(waiting):
             found = Differences(absolute[i], scale[i])
             both = joined(found, updated) if updated else found

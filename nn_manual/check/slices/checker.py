@@ -17,8 +17,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check import tolerances
-from nn_manual.check.compare.comparison import CannotCompare, Differences, Quantity
-from nn_manual.check.judge.report import GradientReport, StepCheck
+from nn_manual.check.compare.comparison import Differences, Quantity
+from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_for, mismatch_of
 from nn_manual.check.slices.batch_loss import LossOfBatch, compare_loss
 from nn_manual.check.slices.replicas import compare_processes, digests_of
 from nn_manual.check.slices.shared_differences import Found, SlicedPlan, worst
@@ -125,13 +125,11 @@ class SlicedChecker(GradientChecker, Watch):
 
     def _compare_recorded(self) -> None:
         """Compare the layers of what is recorded, a slice or the whole batch. Raises what `compare` does."""
-        try:
+        with comparing():
             plan = self.plan()
             with threads_for(plan.num_products):
                 proof = self._proof()
                 differences = self.judge.differences(proof)
-        except CannotCompare as problem:
-            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
         too_coarse = self.evidence.add_findings(proof.findings)
         found = Found.of(plan.tensors, differences, plan.tolerances, too_coarse)
         self._found = found if self._found is None else worst([self._found, found])
@@ -154,7 +152,7 @@ class SlicedChecker(GradientChecker, Watch):
         finally:
             self._again = False
         problem = f"process {rank}: {problem}. Process {self.group.rank} finds slice {number} right"
-        raise GradientMismatch(GradientReport((), problem=problem))
+        raise mismatch_for(problem)
 
     def compare_sum(self, value: float) -> None:
         """Compare the loss of the batch, its gradient and the sum of the gradients, which the model holds, and slices
@@ -196,7 +194,7 @@ class SlicedChecker(GradientChecker, Watch):
 
     def _judge(self, report: GradientReport) -> None:
         if not report.agrees:
-            raise GradientMismatch(report)
+            raise mismatch_of(report)
         self._of_batch.append(report)
 
     def _all_or_none(self, compare_own: Callable[[], object]) -> None:
@@ -209,7 +207,7 @@ class SlicedChecker(GradientChecker, Watch):
             own = error
         for rank, problem in enumerate(self.group.gather(own and _headline(own))):
             if problem is not None:
-                raise own or GradientMismatch(GradientReport((), problem=f"process {rank}: {problem}"))
+                raise own or mismatch_for(f"process {rank}: {problem}")
 
     def compare_evaluation(self) -> None:
         """As of every checker, on the last own slice. All processes must call it."""
@@ -252,10 +250,8 @@ class SlicedChecker(GradientChecker, Watch):
             clipping = [Quantity("clipped gradient", "clip_grad_norm", tolerance)]
             yield clipping, compare_clipping(clipping, self.model.grad_arena, [self._unclipped_grad], max_norm)
         if quantities:  # this process had a slice, which says what there is
-            try:
+            with comparing():
                 found = self._compared_step(self.update, quantities)
-            except CannotCompare as problem:
-                raise GradientMismatch(GradientReport((), problem=str(problem))) from None
             yield quantities, found
 
 

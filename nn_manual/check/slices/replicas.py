@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from nn_manual.check.judge.report import GradientReport
-from nn_manual.errors import GradientMismatch
+from nn_manual.check.judge.report import mismatch_for
 from nn_manual.model import Sequential
 
 
@@ -21,4 +20,4 @@ def compare_processes(digests: list[dict[str, str]]) -> None:
         for name, digest in others.items():
             if digest != digests[0][name]:
                 problem = f"updated {name} of process {rank} is not that of process 0"
-                raise GradientMismatch(GradientReport((), problem=problem))
+                raise mismatch_for(problem)

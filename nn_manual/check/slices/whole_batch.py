@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.report import mismatch_for
 from nn_manual.check.slices.batch_loss import LossOfBatch
 from nn_manual.check.step.calls import CallFailed, LayerCalls
 from nn_manual.check.step.recording import Recording
@@ -91,7 +91,7 @@ def raised_in(recordings: Sequence[Recording], failed: CallFailed) -> BaseExcept
     for recording in recordings:
         for calls in recording.layers:
             if calls.failure is not None:
-                return GradientMismatch(GradientReport((), problem=f"{calls.label}: {calls.failure}"))
+                return mismatch_for(f"{calls.label}: {calls.failure}")
     return failed.error
 
 

@@ -22,7 +22,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare, Differences, Quantity, joined, within
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge.judge import Judge
-from nn_manual.check.judge.report import GradientReport, StepCheck
+from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_of
 from nn_manual.check.judge.vacuous import vacuous
 from nn_manual.check.judge.zeros import Zeros
 from nn_manual.check.step.calls import CallFailed
@@ -102,10 +102,8 @@ class GradientChecker:
             with self.recorded:
                 yield self.recorded
         except CallFailed as failed:
-            try:
+            with comparing():
                 check_structure(self.recorded, self.plan())
-            except CannotCompare as problem:
-                raise GradientMismatch(GradientReport((), problem=str(problem))) from failed
             # The step is sound so far: the loss refused its target, or is wrong itself.
             method = "check_target" if self.recorded.loss.prediction is None else "forward"
             failed.error.add_note(f"raised by {type(self.loss).__name__}.{method}")
@@ -115,11 +113,8 @@ class GradientChecker:
         """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of torch's isn't finite
         either.
         """
-        try:
-            with threads_for(self.plan().num_products):
-                return self._compared(self._proof())
-        except CannotCompare as problem:
-            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+        with comparing(), threads_for(self.plan().num_products):
+            return self._compared(self._proof())
 
     def skip(self) -> None:
         """The recorded step has no loss and nothing to compare."""
@@ -239,13 +234,11 @@ class GradientChecker:
             return
         self._evaluation_compared = True
         step = Proof(self.plan(), self.recorded, self.twin.param, [], {})
-        try:
+        with comparing():
             report = self.judge.with_evaluation(step, GradientReport(()))
             if report.failures and all(np.isfinite(failure.absolute) for failure in report.failures):
                 self._check_conduct()
-                raise GradientMismatch(report)
-        except CannotCompare as problem:
-            raise GradientMismatch(GradientReport((), problem=str(problem))) from None
+                raise mismatch_of(report)
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence for each thing that no compared step, the last one of which is recorded, has proven: a wrong

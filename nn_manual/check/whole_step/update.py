@@ -27,13 +27,13 @@ from nn_manual.check.compare.comparison import (
 )
 from nn_manual.check.compare.worst import worst_differences
 from nn_manual.check.judge.claim import explained, judged, without
-from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
 from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.check.twin.optimizers import OptimizerTwin
 from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.whole_step.update_claim import Made, State, UpdateClaim, state_of, stepped, tensors_of
-from nn_manual.errors import GradientMismatch, NotFiniteError
+from nn_manual.errors import NotFiniteError
 from nn_manual.optim import Optimizer, Scheduler
 
 
@@ -48,7 +48,7 @@ def compare_clipping(
     absolute, scale = differences_of(both)
     if not within(absolute, scale, tolerances_of(quantities)).all():
         _check_finite(both)
-        raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in both)))
+        raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in both)))
     return Differences(absolute, scale)
 
 
@@ -98,11 +98,11 @@ class UpdateChecker:
         for index, (member, scale) in enumerate(zip(self.optimizer.members, self._scheduler_twin.scales, strict=True)):
             if not math.isclose(member.lr, torch_lrs[index], rel_tol=0, abs_tol=learning_rate(count) * scale):
                 name = f"lr of groups.{index - 1}" if index else "lr"
-                _raise_problem(f"scheduler: {name} is {member.lr!r}, torch's is {torch_lrs[index]!r}")
+                raise mismatch_for(f"scheduler: {name} is {member.lr!r}, torch's is {torch_lrs[index]!r}")
         state = self.scheduler.state()
         for name, value in self._scheduler_twin.state().items():
             if state[name] != value:
-                _raise_problem(f"scheduler: {name} is {state[name]!r}, torch's is {value!r}")
+                raise mismatch_for(f"scheduler: {name} is {state[name]!r}, torch's is {value!r}")
 
     def check_unchanged(self) -> None:
         """Raise ValueError where a setting has changed, but for the lr: torch's optimizer was made with what it was."""
@@ -133,7 +133,7 @@ class UpdateChecker:
         """
         found = self._compared(quantities)
         if self.optimizer.num_steps != self.num_steps + 1:
-            _raise_problem(
+            raise mismatch_for(
                 f"optimizer: num_steps is {self.optimizer.num_steps} after the step, and was {self.num_steps} before it"
             )
         if self.is_due:
@@ -179,7 +179,7 @@ class UpdateChecker:
         self._compared_in_float64 = True
         doubtful = beyond_tolerance(claim.pairs)
         if len(explained(claim, doubtful)) < len(doubtful):
-            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in claim.pairs)))
+            raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in claim.pairs)))
 
     def unproven(self) -> tuple[str, ...]:
         """A sentence where the optimizer's formulas were never compared in float64, since it raised something there."""
@@ -213,12 +213,8 @@ class UpdateChecker:
         except CannotCompare as problem:
             self._raised_in_float64, diagnosis = str(problem), f"in float64 the step raises {problem}"
         if wrong:
-            raise GradientMismatch(GradientReport(tuple(compare(*pair) for pair in claim.pairs), diagnosis=diagnosis))
+            raise mismatch_of(GradientReport(tuple(compare(*pair) for pair in claim.pairs), diagnosis=diagnosis))
         return found.rounding
-
-
-def _raise_problem(problem: str) -> None:
-    raise GradientMismatch(GradientReport((), problem=problem))
 
 
 def _check_finite(failed: list[Pair]) -> None:
