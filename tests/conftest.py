@@ -56,6 +56,6 @@ def config_path(tmp_path: Path) -> Path:
 @pytest.fixture
 def without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of the time of a run that is short."""
-    from nn_manual.run import run  # not at the top: it imports numpy, which reads the variable above
+    from nn_manual.run import writer  # not at the top: it imports numpy, which reads the variable above
 
-    monkeypatch.setattr(run, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
+    monkeypatch.setattr(writer, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature

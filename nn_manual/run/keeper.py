@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
-from nn_manual.run.silent import NoLines
+from nn_manual.run.silent import NoLines, NoWriter
 from nn_manual.run.training_run import TrainingRun
-from nn_manual.run_directory.checkpoints import write_checkpoint
+from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.files import JsonLines
 from nn_manual.run_directory.ledger import LedgerLines
 
@@ -17,20 +16,19 @@ SECONDS_BETWEEN = 10.0
 
 
 class CheckpointKeeper:
-    """Writes the checkpoints of a run into its directory. `origin` is what all of them say of the run: its config, data
-    and versions. `epochs` and `gradients` are the files that grow with the run: a checkpoint has their sizes, and what
-    waits for the latter. Of several processes, the first alone writes.
+    """Has the writer write the checkpoints of a run. `origin` is what all of them say of the run: its config, data and
+    versions. `epochs` and `gradients` are the files of the writer that grow with the run.
     """
 
     def __init__(
         self,
         training: TrainingRun,
-        directory: Path,
+        writer: RunWriter | NoWriter,
         origin: dict[str, Any],
         epochs: JsonLines | NoLines,
         gradients: LedgerLines | NoLines,
     ) -> None:
-        self.training, self.directory, self.origin = training, directory, origin
+        self.training, self.writer, self.origin = training, writer, origin
         self.epochs, self.gradients = epochs, gradients
         self.settings = training.config.checkpoint
         self._last, self._last_step = time.monotonic(), -1
@@ -64,9 +62,6 @@ class CheckpointKeeper:
         self.training.trainer.flush()  # nothing rests on a step that isn't proven
         self.add_proven()
         self.training.trainer.check_finite()  # nothing to go on from
-        tensors = self.training.tensors()
-        if not isinstance(self.epochs, NoLines) and not isinstance(self.gradients, NoLines):
-            sizes = {lines.path.name: lines.sync() for lines in (self.epochs, self.gradients)}
-            manifest = {**self.training.manifest(), "sizes": sizes, "ledger": self.gradients.state(), **self.origin}
-            write_checkpoint(self.directory, step, tensors, manifest, keep=self.settings.keep)
+        tensors = self.training.tensors()  # of which every process has a part
+        self.writer.write_checkpoint(self.training, self.origin, tensors)
         self._last, self._last_step = time.monotonic(), step

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from nn_manual.config import RunConfig, dump_config, load_config, reported
-from nn_manual.data import Split
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.messages import counted, one_line
 from nn_manual.run.agreement import agree
@@ -18,14 +15,15 @@ from nn_manual.run.changes import MAY_CHANGE, changes, values_of
 from nn_manual.run.environment import blas, set_blas_threads
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.manifest import Kept, check_place, read_kept
-from nn_manual.run.run import FIGURE_FILE, note_processes, origin_of, train
-from nn_manual.run.training_run import BEST_FILE, TrainingRun
-from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.run.run import note_processes, origin_of, train
+from nn_manual.run.silent import NoWriter, writer_of
+from nn_manual.run.training_run import TrainingRun
+from nn_manual.run.writer import FIGURE_FILE, RunWriter
+from nn_manual.run_directory import files, metrics
 from nn_manual.run_directory.checkpoints import (
     CHECKPOINTS_DIRECTORY,
     MANIFEST_FILE,
     checkpoints_of,
-    remove_checkpoint,
     step_of,
 )
 from nn_manual.run_directory.within import within
@@ -44,12 +42,10 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
     directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes of a
     `group` call this; they may be more or fewer than those that wrote the checkpoint.
     """
-    is_first = group.rank == 0
-    with files.lock(_place(path)[0]) if is_first else nullcontext():
+    writer = writer_of(_place(path)[0], group)
+    with writer.lock():
         directory, checkpoint = _place(path)  # under the lock, what another process wrote last is there
-        if is_first:
-            files.remove_temporary(directory)
-            files.remove_temporary(within(directory, CHECKPOINTS_DIRECTORY))
+        writer.remove_temporary()
         kept = None if checkpoint is None else _read(checkpoint)
         config_file = within(directory, metrics.CONFIG_FILE)
         config = load_config(config_file, overrides).with_slices(group.size)
@@ -70,19 +66,19 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
             config, origin = training.config, origin_of(training.config, split)
             if checkpoint is not None and kept is not None:
                 _load(training, kept, checkpoint)
-                _compare(origin, kept.manifest, checkpoint, is_first=is_first)
+                _compare(origin, kept.manifest, checkpoint, writer)
                 _check_sizes(directory, kept.manifest["sizes"], training.epoch)
             if training.ended and _is_finished(directory) and within(directory, FIGURE_FILE).exists():
                 if training.early_stop.has_stopped and overrides:
                     raise ConfigError(f"{one_line(str(directory))}: early stopping has ended this run for good")
                 return directory, None
-            if is_first:
-                _cut_back(directory, config, split, checkpoint)
-                group.remember_run(str(directory))
-                where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
-                print(f"going on {where} of {config.epochs * training.num_batches:,}", flush=True)
-                note_processes(config, group)
-            return directory, train(training, directory, kept and kept.manifest, origin)
+            writer.cut_back(checkpoint)
+            writer.write_config(config, split)
+            writer.remember(group)
+            where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
+            writer.say(f"going on {where} of {config.epochs * training.num_batches:,}")
+            note_processes(config, group, writer)
+            return directory, train(training, directory, writer, kept and kept.manifest, origin)
 
 
 def _is_finished(directory: Path) -> bool:
@@ -94,22 +90,6 @@ def _take_threads(num_threads: int | None) -> None:
     """Have the BLAS take as many threads as in the run: their number decides the last bits of a product."""
     if num_threads is not None and num_threads != blas().get("num_threads"):
         set_blas_threads(num_threads)
-
-
-def _cut_back(directory: Path, config: RunConfig, split: Split, checkpoint: Path | None) -> None:
-    """Bring the directory to where the run goes on: later checkpoints and what a run leaves at its end are removed."""
-    grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
-    of_the_end = (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE)
-    # All are looked at before the first is removed.
-    removed = [within(directory, name) for name in (*of_the_end, *grown)]
-    config_file, data_file = within(directory, metrics.CONFIG_FILE), within(directory, metrics.DATA_FILE)
-    for later in checkpoints_of(directory):
-        if checkpoint is None or (step_of(later) or 0) > (step_of(checkpoint) or 0):
-            remove_checkpoint(later)
-    for path in removed:
-        path.unlink(missing_ok=True)
-    files.write_atomically(config_file, dump_config(config).encode())
-    files.write_json(data_file, split.transform.as_json())
 
 
 def _place(path: Path) -> tuple[Path, Path | None]:
@@ -182,16 +162,16 @@ def _check_sizes(directory: Path, sizes: dict[str, int], num_epochs: int) -> Non
             raise DataError(f"{path}: has {counted(num_lines, 'line')} up to byte {size}, expected {num_epochs}")
 
 
-def _compare(origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path, *, is_first: bool) -> None:
+def _compare(
+    origin: dict[str, Any], manifest: dict[str, Any], checkpoint: Path, writer: RunWriter | NoWriter
+) -> None:
     """Raise DataError for other data. Note on standard error what else has changed."""
     if origin["data"] != manifest["data"]:
         raise DataError(f"{checkpoint}: the data are not those that the run was trained on")
-    if not is_first:
-        return
     for kind in ("versions", "blas"):
         for name, was in manifest[kind].items():
             if (now := origin[kind].get(name)) != was:
-                print(one_line(f"note: {name} was {was}, is {now}: the last bits may differ"), file=sys.stderr)
+                writer.note(f"note: {name} was {was}, is {now}: the last bits may differ")
     changed = [name for name, was in manifest["sources"].items() if origin["sources"].get(name) != was]
     if changed:
-        print(one_line(f"note: {', '.join(changed)} changed since the run began"), file=sys.stderr)
+        writer.note(f"note: {', '.join(changed)} changed since the run began")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,24 +10,20 @@ from typing import Any
 from nn_manual.config import RunConfig, dump_config
 from nn_manual.data import Split, num_batches
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
-from nn_manual.messages import counted, one_line
-from nn_manual.plotting import plot_runs
+from nn_manual.messages import counted
 from nn_manual.run.agreement import agree, check_all_see
-from nn_manual.run.bundle import keep
 from nn_manual.run.environment import blas, blas_of_compiled_steps, sha256_of, versions
 from nn_manual.run.keeper import CheckpointKeeper
 from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.progress import RunBar, epoch_line
-from nn_manual.run.silent import NoBar, NoLines
+from nn_manual.run.silent import NoBar, NoWriter, writer_of
 from nn_manual.run.sources import sources_of
 from nn_manual.run.stop_request import StopRequest, stop_request
-from nn_manual.run.training_run import BEST_FILE, TrainingRun
-from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.run.training_run import TrainingRun
+from nn_manual.run.writer import RunWriter
+from nn_manual.run_directory import ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
-from nn_manual.run_directory.within import within
 from nn_manual.step.group import ALONE, Group
-
-FIGURE_FILE = "loss.png"
 
 
 def default_run_directory(config_path: Path) -> Path:
@@ -46,34 +40,29 @@ def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, A
     are whole. Of the processes of a `group`, all of which call this, the first alone writes and prints; the summary of
     the others is empty.
     """
-    is_first, config = group.rank == 0, config.with_slices(group.size)
-    if is_first:
-        files.check_run_directory(directory)
+    writer, config = writer_of(directory, group), config.with_slices(group.size)
+    writer.check_new()
     check_compiling(config)
     split, model = load(config)
-    if is_first:
-        _note_schedule(config, split)
+    _note_schedule(config, split, writer)
     agree(config, split, model, group, **{"--run-dir": str(directory)})
-    if is_first:
-        files.create_run_directory(directory)
+    writer.create()
     check_all_see(directory, group)
     group.connect()
     training = TrainingRun(config, split, model, group)
     config = training.config
-    with files.lock(directory) if is_first else nullcontext():
-        if is_first:
-            files.write_atomically(directory / metrics.CONFIG_FILE, dump_config(config).encode())
-            files.write_json(directory / metrics.DATA_FILE, split.transform.as_json())
-            group.remember_run(str(directory))  # before there is a run, processes that start again begin a new one
-            note_processes(config, group)
-        return train(training, directory, None, origin_of(config, split))
+    with writer.lock():
+        writer.write_config(config, split)
+        writer.remember(group)  # before there is a run, processes that start again begin a new one
+        note_processes(config, group, writer)
+        return train(training, directory, writer, None, origin_of(config, split))
 
 
-def note_processes(config: RunConfig, group: Group) -> None:
+def note_processes(config: RunConfig, group: Group, writer: RunWriter | NoWriter) -> None:
     """Say how the processes share the work, where there are several."""
     if group.size > 1:
         how = "one by one: the same bits on any number of processes" if config.bitwise else "as is fastest"
-        print(f"{group.size} processes, {config.slices} slices a batch; gradients are added up {how}", flush=True)
+        writer.say(f"{group.size} processes, {config.slices} slices a batch; gradients are added up {how}")
 
 
 def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
@@ -88,30 +77,29 @@ def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
 
 
 def train(
-    training: TrainingRun, directory: Path, manifest: dict[str, Any] | None, origin: dict[str, Any]
+    training: TrainingRun,
+    directory: Path,
+    writer: RunWriter | NoWriter,
+    manifest: dict[str, Any] | None,
+    origin: dict[str, Any],
 ) -> dict[str, Any]:
     """Train to the end in a directory that is there, and return the summary. `manifest` is that of the checkpoint to go
     on from; without it the files of lines are made. Raises what `run` does.
     """
-    config, is_first = training.config, training.group.rank == 0
+    config = training.config
     num_checks = config.epochs * training.num_batches // max(config.gradient_check.every, 1)
     window, sizes = ledger.window_size(num_checks), {} if manifest is None else manifest["sizes"]
-    metrics_file, gradients_file = within(directory, metrics.METRICS_FILE), within(directory, ledger.GRADIENTS_FILE)
     try:
         with (
             stop_request() as stop,
             training.trainer.finite.watching(),
-            files.JsonLines(metrics_file, sizes.get(metrics_file.name)) if is_first else NoLines() as epochs,
-            ledger.LedgerLines(gradients_file, window, sizes.get(gradients_file.name))
-            if is_first
-            else NoLines() as gradients,
-            RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
-            if is_first
-            else NoBar() as bar,
+            writer.epochs(sizes.get(metrics.METRICS_FILE)) as epochs,
+            writer.gradients(window, sizes.get(ledger.GRADIENTS_FILE)) as gradients,
+            writer.bar(training) as bar,
         ):
             if manifest is not None:
                 gradients.load_state(manifest["ledger"])
-            keeper = CheckpointKeeper(training, directory, origin, epochs, gradients)
+            keeper = CheckpointKeeper(training, writer, origin, epochs, gradients)
             try:
                 while not training.ended:
                     _train_epoch(training, keeper, stop, bar)
@@ -122,12 +110,12 @@ def train(
                 if isinstance(end, GradientMismatch):
                     gradients.append_mismatch(training.trainer.num_steps, end.report)
                 raise
-        return _finish(directory, training, origin) if is_first else {}
+        return writer.finish(training, origin)
     except BaseException as end:
         training.group.claim_last_word()
         if training.trainer.prover is not None:  # who goes on makes the last steps again
             training.trainer.prover.drop()
-        _say_how_it_ended(training, directory, origin, end)
+        _say_how_it_ended(training, directory, writer, origin, end)
         raise
 
 
@@ -146,6 +134,7 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
             keeper.after_step()
     keeper.add_proven()
     record = training.end_epoch()
+    keeper.writer.note_unproven(training)
     keeper.epochs.append(record)
     keeper.epochs.flush()
     keeper.gradients.flush()
@@ -173,60 +162,32 @@ def _stop_if_asked(stop: StopRequest, keeper: CheckpointKeeper) -> None:
         raise Interrupted(signum)
 
 
-def _finish(directory: Path, training: TrainingRun, origin: dict[str, Any]) -> dict[str, Any]:
-    """Write the weights, the summary and the figure."""
-    model, tally = training.trainer.model, training.tally
-    sha256 = files.write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
-    summary: dict[str, Any] = {
-        **training.record,
-        "parameters": model.num_parameters,
-        "gradient_check": {
-            "steps": tally.num_steps,
-            "tensors": tally.num_tensors,
-            "together": tally.num_together,
-            "mismatches": 0,  # a mismatch ends the run before there is a summary
-            "rounding": tally.num_rounding,
-            "worst": tally.worst or None,
-            "unproven": training.unproven,
-            "vacuous": training.vacuous,
-        },
-        "model_sha256": sha256,
-        "sha256": {
-            **{name: files.sha256_of_file(directory / name) for name in (metrics.CONFIG_FILE, metrics.DATA_FILE)},
-            "examples": origin["data"],
-        },
-    }
-    if training.best:
-        best_sha256 = files.write_weights(within(directory, BEST_FILE), training.best_weights)
-        summary["best"] = {**training.best, "sha256": best_sha256}
-    files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
-    plot_runs([directory], within(directory, FIGURE_FILE))
-    return summary
-
-
-def _say_how_it_ended(training: TrainingRun, directory: Path, origin: dict[str, Any], end: BaseException) -> None:
+def _say_how_it_ended(
+    training: TrainingRun,
+    directory: Path,
+    writer: RunWriter | NoWriter,
+    origin: dict[str, Any],
+    end: BaseException,
+) -> None:
     """Add notes to what ended a run early, keep a step that differed from torch's, and leave a summary: why it was.
     Any process may be the one that prints the notes; the first alone writes.
     """
-    config, step, is_first = training.config, training.trainer.num_steps, training.group.rank == 0
+    config, step = training.config, training.trainer.num_steps
     epoch = max(1, -(-step // training.num_batches))
     # What the first step computes of the initial parameters, no lr can change.
     if isinstance(end, NotFiniteError) and (step > 1 or str(end).startswith("updated ")):
         end.add_note("a smaller lr, or clip_grad_norm, keeps most runs finite")
     end.add_note(f"stopped in epoch {epoch} at step {step}; the run so far lies in {directory}")
-    if isinstance(end, GradientMismatch) and is_first:
-        end.add_note(keep(directory, config, origin["sources"], training.trainer, end))
+    if isinstance(end, GradientMismatch):
+        writer.keep_mismatch(training, origin["sources"], end)
     if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # from the start it would end there again
         end.add_note(_how_to_resume(directory))
     reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
     if out_of_memory(end) is not None:
         reason = "not enough memory"
     words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
-    if not is_first or training.ended:  # in the end there is a summary, or the last checkpoint makes one
-        return
-    summary = {"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words}
-    with suppress(DataError):  # a disk that is full was reason enough
-        files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
+    if not training.ended:  # in the end there is a summary, or the last checkpoint makes one
+        writer.write_stopped({"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words})
 
 
 def _how_to_resume(directory: Path) -> str:
@@ -236,7 +197,7 @@ def _how_to_resume(directory: Path) -> str:
     return f"{what}: nn-manual train --resume {shlex.quote(str(directory))}"
 
 
-def _note_schedule(config: RunConfig, split: Split) -> None:
+def _note_schedule(config: RunConfig, split: Split, writer: RunWriter | NoWriter) -> None:
     """Say it on standard error where the schedule doesn't come to its end in this run."""
     if config.lr_scheduler is None:
         return
@@ -246,5 +207,4 @@ def _note_schedule(config: RunConfig, split: Split) -> None:
     duration = config.lr_scheduler.duration
     if duration > length:
         place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
-        said = one_line(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")
-        print(said, file=sys.stderr)
+        writer.note(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")

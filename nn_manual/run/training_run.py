@@ -134,10 +134,13 @@ class TrainingRun:
         self.record = {**record, "lr": trainer.optimizer.lr, "seconds": self.seconds}
         self.epoch, self.losses = self.epoch + 1, []
         self._note_together()
-        # The first process alone says it: another one may have had no slice of any compared step.
-        if self.ended and trainer.checker is not None and self.tally.num_steps and self.group.rank == 0:
-            self.unproven, self.vacuous = list(trainer.checker.unproven()), list(trainer.checker.vacuous())
         return self.record
+
+    def note_unproven(self) -> None:
+        """Keep what was compared and never proven, where the run has ended."""
+        checker = self.trainer.checker
+        if self.ended and checker is not None and self.tally.num_steps:
+            self.unproven, self.vacuous = list(checker.unproven()), list(checker.vacuous())
 
     def _note_together(self) -> None:
         if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else what a checkpoint says stays

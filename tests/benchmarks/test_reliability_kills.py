@@ -13,7 +13,7 @@ from benchmarks.reliability import kills
 from nn_manual.arrays import Array
 from nn_manual.config import load_config
 from nn_manual.optim import Optimizer
-from nn_manual.run import run as run_module
+from nn_manual.run import writer
 from nn_manual.run.training_run import TrainingRun
 
 
@@ -41,7 +41,7 @@ def test_a_run_that_goes_on_wrongly_is_seen(tmp_path: Path, monkeypatch: pytest.
 
         monkeypatch.setattr(TrainingRun, "load", one_loss_less)
     config = load_config(ROOT / "config" / "digits.yaml", ["epochs=1", "checkpoint.every=7 steps"])
-    with patch.object(run_module, "plot_runs"):
+    with patch.object(writer, "plot_runs"):
         (outcome,) = kills.campaign(config, 1, seed=1, folder=tmp_path)
     assert outcome.was_killed
     assert "weights" in outcome.differs or outcome.differs == ["all"]

@@ -32,6 +32,7 @@ from nn_manual.plotting.confusion import draw_confusion
 from nn_manual.plotting.figure import draw_runs
 from nn_manual.run import resume
 from nn_manual.run.progress import GradientTally, RunBar, describe
+from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.ledger_table import Ledger
 from nn_manual.run_directory.metrics import Stop
 
@@ -260,7 +261,7 @@ class TestOfARun:
     def test_what_has_changed_since_a_checkpoint(self, capsys: pytest.CaptureFixture[str]) -> None:
         own = {"data": "", "versions": {}, "blas": {}, "sources": {}}
         other = {"data": "", "versions": {HALF: HALF}, "blas": {HALF: 1}, "sources": {HALF: HALF}}
-        resume._compare(own, other, Path("step-1"), is_first=True)
+        resume._compare(own, other, Path("step-1"), RunWriter(Path("run")))
         err = capsys.readouterr().err
         check_printable(err)
         assert len(err.splitlines()) == 3

@@ -17,7 +17,7 @@ from images import first_images
 from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST, Text
 from nn_manual.data.text import python_manual
-from nn_manual.run import run as run_module
+from nn_manual.run import writer
 from nn_manual.run.run import run
 from nn_manual.run_directory.metrics import read_run
 
@@ -67,7 +67,7 @@ def text_sha256(config: RunConfig) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _without_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
+    monkeypatch.setattr(writer, "plot_runs", lambda runs, output: None)  # noqa: ARG005 - plot_runs' signature
 
 
 def test_every_config_has_a_curve() -> None:

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from benchmarks.processes import ROOT
 from nn_manual.config import load_config
-from nn_manual.run import run as run_module
+from nn_manual.run import writer
 from nn_manual.run.keeper import CheckpointKeeper
 from nn_manual.run.run import run
 
@@ -40,7 +40,7 @@ def cost_of(name: str, overrides: list[str]) -> tuple[int, float, float]:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(CheckpointKeeper, "write", timed),
-        patch.object(run_module, "plot_runs"),  # the figure is no part of the training
+        patch.object(writer, "plot_runs"),  # the figure is no part of the training
         contextlib.redirect_stdout(io.StringIO()),
     ):
         run(load_config(ROOT / "config" / name, overrides), Path(folder) / "run")

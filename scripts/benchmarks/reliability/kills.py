@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.processes import ROOT
 from nn_manual.config import RunConfig, load_config
-from nn_manual.run import run as run_module
+from nn_manual.run import writer
 from nn_manual.run.resume import resume
 from nn_manual.run.run import run
 from nn_manual.run.training_run import STATE_FILE
@@ -214,7 +214,7 @@ def quick_runs() -> Iterator[None]:
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1), patch.object(run_module, "plot_runs"):
+        with threadpool_limits(1), patch.object(writer, "plot_runs"):
             yield
     finally:
         torch.set_num_threads(num_threads)

@@ -12,7 +12,8 @@ from benchmarks.reliability.kills import Kill, forked
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.plotting import plot_runs
-from nn_manual.run.run import FIGURE_FILE, run
+from nn_manual.run.run import run
+from nn_manual.run.writer import FIGURE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of
 
 #: Each reads a run directory, but for replay, which reads a bundle in one.

@@ -1,0 +1,157 @@
+"""What the first process of a run does for all of them: it writes the run directory, and says how far the run is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+from nn_manual.arrays import Array
+from nn_manual.config import RunConfig, dump_config
+from nn_manual.data import Split
+from nn_manual.errors import DataError, GradientMismatch
+from nn_manual.messages import one_line
+from nn_manual.plotting import plot_runs
+from nn_manual.run.bundle import keep
+from nn_manual.run.progress import RunBar
+from nn_manual.run.training_run import BEST_FILE, TrainingRun
+from nn_manual.run_directory import files, ledger, metrics
+from nn_manual.run_directory.checkpoints import (
+    CHECKPOINTS_DIRECTORY,
+    checkpoints_of,
+    remove_checkpoint,
+    step_of,
+    write_checkpoint,
+)
+from nn_manual.run_directory.within import within
+from nn_manual.step.group import Group
+
+FIGURE_FILE = "loss.png"
+
+
+class RunWriter:
+    """Writes a run into `directory`. The other processes of a run have a NoWriter."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def check_new(self) -> None:
+        """Raise DataError where a new run can't be made."""
+        files.check_run_directory(self.directory)
+
+    def create(self) -> None:
+        """Make the directory."""
+        files.create_run_directory(self.directory)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """The context in which no other process writes into it."""
+        return files.lock(self.directory)
+
+    def remove_temporary(self) -> None:
+        """Remove what a process that was killed has left half written."""
+        files.remove_temporary(self.directory)
+        files.remove_temporary(within(self.directory, CHECKPOINTS_DIRECTORY))
+
+    def write_config(self, config: RunConfig, split: Split) -> None:
+        """What the run is of."""
+        # Both places are looked at before the first is written.
+        config_file, data_file = (within(self.directory, name) for name in (metrics.CONFIG_FILE, metrics.DATA_FILE))
+        files.write_atomically(config_file, dump_config(config).encode())
+        files.write_json(data_file, split.transform.as_json())
+
+    def cut_back(self, checkpoint: Path | None) -> None:
+        """Bring the directory to where the run goes on: later checkpoints and what a run leaves at its end are removed.
+        """
+        grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
+        of_the_end = (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE)
+        # All are looked at before the first is removed.
+        names = (*of_the_end, *grown, metrics.CONFIG_FILE, metrics.DATA_FILE)
+        paths = {name: within(self.directory, name) for name in names}
+        for later in checkpoints_of(self.directory):
+            if checkpoint is None or (step_of(later) or 0) > (step_of(checkpoint) or 0):
+                remove_checkpoint(later)
+        for name in (*of_the_end, *grown):
+            paths[name].unlink(missing_ok=True)
+
+    def remember(self, group: Group) -> None:
+        """Have processes that start again find the run."""
+        group.remember_run(str(self.directory))
+
+    def say(self, text: str) -> None:
+        """A line on standard output."""
+        print(text, flush=True)
+
+    def note(self, text: str) -> None:
+        """A line on standard error."""
+        print(one_line(text), file=sys.stderr)
+
+    def epochs(self, size: int | None) -> files.JsonLines:
+        """The file with a line for each epoch, from this size on; a new one where it is None."""
+        self._epochs = files.JsonLines(within(self.directory, metrics.METRICS_FILE), size)
+        return self._epochs
+
+    def gradients(self, window: int, size: int | None) -> ledger.LedgerLines:
+        """The ledger."""
+        self._gradients = ledger.LedgerLines(within(self.directory, ledger.GRADIENTS_FILE), window, size)
+        return self._gradients
+
+    def bar(self, training: TrainingRun) -> RunBar:
+        """The bar on the terminal."""
+        config = training.config
+        return RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
+
+    def note_unproven(self, training: TrainingRun) -> None:
+        """Keep in the run what was never proven, once it has ended. Another process may have had no slice of any
+        compared step.
+        """
+        training.note_unproven()
+
+    def write_checkpoint(
+        self, training: TrainingRun, origin: Mapping[str, Any], tensors: dict[str, dict[str, Array]]
+    ) -> None:
+        """Write a checkpoint, once what it refers to is on the disk."""
+        sizes = {lines.path.name: lines.sync() for lines in (self._epochs, self._gradients)}
+        manifest = {**training.manifest(), "sizes": sizes, "ledger": self._gradients.state(), **origin}
+        keep_last = training.config.checkpoint.keep
+        write_checkpoint(self.directory, training.trainer.num_steps, tensors, manifest, keep=keep_last)
+
+    def keep_mismatch(self, training: TrainingRun, sources: dict[str, str], mismatch: GradientMismatch) -> None:
+        """Keep a step that differed from torch's, to be replayed; a note says how."""
+        mismatch.add_note(keep(self.directory, training.config, sources, training.trainer, mismatch))
+
+    def write_stopped(self, summary: Mapping[str, Any]) -> None:
+        """The summary of a run that ended early. A disk that is full was reason enough."""
+        with suppress(DataError):
+            files.write_json(within(self.directory, metrics.SUMMARY_FILE), summary)
+
+    def finish(self, training: TrainingRun, origin: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the weights, the summary, which it returns, and the figure."""
+        directory, model, tally = self.directory, training.trainer.model, training.tally
+        sha256 = files.write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
+        summary: dict[str, Any] = {
+            **training.record,
+            "parameters": model.num_parameters,
+            "gradient_check": {
+                "steps": tally.num_steps,
+                "tensors": tally.num_tensors,
+                "together": tally.num_together,
+                "mismatches": 0,  # a mismatch ends the run before there is a summary
+                "rounding": tally.num_rounding,
+                "worst": tally.worst or None,
+                "unproven": training.unproven,
+                "vacuous": training.vacuous,
+            },
+            "model_sha256": sha256,
+            "sha256": {
+                **{name: files.sha256_of_file(directory / name) for name in (metrics.CONFIG_FILE, metrics.DATA_FILE)},
+                "examples": origin["data"],
+            },
+        }
+        if training.best:
+            best_sha256 = files.write_weights(within(directory, BEST_FILE), training.best_weights)
+            summary["best"] = {**training.best, "sha256": best_sha256}
+        files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
+        plot_runs([directory], within(directory, FIGURE_FILE))
+        return summary
