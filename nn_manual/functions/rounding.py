@@ -1,22 +1,22 @@
-"""The arbiter of a function: where a value is beyond the tolerance, is the formula wrong, or is it rounding?"""
+"""What is rounding in a function: by the judge of all claims, by the distance to float64, or by that of its terms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import CannotCompare, Pair, compare
-from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, distance, move_but_ties, move_by_eps
+from nn_manual.check.compare.comparison import CannotCompare, Pair
+from nn_manual.check.judge.claim import judged
+from nn_manual.check.judge.rounding import distance
 from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats
 from nn_manual.functions.case import Case, eps_of
+from nn_manual.functions.claim import FunctionClaim
 from nn_manual.functions.pairs import pairs
 from nn_manual.functions.sensitivity import as_double, own_sensitivities, sensitivities
 
@@ -24,9 +24,9 @@ from nn_manual.functions.sensitivity import as_double, own_sensitivities, sensit
 def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     """The names of those of `failed` that are beyond the tolerance by rounding; none where a formula is wrong.
 
-    The arbiter of a training step decides in the same way: the formulas must agree in float64, and our values must be
-    as near to the reference's float64 ones as its own are, in float32 and in float64, with every input and upstream
-    gradient moved by one eps.
+    It is judged as a training step is: the formulas must agree in float64, and our values must be as near to the
+    reference's float64 ones as its own are, in float32 and in float64, with every input and upstream gradient moved by
+    one eps.
 
     A function that can't compute in float64 is judged by the distance to these values alone: it may be three times that
     of the reference in float32. 16 bits are judged so from the beginning. On inputs that were drawn, as a feature alone
@@ -44,7 +44,8 @@ def _by_formulas_or_distance(case: Case, failed: Sequence[Pair]) -> frozenset[st
     if case.is_low:
         return frozenset()
     try:
-        excused = _by_both_formulas(case, failed)
+        found = judged(FunctionClaim(case, failed), failed)
+        excused = frozenset() if found.wrong else found.rounding
         return _by_distance(case, failed, 1) if not excused and case.drawn else excused
     except CannotCompare:  # it doesn't compute in float64
         return _by_distance(case, failed, LOW_PRECISION_FACTOR)
@@ -112,27 +113,6 @@ def _in_double(case: Case, truth: dict[str, Array]) -> dict[str, float]:
 def _proven(distances: dict[str, float], terms: dict[str, float]) -> set[str]:
     """The names of the tensors that the function computes in float64, too, with no more than its rounding."""
     return {name for name, far in distances.items() if far <= MARGIN * eps_of(np.float64) * terms[name]}
-
-
-def _by_both_formulas(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
-    generator = torch.Generator().manual_seed(case.seed)
-
-    def move(array: Any) -> torch.Tensor:
-        return move_by_eps(as_tensor(array).float(), generator)
-
-    def move_in_double(array: Any) -> torch.Tensor:
-        return move_but_ties(as_tensor(array).double(), case.seed)
-
-    in_double = {pair.quantity.name: pair for pair in pairs(replace(case, change=as_double))}
-    rounding = Rounding({name: pair.reference.numpy() for name, pair in in_double.items()})
-    moved = replace(case, function=case.reference, change=move, watched=False)
-    for _ in range(NUM_PERTURBATIONS):
-        rounding.measure({pair.quantity.name: pair.reference.numpy() for pair in pairs(moved)})
-    moved_in_double = replace(moved, change=move_in_double)
-    rounding.measure({pair.quantity.name: pair.reference.numpy() for pair in pairs(moved_in_double)})
-    if not all(compare(*pair).passed or rounding.explains(name, pair.ours) for name, pair in in_double.items()):
-        return frozenset()
-    return frozenset(pair.quantity.name for pair in failed if rounding.explains(pair.quantity.name, pair.ours))
 
 
 def _by_distance(case: Case, failed: Sequence[Pair], factor: float) -> frozenset[str]:

@@ -100,9 +100,9 @@ class Judgement(NamedTuple):
     wrong, and the names of those that are off by rounding.
     """
 
-    in_double: Sequence[Pair]
-    wrong: list[Pair]
-    rounding: frozenset[str]
+    in_double: Sequence[Pair] = ()
+    wrong: Sequence[Pair] = ()
+    rounding: frozenset[str] = frozenset()
 
 
 def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:

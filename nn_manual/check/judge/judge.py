@@ -20,20 +20,22 @@ from nn_manual.check.compare.comparison import (
     Comparison,
     Differences,
     Pair,
+    beyond_tolerance,
     compare,
     differences_of,
     within,
 )
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge import zeros
-from nn_manual.check.judge.claim import judged, without
+from nn_manual.check.judge.claim import Judgement, judged, without
 from nn_manual.check.judge.diagnosis import diagnose
+from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.parts import doubtful_parts
 from nn_manual.check.judge.report import GradientReport, mismatch_of
-from nn_manual.check.judge.step_claim import StepClaim, is_rounding
+from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.judge.vacuous import at_kinks
-from nn_manual.check.step.evaluation import evaluations
+from nn_manual.check.step.evaluation import Evaluated, evaluations
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
@@ -53,7 +55,7 @@ class Verdict(NamedTuple):
     """
 
     in_double: Sequence[Pair] = ()
-    wrong: list[Pair] = []  # noqa: RUF012 - a default that nobody writes to
+    wrong: Sequence[Pair] = ()
     rounding: frozenset[str] = frozenset()
     not_finite: str | None = None
     zeros: Mapping[str, float] = {}
@@ -139,23 +141,20 @@ class Judge:
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
         """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""
-        evaluated = {each.pair.quantity.name: each for each in evaluations(step.recorded, step.plan)}
-        comparisons = [compare(*each.pair) for each in evaluated.values()]
-        off = [comparison.name for comparison in comparisons if not comparison.passed]
-        rounding = {name for name in off if is_rounding(evaluated[name])} & self._right_evaluations(step, off)
-        comparisons = [*report.comparisons, *comparisons]
-        return replace(report, comparisons=tuple(comparisons), rounding=report.rounding | rounding)
-
-    def _right_evaluations(self, step: Proof, names: list[str]) -> set[str]:
-        """Those of these outputs of `infer` whose formulas agree in float64."""
-        if self.model.dtype == np.float64 or not names:
-            return set(names)
+        evaluated = list(evaluations(step.recorded, step.plan))
+        claim = EvaluationClaim(evaluated, self.model.dtype, functools.partial(self._evaluated_in_float64, step))
+        comparisons = (*report.comparisons, *(compare(*pair) for pair in claim.pairs))
+        failed = beyond_tolerance(claim.pairs) if evaluated else []
         try:
-            again = self._again(step, self._made_twins()[0])
-            evaluated = {each.pair.quantity.name: each for each in evaluations(again.recorded, again.plan)}
+            found = judged(claim, failed) if failed else Judgement()
         except CannotCompare:
-            return set()
-        return {name for name in names if compare(*evaluated[name].pair).passed or is_rounding(evaluated[name])}
+            found = Judgement()
+        rounding = found.rounding - {pair.quantity.name for pair in found.wrong}
+        return replace(report, comparisons=comparisons, rounding=report.rounding | rounding)
+
+    def _evaluated_in_float64(self, step: Proof) -> list[Evaluated]:
+        again = self._again(step, self._made_twins()[0])
+        return list(evaluations(again.recorded, again.plan))
 
     def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
@@ -241,7 +240,7 @@ class Judge:
 
 
 def _in_float64_instead(
-    report: GradientReport, in_double: Sequence[Pair], wrong: list[Pair], recorded: Recording
+    report: GradientReport, in_double: Sequence[Pair], wrong: Sequence[Pair], recorded: Recording
 ) -> GradientReport:
     """The report on the step in float64, in which the formulas of these pairs are wrong."""
     right = {pair.quantity.name for pair in in_double} - {pair.quantity.name for pair in wrong}

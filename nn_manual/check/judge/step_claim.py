@@ -37,9 +37,8 @@ from nn_manual.check.compare.comparison import Pair
 from nn_manual.check.judge.claim import DOUBLE, SINGLE, Claim, Values, randomly
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.judge.parts import Part
-from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, distance, eps_of, move_by_eps
+from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, distance, eps_of
 from nn_manual.check.judge.terms import within_terms
-from nn_manual.check.step.evaluation import Evaluated
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move
@@ -139,16 +138,6 @@ def _differs(pair: Pair) -> bool:
     """Whether ours and torch's have few digits in common, as of gradients that are rounding alone."""
     reference = pair.reference.numpy()
     return distance(pair.ours, reference) > NOTHING_IN_COMMON * float(np.abs(reference).max())
-
-
-def is_rounding(evaluated: Evaluated) -> bool:
-    """Whether what `infer` returned is as near to torch's values as they stay when the input is moved by one eps."""
-    generator, name = torch.Generator().manual_seed(0), evaluated.pair.quantity.name
-    rounding = Rounding({name: evaluated.pair.reference.numpy()})
-    with torch.no_grad():
-        for _ in range(NUM_PERTURBATIONS):
-            rounding.measure({name: evaluated.function(move_by_eps(evaluated.input, generator)).numpy()})
-    return rounding.explains(name, evaluated.pair.ours)
 
 
 def _with_smaller_prediction(recorded: Recording, factor: float) -> Recording:

@@ -7,7 +7,7 @@ step can still differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -206,7 +206,8 @@ class UpdateChecker:
         claim = UpdateClaim(self.optimizer, made, quantities, ours)
         failed = [pair for pair in claim.pairs if not compare(*pair).passed]
         _check_finite(failed)
-        diagnosis, wrong = "", failed
+        diagnosis = ""
+        wrong: Sequence[Pair] = failed
         try:
             found = judged(claim, failed)
             wrong = found.wrong or without(failed, found.rounding)
