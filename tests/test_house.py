@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Callable
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
+import pytest
 
 import nn_manual
 from nn_manual import SGD, CrossEntropyLoss, Linear, ReLU, Sequential, Trainer
+from nn_manual.data import Examples
 
 PACKAGE = Path(nn_manual.__file__).parent
 BENCHMARKS = PACKAGE.parent / "scripts" / "benchmarks"
@@ -69,30 +73,55 @@ def test_nobody_reaches_into_another_objects_private_names() -> None:
     assert {str(path.relative_to(PACKAGE)): names for path, names in found.items() if names} == {}
 
 
-def test_a_plain_step_enters_few_files() -> None:
-    """The third one of README's example; layers, losses and optimizers aside."""
-    generator = np.random.default_rng(0)
-    input = generator.standard_normal((64, 2), dtype=np.float32)
-    target = (input[:, 0] * input[:, 1] > 0).astype(np.int64)
-    model = Sequential(Linear(2, 16), ReLU(), Linear(16, 2), seed=0)
-    trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.5), check_every=0)
-    for _ in range(2):
-        trainer.train_step(input, target)
-    entered = set[Path]()
+def entered(run: Callable[[], object]) -> set[tuple[str, str]]:
+    """The functions of the package that `run` enters, but for layers, losses and optimizers: file and name of each."""
+    functions = set[tuple[str, str]]()
 
     def note(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - sys.setprofile's
-        entered.add(Path(frame.f_code.co_filename))
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(PACKAGE):
+            functions.add((path.relative_to(PACKAGE).as_posix(), frame.f_code.co_name))
 
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        trainer.train_step(input, target)
+        run()
     finally:
         sys.setprofile(before)
-    inside = {path.relative_to(PACKAGE) for path in entered if path.is_relative_to(PACKAGE)}
-    stages = {str(path) for path in inside if path.parts[0] not in ("layers", "losses", "optim")}
+    return {each for each in functions if not each[0].startswith(("layers/", "losses/", "optim/"))}
+
+
+def example(**settings: Any) -> tuple[Trainer, Examples]:
+    """README's, and its batch."""
+    generator = np.random.default_rng(0)
+    input = generator.standard_normal((64, 2), dtype=np.float32)
+    model = Sequential(Linear(2, 16), ReLU(), Linear(16, 2), seed=0)
+    trainer = Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.5), **settings)
+    return trainer, Examples(input, (input[:, 0] * input[:, 1] > 0).astype(np.int64))
+
+
+@pytest.mark.parametrize(("check_every", "most"), [(0, 5), (1, 16)])
+def test_a_step_enters_few_files(check_every: int, most: int) -> None:
+    """The third one of README's example."""
+    trainer, batch = example(check_every=check_every)
+    for _ in range(2):
+        trainer.train_step(*batch)
+    stages = {path for path, _ in entered(lambda: trainer.train_step(*batch))}
     assert "step/train_step.py" in stages
-    assert len(stages) <= 5, stages
+    assert ("check/whole_step/checker.py" in stages) == bool(check_every)
+    assert len(stages) <= most, stages
+
+
+@pytest.mark.parametrize("check_every", [0, 1])
+def test_no_step_of_a_compiled_epoch_comes_back_to_the_trainers_private_code(check_every: int) -> None:
+    trainer, examples = example(check_every=check_every, compiled=True)
+    for _ in trainer.epoch(examples, 8, seed=0, epoch=0):  # it makes the plan
+        pass
+    functions = entered(lambda: list(trainer.epoch(examples, 8, seed=0, epoch=1)))
+    assert ("training/compiled_steps.py", "epoch") in functions
+    of_trainer = {name for path, name in functions if path == "training/trainer.py"}
+    assert "epoch" in of_trainer
+    assert not {name for name in of_trainer if name.startswith("_")}
 
 
 def test_one_place_says_that_a_value_is_wrong() -> None:

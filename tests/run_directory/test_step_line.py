@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nets import batch, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, Sequential
-from nn_manual.check.compare.comparison import Differences
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import StepCheck
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording

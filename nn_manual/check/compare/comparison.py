@@ -1,20 +1,16 @@
-"""Arrays compared with torch's tensors: many at once, or one in full."""
+"""One array compared with torch's tensor, in full: what is compared, where the worst difference is, and how far off."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check import tolerances
-from nn_manual.check.compare.worst import worst_differences
 
 
 class CannotCompare(Exception):  # noqa: N818 - says what happened, not that something broke
@@ -97,46 +93,6 @@ def ulps(absolute: float, scale: float, dtype: np.dtype[Any]) -> float:
     return absolute / float(np.spacing(dtype.type(scale))) if math.isfinite(scale) else math.nan
 
 
-def as_tensor(array: Array) -> torch.Tensor:
-    """The array's memory as a tensor; a copy of it where torch can't share the memory."""
-    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
-        array = array.copy()
-    return torch.from_numpy(array)
-
-
-def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.bool_]:
-    """For each, whether `absolute` is within the tolerance of its `scale`; never true for NaN or infinity."""
-    allowed = tolerances * scale
-    result: npt.NDArray[np.bool_] = (absolute <= allowed) & (allowed < math.inf)
-    return result
-
-
-def differences_of(pairs: Sequence[Pair]) -> tuple[Array, Array]:
-    """max|ours - reference| of each pair, and the scale that it is compared on, as two vectors. NaN anywhere, and
-    infinity in both, give NaN.
-    """
-    both = ([pair.ours[np.newaxis] for pair in pairs], [pair.reference.numpy()[np.newaxis] for pair in pairs])
-    absolute, scale = (found[0] for found in worst_differences(*both))
-    for i, pair in enumerate(pairs):
-        if pair.scale is not None:
-            scale[i] = pair.scale
-    return absolute, scale
-
-
-class Differences(NamedTuple):
-    """For each tensor, max|ours - torch| and max|torch|; and the names of those that are off by rounding alone."""
-
-    absolute: Array
-    scale: Array
-    rounding: frozenset[str] = frozenset()
-
-
-def joined(*parts: Differences) -> Differences:
-    """The differences of several parts of a step, in one."""
-    absolute, scale = (np.concatenate([part[i] for part in parts]) for i in range(2))
-    return Differences(absolute, scale, frozenset[str]().union(*(part.rounding for part in parts)))
-
-
 def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: float | None = None) -> Comparison:
     """One pair in full: where the worst difference is, and the values there. `scale` is that of a Pair."""
     reference_array = reference.numpy()
@@ -158,14 +114,3 @@ def compare(quantity: Quantity, ours: Array, reference: torch.Tensor, scale: flo
         reference=float(reference_array[index]),
         origin=quantity.origin,
     )
-
-
-def beyond_tolerance(pairs: Sequence[Pair]) -> list[Pair]:
-    """Those of the pairs that differ by more than is allowed."""
-    passed = within(*differences_of(pairs), tolerances_of(pair.quantity for pair in pairs))
-    return list(itertools.compress(pairs, ~passed))
-
-
-def tolerances_of(quantities: Iterable[Quantity]) -> Array:
-    """The tolerance of each."""
-    return np.array([quantity.tolerance for quantity in quantities])

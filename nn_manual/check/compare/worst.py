@@ -1,21 +1,72 @@
-"""The worst difference of each of many tensors, in each of many steps: a block at a time that stays in the cache."""
+"""The worst difference of each of many tensors, in each of many steps, and whether its tolerance allows it.
+
+Arrays are read a block at a time, which stays in the cache.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from itertools import accumulate
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.blocks import BLOCK, in_order, largest_magnitudes, scratch, worst_difference
+from nn_manual.check.compare.comparison import Pair, Quantity
 
 #: Smaller tensors are compared side by side: each call of numpy takes longer than what there is to compare.
 SMALL = 1 << 9
 
 #: So are those of fewer elements in all steps: packed together, copying costs less than the calls that it saves.
 FEW = 1 << 14
+
+
+class Differences(NamedTuple):
+    """For each tensor, max|ours - torch| and max|torch|; and the names of those that are off by rounding alone."""
+
+    absolute: Array
+    scale: Array
+    rounding: frozenset[str] = frozenset()
+
+
+def joined(*parts: Differences) -> Differences:
+    """The differences of several parts of a step, in one."""
+    absolute, scale = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    return Differences(absolute, scale, frozenset[str]().union(*(part.rounding for part in parts)))
+
+
+def differences_of(pairs: Sequence[Pair]) -> tuple[Array, Array]:
+    """max|ours - reference| of each pair, and the scale that it is compared on, as two vectors. NaN anywhere, and
+    infinity in both, give NaN.
+    """
+    both = ([pair.ours[np.newaxis] for pair in pairs], [pair.reference.numpy()[np.newaxis] for pair in pairs])
+    absolute, scale = (found[0] for found in worst_differences(*both))
+    for i, pair in enumerate(pairs):
+        if pair.scale is not None:
+            scale[i] = pair.scale
+    return absolute, scale
+
+
+def beyond_tolerance(pairs: Sequence[Pair]) -> list[Pair]:
+    """Those of the pairs that differ by more than is allowed."""
+    passed = within(*differences_of(pairs), tolerances_of(pair.quantity for pair in pairs))
+    return list(itertools.compress(pairs, ~passed))
+
+
+def tolerances_of(quantities: Iterable[Quantity]) -> Array:
+    """The tolerance of each."""
+    return np.array([quantity.tolerance for quantity in quantities])
+
+
+def within(absolute: Array, scale: Array, tolerances: Array) -> npt.NDArray[np.bool_]:
+    """For each, whether `absolute` is within the tolerance of its `scale`; never true for NaN or infinity."""
+    allowed = tolerances * scale
+    result: npt.NDArray[np.bool_] = (absolute <= allowed) & (allowed < math.inf)
+    return result
 
 
 def worst_differences(
@@ -94,7 +145,7 @@ def _packed(arrays: Sequence[Array]) -> Array:
 @functools.lru_cache
 def _starts(sizes: tuple[int, ...]) -> Array:
     """Where each of the tensors of these sizes starts, laid end to end."""
-    return np.array([*accumulate(sizes, initial=0)][:-1], np.intp)
+    return np.array([*itertools.accumulate(sizes, initial=0)][:-1], np.intp)
 
 
 def _difference(ours: Array, reference: Array) -> Array:

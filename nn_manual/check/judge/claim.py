@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import Pair, beyond_tolerance
+from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.rounding import (
     MOST_PERTURBATIONS,
     NUM_PERTURBATIONS,

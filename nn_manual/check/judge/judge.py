@@ -1,6 +1,6 @@
 """The judge of a step: where a tensor is beyond its tolerance, is a formula wrong, is it rounding, or is it no number?
 
-differences   in training: the worst one of each tensor, where all are right or off by rounding; else an error
+differences   in training: what was found of each tensor, where all are right or off by rounding; else an error
 report        in full: every tensor with its worst place, a diagnosis
 """
 
@@ -15,16 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Shape, carve, first_not_finite
-from nn_manual.check.compare.comparison import (
-    CannotCompare,
-    Comparison,
-    Differences,
-    Pair,
-    beyond_tolerance,
-    compare,
-    differences_of,
-    within,
-)
+from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
+from nn_manual.check.compare.worst import Differences, beyond_tolerance, within
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge import zeros
 from nn_manual.check.judge.claim import Judgement, judged, without
@@ -72,27 +64,28 @@ class Judge:
         #: By the shape of the model's input: so a position in a step's pairs is always the same tensor.
         self.zeros: dict[Shape, zeros.Zeros] = {}
 
-    def differences(self, step: Proof) -> Differences:
-        """The worst difference of each tensor of the step. Raises GradientMismatch where a formula is wrong,
-        NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct is to blame.
+    def differences(self, step: Proof, found: Differences) -> Differences:
+        """What was `found` of the step's tensors, on the scales that they are judged on. Raises GradientMismatch where
+        a formula is wrong, NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct
+        is to blame.
         """
-        found, verdict = self._judged(step)
-        if found is not None:
-            return found
+        judged, verdict = self._judged(step, found)
+        if judged is not None:
+            return judged
         if verdict.not_finite is not None:
             raise NotFiniteError(verdict.not_finite)
         check_conduct(step.recorded, step.plan, step.recorded.first.input)
         raise mismatch_of(self.report(step, verdict))
 
-    def excused(self, step: Proof) -> Differences | None:
+    def excused(self, step: Proof, found: Differences) -> Differences | None:
         """`differences`, or None where it would raise."""
-        return self._judged(step)[0]
+        return self._judged(step, found)[0]
 
-    def _judged(self, step: Proof) -> tuple[Differences | None, Verdict]:
+    def _judged(self, step: Proof, found: Differences) -> tuple[Differences | None, Verdict]:
         """The differences, if rounding explains all that are beyond their tolerances; and the verdict on these."""
-        absolute, scale = differences_of(step.pairs)
+        absolute, scale, _ = found
         of_layers = functools.partial(zeros.largest_grad_output, step)
-        if accepted := self.accept(step.plan, step.input_shape, Differences(absolute, scale), of_layers):
+        if accepted := self.accept(step.plan, step.input_shape, found, of_layers):
             return accepted, Verdict()
         tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
         widened = known.widened(scale, of_layers) if known else scale

@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import CannotCompare, Comparison, Differences, relative
+from nn_manual.check.compare.comparison import CannotCompare, Comparison, relative
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.tolerances import severity
 from nn_manual.errors import GradientMismatch

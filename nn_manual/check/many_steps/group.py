@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array, size_of
-from nn_manual.check.compare.comparison import within
-from nn_manual.check.compare.worst import worst_differences
+from nn_manual.check.compare.worst import within, worst_differences
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked import Stacked
 from nn_manual.check.step.fast_structure import Glance
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.torch_settings import threads_for
 from nn_manual.check.step.tree import Item
-from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.check.twin.model import threads_for
+from nn_manual.check.twin.optimizers import Made, OptimizerTwin, State
 from nn_manual.check.whole_step.update import clipped_by_torch
-from nn_manual.check.whole_step.update_claim import Made, State
 from nn_manual.messages import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Shape
-from nn_manual.check.compare.comparison import Differences, joined
+from nn_manual.check.compare.worst import Differences, joined
 from nn_manual.check.judge.report import StepCheck
 from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom

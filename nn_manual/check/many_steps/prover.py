@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.compare.comparison import CannotCompare, Differences, joined, within
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.compare.worst import Differences, joined, within
 from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_for, mismatch_of
 from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.groups import Groups
@@ -19,9 +20,9 @@ from nn_manual.check.many_steps.restored_step import Again, Past
 from nn_manual.check.many_steps.ring import Copy
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
-from nn_manual.check.step.torch_settings import threads_for
+from nn_manual.check.twin.model import threads_for
+from nn_manual.check.twin.optimizers import State, state_of
 from nn_manual.check.whole_step.update import UpdateChecker
-from nn_manual.check.whole_step.update_claim import State, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.step.watch import Watch
 
@@ -265,7 +266,7 @@ class Prover:
         assert update is not None  # a trainer's checker has one
         accepted: Differences | None = found
         if passes and shape not in self.checker.judge.zeros:
-            self.checker.evidence.add(found)
+            self.checker.add_evidence(found)
         else:
             largest = functools.partial(group.largest_grad_output, i)
             accepted = self.checker.accept(group.plan, shape, found, largest)

@@ -11,7 +11,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.step.proof import ours_of
-from nn_manual.check.whole_step.update_claim import State, state_of
+from nn_manual.check.twin.optimizers import State, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from nn_manual.arrays import Array, Shape, size_of
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.proof import ours_of, sources_of
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.whole_step.update_claim import State, state_of
+from nn_manual.check.twin.optimizers import State, state_of
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 

@@ -18,10 +18,9 @@ from nn_manual.arrays import Array
 from nn_manual.check.many_steps.one_layer import CannotStack, LayerRun, Tensors, described, stackable, taken
 from nn_manual.check.many_steps.ring import BEFORE, NOISE, Ring
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.torch_settings import without_onednn
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Source
-from nn_manual.check.twin.model import TORCH_DTYPES, loss_function
+from nn_manual.check.twin.model import TORCH_DTYPES, loss_function, without_onednn
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential

@@ -17,7 +17,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check import tolerances
-from nn_manual.check.compare.comparison import Differences, Quantity
+from nn_manual.check.compare.comparison import Quantity
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_for, mismatch_of
 from nn_manual.check.slices.batch_loss import LossOfBatch, compare_loss
 from nn_manual.check.slices.replicas import compare_processes, digests_of
@@ -26,7 +27,7 @@ from nn_manual.check.slices.sums import compare_sums, sums_of
 from nn_manual.check.slices.whole_batch import gather_batch, gathered, name_process, raised_in
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.torch_settings import threads_for
+from nn_manual.check.twin.model import threads_for
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.check.whole_step.update import compare_clipping
 from nn_manual.errors import GradientMismatch, NotFiniteError
@@ -129,7 +130,7 @@ class SlicedChecker(GradientChecker, Watch):
             plan = self.plan()
             with threads_for(plan.num_products):
                 proof = self._proof()
-                differences = self.judge.differences(proof)
+                differences = self.differences(proof)
         too_coarse = self.evidence.add_findings(proof.findings)
         found = Found.of(plan.tensors, differences, plan.tolerances, too_coarse)
         self._found = found if self._found is None else worst([self._found, found])
@@ -237,7 +238,7 @@ class SlicedChecker(GradientChecker, Watch):
         names = (*found.tensors, *(figure[0] for figure in figures))
         columns = np.concatenate([np.array(found.figures), np.array([figure[1:] for figure in figures]).T], axis=1)
         differences = Differences(columns[0], columns[1], frozenset(found.rounding))
-        self.evidence.add(differences)
+        self.add_evidence(differences)
         check_plan: Any = SlicedPlan(names, columns[2], self.model.dtype)
         return StepCheck(check_plan, differences, frozenset(found.not_judged))
 

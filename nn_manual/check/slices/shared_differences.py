@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import Differences
+from nn_manual.check.compare.worst import Differences
 
 
 class Found(NamedTuple):

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, as_tensor
+from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.step.places import place_of_error
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Misfit, evaluation_function
+from nn_manual.check.twin.model import as_tensor
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 from nn_manual.model.contract import takes_noise

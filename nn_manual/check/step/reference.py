@@ -17,15 +17,16 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import CannotCompare, as_tensor
+from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.step.calls import LayerCalls
-from nn_manual.check.step.guarded import described, run_loss_reference, run_reference
+from nn_manual.check.step.faulty_references import described, of_raised, of_returned
 from nn_manual.check.step.moved_inside import MovedInside
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.differences import ByDifferences, Finding
-from nn_manual.check.twin.model import Twin
+from nn_manual.check.twin.layers import Counterpart, Function
+from nn_manual.check.twin.model import Twin, as_tensor
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
 
 Move = Callable[[torch.Tensor], torch.Tensor]
@@ -97,7 +98,7 @@ class Anchored:
         input.requires_grad_(self.plan.input_grad and input.is_floating_point())
         target = self._tensor(self.recorded.loss.target).requires_grad_(self.plan.target_grad)
         prediction = self.chain(self.plan.chain, input)
-        loss = run_loss_reference(self.twin, prediction, target)
+        loss = _run_loss(self.twin, prediction, target)
         self.values["loss"] = loss.detach()
         self.values |= {name: buffer.to(prediction.dtype, copy=True) for name, buffer in self.twin.buffers.items()}
         self.nodes |= {"loss.grad_prediction": prediction, "loss.grad_target": target}
@@ -148,10 +149,10 @@ class Anchored:
             function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
         if self.move is _stay or item.name in self.plan.without_saturation:
-            node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
+            node = _run(function, node, ours, calls, self.plan.counterparts[item.name])
         else:
             with MovedInside(self.move) as inside:
-                node = run_reference(function, node, ours, calls, self.plan.counterparts[item.name])
+                node = _run(function, node, ours, calls, self.plan.counterparts[item.name])
             # Of a Tanh the only one is its output, which is moved below. To look takes longer than all else: once.
             if inside.num_moved <= hasattr(node.grad_fn, "_saved_result"):
                 self.plan.without_saturation.add(item.name)
@@ -181,7 +182,7 @@ class Anchored:
             output: torch.Tensor = layer.reference(input, *children, **noise)  # type: ignore[attr-defined]  # the plan has asked
             return output
 
-        output = run_reference(function, input, ours, calls, self.plan.counterparts[item.name])
+        output = _run(function, input, ours, calls, self.plan.counterparts[item.name])
         for name, inner in item.children.items():
             if inner and f"{name}.grad_output" not in self.nodes:
                 raise CannotCompare(f"{item.label}: its own reference never ran {name}")
@@ -242,6 +243,37 @@ class _Alias(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor, None]:
         return context.grads[0] if context.grads else grad_output, None
+
+
+def _run(
+    function: Function, input: torch.Tensor, ours: torch.Tensor, calls: LayerCalls, counterpart: Counterpart
+) -> torch.Tensor:
+    """torch's output of a layer. Raises CannotCompare, naming the layer, where it isn't a tensor like `ours`."""
+    version = input._version
+    try:
+        output = function(input)
+    except CannotCompare:  # of a child
+        raise
+    except BaseException as error:  # a user's own reference may raise anything
+        raise_if_nobodys_fault(error)
+        raise of_raised(calls, counterpart, error) from error
+    wrote = input._version != version
+    is_like = isinstance(output, torch.Tensor) and output.shape == ours.shape and output.dtype == ours.dtype
+    if wrote or not is_like or (input.requires_grad and not output.requires_grad):
+        raise of_returned(output, ours, calls, counterpart, wrote=wrote)
+    return output
+
+
+def _run_loss(twin: Twin, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """torch's value of the loss. Raises CannotCompare where it isn't a scalar tensor."""
+    try:
+        loss = twin.loss_function(prediction, target)
+    except BaseException as error:  # a user's own reference may raise anything
+        raise_if_nobodys_fault(error)
+        raise CannotCompare(f"loss: its reference raised {first_words_of(error)}") from error
+    if not isinstance(loss, torch.Tensor) or loss.ndim:
+        raise CannotCompare(f"loss: its reference returned {described(loss)}, it must return a scalar tensor")
+    return loss
 
 
 def _stay(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,20 +1,58 @@
-"""torch's versions of optimizers."""
+"""torch's versions of optimizers, and what a step of theirs starts from and ends at."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, size_of
+from nn_manual.arrays import Array, carve, size_of
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.optim import Optimizer
+
+
+class State(NamedTuple):
+    """Where a step of an optimizer starts or ends: flat vectors, the parameters and those by name."""
+
+    param: Array
+    vectors: dict[str, Array]
+
+    def map(self, change: Callable[[Array], Array]) -> State:
+        """Every vector changed."""
+        return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
+
+    @property
+    def all(self) -> list[Array]:
+        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
+        return [*self.vectors.values(), self.param]
+
+
+class Made(NamedTuple):
+    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
+    made before.
+    """
+
+    start: State
+    grad: Array
+    lrs: Sequence[float]
+    num_steps: int
+
+
+def state_of(optimizer: Optimizer) -> State:
+    """Where the optimizer is now: views."""
+    return State(optimizer.model.param_arena, optimizer.vectors)
+
+
+def tensors_of(state: State, optimizer: Optimizer) -> list[Array]:
+    """Each tensor of a state, in the plan's order."""
+    shapes = optimizer.model.parameter_shapes()
+    return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
 
 
 class OptimizerTwin:
@@ -123,3 +161,10 @@ def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
     if "betas" in options:
         options["betas"] = tuple(map(float, options["betas"]))  # torch refuses integers here
     return options
+
+
+def stepped(twin: OptimizerTwin, made: Made) -> State:
+    """Where torch's step ends."""
+    one = made.start.map(lambda vector: vector[np.newaxis])
+    twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
+    return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array, Shape
-from nn_manual.check.compare.comparison import CannotCompare, Differences, Quantity, joined, within
+from nn_manual.check.compare.comparison import CannotCompare, Quantity
+from nn_manual.check.compare.worst import Differences, differences_of, joined, within
 from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge.judge import Judge
-from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_of
+from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_for, mismatch_of
 from nn_manual.check.judge.vacuous import vacuous
 from nn_manual.check.judge.zeros import Zeros
 from nn_manual.check.step.calls import CallFailed
@@ -30,8 +31,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, beside_torch, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
-from nn_manual.check.step.torch_settings import threads_for
-from nn_manual.check.twin.model import Twin
+from nn_manual.check.twin.model import Twin, threads_for
 from nn_manual.check.whole_step.evidence import Evidence
 from nn_manual.check.whole_step.update import UpdateChecker, compare_clipping
 from nn_manual.errors import GradientMismatch
@@ -113,21 +113,47 @@ class GradientChecker:
         """Compare the recorded step. Raises GradientMismatch, or NotFiniteError where a value of torch's isn't finite
         either.
         """
-        with comparing(), threads_for(self.plan().num_products):
-            return self._compared(self._proof())
+        try:
+            with threads_for(self.plan().num_products):
+                return self._compared(self._proof())
+        except CannotCompare as problem:
+            raise mismatch_for(str(problem)) from None
 
     def skip(self) -> None:
         """The recorded step has no loss and nothing to compare."""
 
     def _compared(self, step: Proof) -> StepCheck:
-        plan = step.plan
-        found = self.judge.differences(step)
+        plan, found = step.plan, self.differences(step)
         if self.max_norm is not None or self.update is not None:
             found = joined(found, self.compare_update(plan))
         num_compared = len(found.absolute)
         assert num_compared == len(plan.quantities), f"{num_compared} tensors compared, not {len(plan.quantities)}"
-        self.evidence.add(found)
-        return StepCheck(plan, found, self.evidence.add_findings(step.findings))
+        self.add_evidence(found)
+        too_coarse = self.evidence.add_findings(step.findings) if step.findings else frozenset[str]()
+        return StepCheck(plan, found, too_coarse)
+
+    def differences(self, step: Proof) -> Differences:
+        """The worst difference of each tensor. The judge decides where one doesn't pass: it raises what `compare`
+        does.
+        """
+        found = Differences(*differences_of(step.pairs))
+        return found if self.passes(step.plan, step.input_shape, found) else self.judge.differences(step, found)
+
+    def passes(self, plan: Plan, input_shape: Shape, found: Differences) -> bool:
+        """Whether a step's forward and backward pass without the judge: each difference is within its tolerance, and
+        none is of a gradient that is known to be zero in theory.
+        """
+        absolute, scale, _ = found
+        num_judged = len(plan.forward) + len(plan.backward)
+        first = slice(0, num_judged)
+        return input_shape not in self.judge.zeros and bool(
+            within(absolute[first], scale[first], plan.tolerances[first]).all()
+        )
+
+    def add_evidence(self, found: Differences) -> None:
+        """A step was compared, and has passed."""
+        if not self.evidence.is_complete:
+            self.evidence.add(found)
 
     def compare_update(self, plan: Plan) -> Differences:
         """Compare clipping, and the optimizer's step from where `self.update` starts. Raises GradientMismatch, or
@@ -170,7 +196,8 @@ class GradientChecker:
         try:
             with threads_for(plan.num_products):
                 pairs, findings = beside_torch(self.twin, recorded, plan)
-                return self._counted(self.judge.excused(Proof(plan, recorded, self.twin.param, pairs, findings)), found)
+                step = Proof(plan, recorded, self.twin.param, pairs, findings)
+                return self._counted(self.judge.excused(step, Differences(*differences_of(pairs))), found)
         except CannotCompare:
             return None
 
@@ -183,7 +210,7 @@ class GradientChecker:
         absolute, scale, rounding = found
         num_judged = len(judged.scale)
         both = joined(judged, Differences(absolute[num_judged:], scale[num_judged:], rounding))
-        self.evidence.add(both)
+        self.add_evidence(both)
         return both
 
     def _unclipped(self) -> list[Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nn_manual.check.compare.comparison import Differences
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.vacuous import not_judged, zero_everywhere, zero_in_theory
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
@@ -24,14 +24,15 @@ class Evidence:
         self._judged: set[str] = set()
         #: Whether a step was compared here, and what `vacuous` said where the state was taken.
         self._has_compared, self._vacuous_before = False, tuple[str, ...]()
+        #: Whether no other step can show more.
+        self.is_complete = False
         #: What `zero_in_theory` has found, which lies in the formulas: no step changes it.
         self._zero_in_theory: tuple[str, ...] | None = None
 
     def add(self, found: Differences) -> None:
         """A step was compared, and has passed."""
-        if len(self._not_zero) < len(found.scale):
-            self._not_zero.update(found.scale.nonzero()[0].tolist())
-        self._has_compared = True
+        self._not_zero.update(found.scale.nonzero()[0].tolist())
+        self._has_compared, self.is_complete = True, len(self._not_zero) >= len(found.scale)
 
     def add_findings(self, findings: Mapping[str, Finding]) -> frozenset[str]:
         """What differences found in this step; returns the names of what they are too coarse for."""

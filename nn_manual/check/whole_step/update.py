@@ -14,25 +14,22 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array, first_not_finite, size_of
-from nn_manual.check.compare.comparison import (
-    CannotCompare,
+from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity, compare
+from nn_manual.check.compare.worst import (
     Differences,
-    Pair,
-    Quantity,
     beyond_tolerance,
-    compare,
     differences_of,
     tolerances_of,
     within,
+    worst_differences,
 )
-from nn_manual.check.compare.worst import worst_differences
 from nn_manual.check.judge.claim import explained, judged, without
 from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
 from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
-from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.check.twin.optimizers import Made, OptimizerTwin, State, state_of, stepped, tensors_of
 from nn_manual.check.twin.schedules import schedule_twin
-from nn_manual.check.whole_step.update_claim import Made, State, UpdateClaim, state_of, stepped, tensors_of
+from nn_manual.check.whole_step.update_claim import UpdateClaim
 from nn_manual.errors import NotFiniteError
 from nn_manual.optim import Optimizer, Scheduler
 

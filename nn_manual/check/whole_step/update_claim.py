@@ -2,68 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
-from nn_manual.arrays import Array, carve
+from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
 from nn_manual.check.judge.in_float64 import in_float64
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import UPDATE
-from nn_manual.check.twin.optimizers import OptimizerTwin
+from nn_manual.check.twin.optimizers import Made, OptimizerTwin, state_of, stepped, tensors_of
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
-
-
-class State(NamedTuple):
-    """Where a step of an optimizer starts or ends: flat vectors, the parameters and those by name."""
-
-    param: Array
-    vectors: dict[str, Array]
-
-    def map(self, change: Callable[[Array], Array]) -> State:
-        """Every vector changed."""
-        return State(change(self.param), {name: change(vector) for name, vector in self.vectors.items()})
-
-    @property
-    def all(self) -> list[Array]:
-        """In the order in which a mistake would spread: what the optimizer remembers, then what it makes of it."""
-        return [*self.vectors.values(), self.param]
-
-
-class Made(NamedTuple):
-    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
-    made before.
-    """
-
-    start: State
-    grad: Array
-    lrs: Sequence[float]
-    num_steps: int
-
-
-def state_of(optimizer: Optimizer) -> State:
-    """Where the optimizer is now: views."""
-    return State(optimizer.model.param_arena, optimizer.vectors)
-
-
-def tensors_of(state: State, optimizer: Optimizer) -> list[Array]:
-    """Each tensor of a state, in the plan's order."""
-    shapes = optimizer.model.parameter_shapes()
-    return [tensor for vector in state.all for tensor in vars(carve(vector, shapes)).values()]
-
-
-def stepped(twin: OptimizerTwin, made: Made) -> State:
-    """Where torch's step ends."""
-    one = made.start.map(lambda vector: vector[np.newaxis])
-    twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
-    return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])
 
 
 class UpdateClaim(Claim):

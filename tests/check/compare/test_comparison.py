@@ -9,17 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nn_manual.arrays import BLOCK_SIZE, DTYPES
-from nn_manual.check.compare.comparison import (
-    Pair,
-    Quantity,
-    as_tensor,
-    compare,
-    differences_of,
-    relative,
-    ulps,
-    within,
-)
-from nn_manual.check.compare.worst import FEW, worst_differences
+from nn_manual.check.compare.comparison import Pair, Quantity, compare, relative, ulps
+from nn_manual.check.compare.worst import FEW, differences_of, within, worst_differences
+from nn_manual.check.twin.model import as_tensor
 
 QUANTITY = Quantity("0.grad_weight", "0 (Linear)", 1e-5)
 

@@ -8,7 +8,7 @@ from stateful import Drop, model_of
 
 from nn_manual import SGD, BatchNorm1d, Layer, Linear, MSELoss, ReLU, Sequential
 from nn_manual.arrays import Array
-from nn_manual.check.compare.comparison import beyond_tolerance
+from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge import in_float64 as again
 from nn_manual.check.judge.in_float64 import Again
 from nn_manual.check.step.proof import Proof

@@ -7,7 +7,8 @@ import pytest
 from nets import batch, break_gradient, net
 
 from nn_manual import CrossEntropyLoss, GradientChecker, Linear, MSELoss, ReLU, Sequential, check_gradients
-from nn_manual.check.compare.comparison import Comparison, Differences
+from nn_manual.check.compare.comparison import Comparison
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import WIDTH, GradientReport, StepCheck
 from nn_manual.run.progress import GradientTally
 from nn_manual.run_directory.step_line import errors_of, record_of

@@ -9,7 +9,7 @@ import pytest
 from proving import prover_of
 
 from nn_manual import SGD, CrossEntropyLoss, Linear, ReLU, Sequential, Trainer
-from nn_manual.check.compare.comparison import Differences
+from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge import in_float64 as again
 from nn_manual.check.judge.judge import Judge
 from nn_manual.check.many_steps.prover import Prover

@@ -12,7 +12,7 @@ from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, Tanh, Tra
 from nn_manual.check.many_steps import ring as ring_module
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.step.proof import ours_of
-from nn_manual.check.whole_step.update_claim import state_of
+from nn_manual.check.twin.optimizers import state_of
 from nn_manual.data import batches
 
 

@@ -8,8 +8,8 @@ import torch
 from nn_manual import CausalSelfAttention
 from nn_manual.check.catalogue.catalogue import layer_cases
 from nn_manual.check.step.moved_inside import MovedInside
-from nn_manual.check.step.torch_settings import without_onednn
 from nn_manual.check.twin.adapted import CausalSelfAttention as Reference
+from nn_manual.check.twin.model import without_onednn
 
 
 def doubled(tensor: torch.Tensor) -> torch.Tensor:

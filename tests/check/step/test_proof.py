@@ -6,7 +6,7 @@ import numpy as np
 from nets import break_gradient
 
 from nn_manual import Linear, MSELoss, Residual, Sequential, Tanh
-from nn_manual.check.compare.comparison import beyond_tolerance
+from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import beside_torch
 from nn_manual.check.step.recording import Recording, run_step

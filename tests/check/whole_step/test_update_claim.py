@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from nn_manual import SGD, Linear, Sequential
-from nn_manual.check.compare.comparison import CannotCompare, Quantity, beyond_tolerance
+from nn_manual.check.compare.comparison import CannotCompare, Quantity
+from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.claim import explained, judged
 from nn_manual.check.tolerances import UPDATE
-from nn_manual.check.whole_step.update_claim import Made, UpdateClaim, state_of, tensors_of
+from nn_manual.check.twin.optimizers import Made, state_of, tensors_of
+from nn_manual.check.whole_step.update_claim import UpdateClaim
 
 NAMES = ("0.weight.momentum_buffer", "0.bias.momentum_buffer", "updated 0.weight", "updated 0.bias")
 QUANTITIES = [Quantity(name, "optimizer", UPDATE["float32"]) for name in NAMES]

@@ -11,7 +11,7 @@ import torch
 
 from nn_manual import GradientChecker, GradientMismatch, Layer, Linear, MSELoss, Sequential
 from nn_manual.arrays import Array
-from nn_manual.check.step.torch_settings import FEW_PRODUCTS, threads_for
+from nn_manual.check.twin.model import FEW_PRODUCTS, threads_for
 
 NUM_THREADS = torch.get_num_threads() + 2
 

@@ -24,7 +24,7 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import Array
-from nn_manual.check.step.torch_settings import without_onednn
+from nn_manual.check.twin.model import without_onednn
 
 
 @dataclass(eq=False)
