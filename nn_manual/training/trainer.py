@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
@@ -132,8 +131,7 @@ class Trainer:
             steps.checker = GradientChecker(
                 self.model, self.loss, self.optimizer, max_norm=self.clip_grad_norm, scheduler=self.lr_scheduler
             )
-            again = functools.partial(steps.make, watch=Prover.watch)
-            steps.prover = Prover(steps.checker, again, self.check_memory)
+            steps.prover = Prover(steps.checker, self.check_memory)
             weakref.finalize(self, _report_unproven, steps.prover.numbers)
 
     @property

@@ -69,31 +69,20 @@ class Judge:
         a formula is wrong, NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct
         is to blame.
         """
-        judged, verdict = self._judged(step, found)
-        if judged is not None:
-            return judged
-        if verdict.not_finite is not None:
-            raise NotFiniteError(verdict.not_finite)
-        check_conduct(step.recorded, step.plan, step.recorded.first.input)
-        raise mismatch_of(self.report(step, verdict))
-
-    def excused(self, step: Proof, found: Differences) -> Differences | None:
-        """`differences`, or None where it would raise."""
-        return self._judged(step, found)[0]
-
-    def _judged(self, step: Proof, found: Differences) -> tuple[Differences | None, Verdict]:
-        """The differences, if rounding explains all that are beyond their tolerances; and the verdict on these."""
         absolute, scale, _ = found
         of_layers = functools.partial(zeros.largest_grad_output, step)
         if accepted := self.accept(step.plan, step.input_shape, found, of_layers):
-            return accepted, Verdict()
+            return accepted
         tolerances, known = step.plan.tolerances[: len(scale)], self.zeros.get(step.input_shape)
         widened = known.widened(scale, of_layers) if known else scale
         passed = within(absolute, widened, tolerances)
         failed = list(itertools.compress(step.pairs, ~passed))
         verdict = self.judge(step, failed)
-        if verdict.not_finite is not None or verdict.wrong or len(verdict.rounding) < len(failed):
-            return None, verdict
+        if verdict.not_finite is not None:
+            raise NotFiniteError(verdict.not_finite)
+        if verdict.wrong or len(verdict.rounding) < len(failed):
+            check_conduct(step.recorded, step.plan, step.recorded.first.input)
+            raise mismatch_of(self.report(step, verdict))
         if verdict.zeros:
             known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
             known.add(step, verdict.zeros)
@@ -102,7 +91,7 @@ class Judge:
         if known:
             known.count_step()
         beyond = {pair.quantity.name for pair in itertools.compress(step.pairs, ~passed)}
-        return Differences(absolute, widened, verdict.rounding & beyond), verdict
+        return Differences(absolute, widened, verdict.rounding & beyond)
 
     def _known_zeros(self, step: Proof, report: GradientReport) -> frozenset[str]:
         """The names of the failures of a report that are within their tolerance on the scale of their terms: of

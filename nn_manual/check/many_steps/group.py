@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +9,11 @@ import numpy as np
 from nn_manual.arrays import Array, size_of
 from nn_manual.check.compare.worst import within, worst_differences
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
+from nn_manual.check.many_steps.restored_step import Past, received
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked import Stacked
 from nn_manual.check.step.fast_structure import Glance
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.recording import Recording
-from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.model import threads_for
 from nn_manual.check.twin.optimizers import Made, OptimizerTwin, State
 from nn_manual.check.whole_step.update import clipped_by_torch
@@ -51,7 +49,9 @@ class Group:
         if self.proves_updates:
             self._twin = OptimizerTwin(checker.optimizer, plan.dtype, self.ring.num_rows)
         self._update_tolerances = np.array([quantity.tolerance for quantity in plan.update])
-        self._grad_outputs = dict(_grad_outputs(plan, plan.chain, "loss.grad_prediction"))
+        gets = received(plan.chain, "input", "loss.grad_prediction")
+        self._grad_outputs = {item.label: names.grad_output for item, names in gets}
+        self.past = Past(checker, self.ring)
 
     def keep_first(self, checker: GradientChecker, row: int = 0) -> bool:
         """Keep the step that the checker has just recorded by itself, if it has the form of those that wait."""
@@ -97,7 +97,6 @@ class Group:
             for name in self._sizes
         ]
         theirs = np.stack([clipped_by_torch(row, max_norm) for row in np.concatenate(grads, axis=1)])
-        assert self.ring.grad is not None  # updates are proven
         return worst_differences([self.ring.grad[rows]], [theirs])
 
     def _grad(self, parameter: str, rows: slice) -> Array:
@@ -107,7 +106,6 @@ class Group:
     def _of_update(self, rows: slice) -> tuple[Array, Array]:
         ring = self.ring
         assert ring.after is not None  # updates are proven
-        assert ring.grad is not None
         before, after = (state.map(lambda all_rows: all_rows[rows]) for state in (ring.before, ring.after))
         lrs, num_updates, count = ring.lrs[rows], ring.num_updates[rows], rows.stop - rows.start
         self._twin.step(before.param, before.vectors, ring.grad[rows], lrs=lrs, num_steps=num_updates)
@@ -121,7 +119,6 @@ class Group:
     def made(self, i: int) -> Made:
         """What the `i`-th update, which is proven here, was made from."""
         ring = self.ring
-        assert ring.grad is not None
         return Made(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
 
     def _tensors(self, state: State) -> list[Array]:
@@ -129,43 +126,8 @@ class Group:
         ends = np.cumsum(list(self._sizes.values()))
         return [tensor for rows in state.all for tensor in np.split(rows, ends[:-1], axis=1)]
 
-    def recorded(self, last: Recording, i: int) -> Recording | None:
-        """The `i`-th step as if it were the last that was recorded; or None where the ring hasn't all of it in one
-        piece: a composite, buffers, random numbers, shared parameters.
-        """
-        are_simple = self.glance.are_simple and not self.plan.sums
-        if not are_simple or any(hasattr(calls.layer, "noise") for calls in last.layers):
-            return None
-        tensors, then = {name: rows[i] for name, rows in self.ring.tensors.items()}, copy.copy(last)
-        kept = {calls.item.name: copy.copy(calls) for calls in last.layers}
-        then.layers, then.loss = list(kept.values()), copy.copy(last.loss)
-        then.first = kept[last.first.item.name]
-        array = self.ring.given("input")[i]
-        for item in self.plan.chain:
-            calls = kept[item.name]
-            calls.input, calls.output = array, tensors[f"{item.name}.output"]
-            calls.grad_output = tensors.get(self._grad_outputs[item.label]) if calls.grad_output is not None else None
-            calls.grad_input = tensors.get(f"{item.name}.grad_input")
-            calls.grads = {name: tensors[self.plan.grad_names[f"{item.name}.{name}"]] for name in calls.grads}
-            array = calls.output
-        then.loss.prediction, then.loss.target = array, self.ring.given("target")[i]
-        then.loss.value, then.loss.grad_prediction = tensors["loss"], tensors["loss.grad_prediction"]
-        return then
-
     def largest_grad_output(self, step: int, index: int) -> float:
         """max|grad_output| of the layer whose tensor is the plan's `index`-th; 0 where it has none."""
         layer = [*self.plan.forward, *self.plan.backward][index].layer
         tensor = self.ring.tensors.get(self._grad_outputs.get(layer, ""))
         return 0.0 if tensor is None else float(np.abs(tensor[step]).max())
-
-
-def _grad_outputs(plan: Plan, chain: list[Item], last: str) -> list[tuple[str, str]]:
-    """The label of each layer, and the name of the tensor that is its grad_output: the grad_input of the next layer, or
-    `last`.
-    """
-    found = []
-    for item, following in zip(chain, [*chain[1:], None], strict=True):
-        found.append((item.label, f"{following.name}.grad_input" if following else last))
-        for name, children in item.children.items():
-            found += _grad_outputs(plan, children, f"{name}.grad_output")
-    return found

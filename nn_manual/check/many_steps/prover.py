@@ -16,7 +16,6 @@ from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_for
 from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.groups import Groups
 from nn_manual.check.many_steps.one_layer import CannotStack
-from nn_manual.check.many_steps.restored_step import Again, Past
 from nn_manual.check.many_steps.ring import Copy
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
@@ -42,16 +41,15 @@ class Prover:
     step that differs together is compared again by the checker, from what was kept of it: so its verdict
     never depends on the steps beside it. And what torch.vmap makes of a function is no more than torch's word: of the
     1st, 2nd, 4th, 8th, ... group the last step is looked at by the checker, too, though nothing differs, and small
-    parts of its tensors at their own scales. What is wrong there is raised as any mismatch. `again` makes a step anew
-    from what it started from. `memory`, in bytes, is that of all steps that wait; without any, each step is proven at
-    once.
+    parts of its tensors at their own scales. What is wrong there is raised as any mismatch. `memory`, in bytes, is that
+    of all steps that wait; without any, each step is proven at once.
     """
 
     #: The layers and the loss are watched from outside.
     watch = Watch()
 
-    def __init__(self, checker: GradientChecker, again: Again, memory: int) -> None:
-        self.checker, self._again = checker, again
+    def __init__(self, checker: GradientChecker, memory: int) -> None:
+        self.checker = checker
         self.groups = Groups(checker, memory)
         self._group: Group | None = None
         #: The checks of these steps, and of large models what was found of clipping and of the update.
@@ -234,7 +232,7 @@ class Prover:
             return
         if wrong is not None:
             self._prove_each_alone(group)  # what is wrong before it comes first
-            with self._made_again(group, last):
+            with self._restored(group, last):
                 raise mismatch_of(wrong)
         for i, (check, updated) in enumerate(waiting):
             found = Differences(absolute[i], scale[i])
@@ -248,7 +246,7 @@ class Prover:
         self._num_proofs += 1
         if self._num_proofs & (self._num_proofs - 1) or not passes:
             return None
-        with self._made_again(group, i):
+        with self._restored(group, i):
             report = self.checker.look_closely()
         if report.problem is not None:
             raise CannotStack(report.problem)
@@ -270,8 +268,6 @@ class Prover:
         else:
             largest = functools.partial(group.largest_grad_output, i)
             accepted = self.checker.accept(group.plan, shape, found, largest)
-            if accepted is None and (recorded := group.recorded(self.checker.recorded, i)) is not None:
-                accepted = self.checker.excuse(group.plan, recorded, group.ring.before.param[i], found)
         if accepted is None:
             self._prove_alone(group, i, check)
             return
@@ -287,19 +283,19 @@ class Prover:
         try:
             update.compare_in_float64(group.plan.update, group.made(i))
         except GradientMismatch as mismatch:
-            with self._made_again(group, i):
+            with self._restored(group, i):
                 raise mismatch from None
         model.num_steps = number
 
     def _prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
         """Let the checker compare the `i`-th step."""
-        with self._made_again(group, i):
+        with self._restored(group, i):
             again = self.checker.compare()
             check.prove(again.found, again.not_judged)
 
-    def _made_again(self, group: Group, i: int) -> AbstractContextManager[None]:
+    def _restored(self, group: Group, i: int) -> AbstractContextManager[None]:
         """The context in which the checker has recorded the `i`-th step."""
-        return Past(self.checker, group.ring).made_again(i, self._again, self._end_of(group, i))
+        return group.past.restored(i, self._end_of(group, i))
 
     def _end_of(self, group: Group, i: int) -> State | None:
         """Where the update of the `i`-th step ended, or None where that is where the model is now."""

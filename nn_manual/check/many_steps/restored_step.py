@@ -1,117 +1,145 @@
-"""A step that has passed, made present again: model, optimizer and checker as they were when it began."""
+"""A step that has passed, made present again from what a ring has kept of it: nothing runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.check.many_steps.ring import Ring
-from nn_manual.check.step.proof import ours_of
+from nn_manual.check.many_steps.ring import NOISE, Ring
+from nn_manual.check.step.tree import Item
 from nn_manual.check.twin.optimizers import State, state_of
 from nn_manual.errors import GradientMismatch, NotFiniteError
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
 
-#: Makes a step of training again, on an input and a target.
-Again: TypeAlias = Callable[[Array, Array], object]
+
+class Received(NamedTuple):
+    """The names of what a layer gets: its input, which is the model's or the output of the layer before it, and its
+    grad_output, which is the grad_input of the next layer, or that of the loss.
+    """
+
+    input: str
+    grad_output: str
+
+
+def received(chain: Sequence[Item], input: str, grad_output: str) -> Iterator[tuple[Item, Received]]:
+    """What each layer of a chain gets, and each layer that it is made of. The chain gets `input` and `grad_output`."""
+    for item, following in zip(chain, [*chain[1:], None], strict=True):
+        yield item, Received(input, f"{following.name}.grad_input" if following else grad_output)
+        for name, children in item.children.items():
+            yield from received(children, f"{name}.input", f"{name}.grad_output")
+        input = f"{item.name}.output"
 
 
 class Past:
-    """Goes back to steps that are kept in a ring."""
+    """Goes back to the steps of a ring. It is made while the checker has recorded a step of their form: each step is
+    that recording, with its own arrays in the places of that step's.
+    """
 
     def __init__(self, checker: GradientChecker, ring: Ring) -> None:
         assert checker.optimizer is not None  # a trainer's checker has one
         self.checker, self.model, self.optimizer, self.ring = checker, checker.model, checker.optimizer, ring
+        recorded, plan = checker.recorded, ring.plan
+        self._calls = (*recorded.layers, recorded.loss)
+        self._form = [dict(vars(calls)) for calls in self._calls]
+        self._noisy = [calls for calls in recorded.layers if calls.noise]
+        #: The names of what stands in each of the calls, by its attribute.
+        self._places = {
+            item.name: {**names._asdict(), "output": f"{item.name}.output", "grad_input": f"{item.name}.grad_input"}
+            for item, names in received(plan.chain, "input", "loss.grad_prediction")
+        }
 
     @contextmanager
-    def made_again(self, i: int, again: Again, end: State | None) -> Iterator[None]:
-        """The context in which the checker has recorded the `i`-th step, which `again` makes: see `rewound`, and
-        `overwrite` for `end`.
-        """
-        with self.rewound(i) as (input, target):
-            try:
-                with self.checker.recording():
-                    again(input, target)
-                self.overwrite(i, end)
-                yield
-            except GradientMismatch as mismatch:
-                mismatch.batch = input, target
-                raise
-
-    @contextmanager
-    def rewound(self, i: int) -> Iterator[tuple[Array, Array]]:
-        """The context in which the `i`-th step is about to be made, on the input and target that it gives. It ends
-        where it began, unless the step is wrong: then everything stays as it was after that step.
+    def restored(self, i: int, end: State | None) -> Iterator[None]:
+        """The context in which the `i`-th step has just been made, and recorded. `end` is where its update ended, if
+        the ring doesn't say it and other steps were made since. Everything ends where it is now, unless the step is
+        wrong: then it stays as it was after that step.
         """
         model, optimizer, ring = self.model, self.optimizer, self.ring
-        buffers = {name: buffer.copy() for name, buffer in vars(model.buffer).items()}
-        arrays = [model.param_arena, model.grad_arena, *model.ties.use_grads.values(), *optimizer.vectors.values()]
-        present = [array.copy() for array in arrays]
+        vectors = [model.param_arena, model.grad_arena, *optimizer.vectors.values(), *vars(model.buffer).values()]
+        present = [vector.copy() for vector in vectors]
         numbers = model.num_steps, optimizer.num_steps, [member.lr for member in optimizer.members]
-        before = {name: ring.given_before(name)[i] for name in buffers}
-        recorded = self.checker.recorded
-        noisy = [calls.layer for calls in recorded.layers if hasattr(calls.layer, "noise")]
-        noise = [layer.noise for layer in noisy]  # a step binds new ones
-        calls = [vars(each) for each in (*recorded.layers, recorded.loss, recorded)]
-        kept = [values.copy() for values in calls]
-        self.present = state_of(optimizer).map(np.copy)
-        self._go_to(before, ring.numbers[i], ring.num_updates[i], ring.lrs[i])
-        for vector, rows in zip(state_of(optimizer).all, ring.before.all, strict=True):
-            vector[...] = rows[i]
+        noise = [calls.layer.noise for calls in self._noisy]
+        attributes = [(watched, dict(vars(watched))) for watched in (*self._calls, self.checker.recorded)]
         is_wrong = False
         try:
-            yield ring.given("input")[i].copy(), ring.given("target")[i].copy()
-        except (GradientMismatch, NotFiniteError):
+            self._go_to(i, end)
+            yield
+        except (GradientMismatch, NotFiniteError) as error:
             is_wrong = True
+            if isinstance(error, GradientMismatch):
+                error.batch = ring.row("input", i).copy(), ring.row("target", i).copy()
             raise
         finally:
             if not is_wrong:
-                for array, values in zip(arrays, present, strict=True):
-                    array[...] = values
-                self._go_to(buffers, *numbers)
-                for layer, namespace in zip(noisy, noise, strict=True):
-                    layer.noise = namespace
-                for attributes, before_it in zip(calls, kept, strict=True):
-                    attributes.update(before_it)
+                for vector, values in zip(vectors, present, strict=True):
+                    vector[...] = values
+                self._set_numbers(*numbers)
+                for calls, namespace in zip(self._noisy, noise, strict=True):
+                    calls.layer.noise = namespace
+                for watched, before in attributes:
+                    vars(watched).update(before)
 
-    def _go_to(self, buffers: dict[str, Array], number: int, num_updates: int, lrs: Sequence[float]) -> None:
-        own = vars(self.model.buffer)
-        for name, values in buffers.items():
-            own[name][...] = values
+    def _go_to(self, i: int, end: State | None) -> None:
+        """To the end of the `i`-th step."""
+        ring, model, checker = self.ring, self.model, self.checker
+        assert checker.update is not None  # a trainer's checker has one
+        before = ring.before.map(lambda rows: rows[i])
+        checker.twin.anchor(before.param)
+        for name, vector in before.vectors.items():
+            checker.update.start.vectors[name][...] = vector
+        checker.update.num_steps = ring.num_updates[i]
+        after = ring.after.map(lambda rows: rows[i]) if ring.after is not None else end
+        if after is not None:
+            for vector, values in zip(state_of(self.optimizer).all, after.all, strict=True):
+                vector[...] = values
+        model.grad_arena[...] = ring.grad[i]
+        for name, buffer in vars(model.buffer).items():
+            buffer[...] = ring.row(name, i)
+        self._set_numbers(ring.numbers[i], ring.num_updates[i] + 1, ring.lrs[i])
+        self._record(i)
+
+    def _record(self, i: int) -> None:
+        """Let the checker have recorded the `i`-th step."""
+        ring, recorded, arrays = self.ring, self.checker.recorded, dict[str, Array]()
+        for calls, form in zip(self._calls, self._form, strict=True):
+            vars(calls).update(form)
+
+        def then(name: str, like: Array) -> Array:
+            """One array for each name: what a layer got is the very array that another one returned."""
+            if name not in arrays:
+                arrays[name] = np.empty_like(like)  # it lies in memory as that of the form does
+                arrays[name][...] = ring.row(name, i)
+            return arrays[name]
+
+        for calls in recorded.layers:
+            for attribute, name in self._places[calls.item.name].items():
+                like = getattr(calls, attribute)
+                if like is not None and ring.has(name):
+                    setattr(calls, attribute, then(name, like))
+            names = {key: f"{calls.item.name}.grad_{key}" for key in calls.grads}
+            calls.grads = {
+                key: grad if names[key] in ring.in_arena else then(names[key], grad)
+                for key, grad in calls.grads.items()
+            }
+            calls.noise = {key: then(f"{calls.item.name}{NOISE}{key}", noise) for key, noise in calls.noise.items()}
+        for calls in self._noisy:
+            calls.layer.noise = SimpleNamespace(**calls.noise)
+        loss, last = recorded.loss, self.ring.plan.chain[-1].name
+        assert loss.target is not None  # the form is whole
+        assert loss.grad_prediction is not None
+        loss.value, loss.prediction = ring.row("loss", i), arrays[f"{last}.output"]
+        loss.target = then("target", loss.target)
+        loss.grad_prediction = then("loss.grad_prediction", loss.grad_prediction)
+        recorded.buffers_before = {name: np.array(ring.given_before(name)[i]) for name in recorded.buffers}
+
+    def _set_numbers(self, number: int, num_updates: int, lrs: Sequence[float]) -> None:
         self.model.num_steps, self.optimizer.num_steps = number, num_updates
         for member, lr in zip(self.optimizer.members, lrs, strict=True):
             member.lr = lr
-
-    def overwrite(self, i: int, end: State | None) -> None:
-        """Put what the `i`-th step computed then in the place of what it has computed now. A step that depends on
-        nothing else computes the same; but what is judged is what was computed then. `end` is where its update ended,
-        if the ring doesn't say it and other steps were made since.
-        """
-        ring, recorded, own = self.ring, self.checker.recorded, vars(self.model.buffer)
-        now = ours_of(ring.plan, recorded)
-        for name, then in ring.tensors.items():
-            if name == "loss":
-                recorded.loss.value = then[i]
-            elif name in own:
-                own[name][...] = then[i]
-            elif now[name].flags.writeable:
-                now[name][...] = then[i]
-            else:
-                self._replace(now[name], then[i].copy())
-        if ring.after is not None and ring.grad is not None:
-            self.model.grad_arena[...] = ring.grad[i]
-            end = ring.after.map(lambda rows: rows[i])
-        for vector, values in zip(state_of(self.optimizer).all, (end or self.present).all, strict=True):
-            vector[...] = values
-
-    def _replace(self, array: Array, other: Array) -> None:
-        """Let the recorded calls have received and returned another array: this one can't be written to."""
-        for calls in (*self.checker.recorded.layers, self.checker.recorded.loss):
-            for name, value in vars(calls).items():
-                if value is array:
-                    setattr(calls, name, other)

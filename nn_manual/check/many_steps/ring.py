@@ -67,8 +67,8 @@ class Ring:
     large, nor for fewer than FEWEST_STEPS or as torch computes at once.
 
     `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
-    updates start from, (num_steps, parameters); where `with_updates` says that these are to be proven, too, `grad` is
-    what they went along, and `after` where they ended.
+    updates start from, (num_steps, parameters), `grad` is what they went along; where `with_updates` says that these
+    are to be proven, too, `after` is where they ended.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Ring:
         arena = model.grad_arena
         of_parameters = {name for item in plan.items for name in gradient_names(item)[:-1]} | plan.sums.keys()
         #: The tensors that are views of the gradient arena, and where they lie in it.
-        self._in_arena: dict[str, int] = {}
+        self.in_arena: dict[str, int] = {}
         self._packed: list[str] = []
         for quantity in (*plan.forward, *plan.backward):
             if quantity.name in of_parameters and np.may_share_memory(ours[quantity.name], arena):
-                self._in_arena[quantity.name] = _offset(ours[quantity.name], arena)
+                self.in_arena[quantity.name] = _offset(ours[quantity.name], arena)
             else:
                 self._packed.append(quantity.name)
         sources = sources_of(plan, recorded)
@@ -109,10 +109,10 @@ class Ring:
         #: With those that torch computes beside the last steps.
         self.num_rows = self.num_steps + -self.num_steps % self.multiple
         self._arrays = self._carved(kinds)
-        self.tensors = self._views({name: ours[name].shape for name in self._in_arena})
+        self.tensors = self._views({name: ours[name].shape for name in self.in_arena})
         self.before = self._state("before")
         self.after = self._state("after") if with_updates else None
-        self.grad = self._arrays.get("grad")
+        self.grad = self._arrays["grad"]
         #: The optimizer's lrs in each step, how many steps it had made before, and the number of the model's step.
         self.lrs: list[tuple[float, ...]] = [()] * self.num_rows
         self.num_updates, self.numbers = [0] * self.num_rows, [0] * self.num_rows
@@ -121,8 +121,7 @@ class Ring:
         names = [f"{name} before" for name in ("param", *self._optimizer.vectors)]
         if self.with_updates:
             names += [f"{name} after" for name in ("param", *self._optimizer.vectors)]
-        if self.with_updates or self._in_arena:
-            names.append("grad")
+        names.append("grad")
         kinds = {"packed": Kind((num_packed,), self.plan.dtype)}
         kinds |= dict.fromkeys(names, Kind(self._model.param_arena.shape, self.plan.dtype))
         return kinds | {name: Kind(array.shape, array.dtype) for name, array in _given(recorded).items()}
@@ -145,7 +144,7 @@ class Ring:
         views, start = {}, 0
         for name, shape in zip(self._packed, self._shapes, strict=True):
             views[name], start = self._part("packed", start, shape)
-        for name, start in self._in_arena.items():
+        for name, start in self.in_arena.items():
             views[name], _ = self._part("grad", start, shapes[name])
         return views
 
@@ -178,8 +177,7 @@ class Ring:
                 return False
             rows[i] = array
         np.concatenate(packed, axis=None, out=self._arrays["packed"][i])
-        if self.grad is not None:
-            self.grad[i] = self._model.grad_arena
+        self.grad[i] = self._model.grad_arena
         if self.after is not None:
             for rows, vector in zip(self.after.all, state_of(self._optimizer).all, strict=True):
                 rows[i] = vector
@@ -200,8 +198,7 @@ class Ring:
         after = list(zip(state, self.after.all, strict=True))
         sources = zip(self._packed, self._sources, strict=True)
         after += [(source(), self.tensors[name]) for name, source in sources if name != "loss"]
-        if self.grad is not None:
-            after.append((self._model.grad_arena, self.grad))
+        after.append((self._model.grad_arena, self.grad))
         return [Copy(array, rows[i:]) for array, rows in before], [Copy(array, rows[i:]) for array, rows in after]
 
     def keep(self, i: int, given: Mapping[str, Array], losses: Array) -> None:
@@ -231,6 +228,15 @@ class Ring:
     def given(self, name: str) -> Array:
         """What every step was given under this name: "input", "target", "0.noise.mask", "1.running_mean before"."""
         return self._arrays[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a step has been given this, or has computed it."""
+        return name in self.tensors or name in self._arrays
+
+    def row(self, name: str, i: int) -> Array:
+        """What the `i`-th step was given under this name, or has computed."""
+        row: Array = (self.tensors[name] if name in self.tensors else self._arrays[name])[i, ...]
+        return row
 
     def given_before(self, buffer: str) -> Array:
         """The values of a buffer before every step."""

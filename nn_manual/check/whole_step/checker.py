@@ -28,7 +28,7 @@ from nn_manual.check.judge.vacuous import vacuous
 from nn_manual.check.judge.zeros import Zeros
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
-from nn_manual.check.step.proof import Proof, beside_torch, prove
+from nn_manual.check.step.proof import Proof, prove
 from nn_manual.check.step.recording import Recording, run_step
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import Twin, threads_for
@@ -184,32 +184,10 @@ class GradientChecker:
             return None
         num_judged = len(plan.forward) + len(plan.backward)
         judged = Differences(found.absolute[:num_judged], found.scale[:num_judged])
-        return self._counted(self.judge.accept(plan, input_shape, judged, largest_grad_output), found)
-
-    def excuse(self, plan: Plan, recorded: Recording, param: Array, found: Differences) -> Differences | None:
-        """The differences of a step that `accept` refuses, if those of forward and backward beside torch alone are
-        within their tolerances or rounding; or None, and `compare` says what is wrong. The step began at `param`.
-        """
-        if not _update_passes(plan, found):
+        accepted = self.judge.accept(plan, input_shape, judged, largest_grad_output)
+        if accepted is None:
             return None
-        self.twin.anchor(param)
-        try:
-            with threads_for(plan.num_products):
-                pairs, findings = beside_torch(self.twin, recorded, plan)
-                step = Proof(plan, recorded, self.twin.param, pairs, findings)
-                return self._counted(self.judge.excused(step, Differences(*differences_of(pairs))), found)
-        except CannotCompare:
-            return None
-
-    def _counted(self, judged: Differences | None, found: Differences) -> Differences | None:
-        """What was judged of a step's forward and backward, with what was found of the rest, as that of a step that has
-        passed.
-        """
-        if judged is None:
-            return None
-        absolute, scale, rounding = found
-        num_judged = len(judged.scale)
-        both = joined(judged, Differences(absolute[num_judged:], scale[num_judged:], rounding))
+        both = joined(accepted, Differences(found.absolute[num_judged:], found.scale[num_judged:], found.rounding))
         self.add_evidence(both)
         return both
 

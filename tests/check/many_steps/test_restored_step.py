@@ -1,4 +1,4 @@
-"""Steps that have passed, made again: whatever becomes of them, the training goes on from where it was."""
+"""Steps that have passed, restored: whatever becomes of them, the training goes on from where it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from proving import BATCH, figures, group_size, points, prover_of, trained, trai
 from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, StepLR, Tanh, Trainer
 from nn_manual.arrays import Array
 from nn_manual.check.many_steps.prover import Prover
-from nn_manual.check.many_steps.restored_step import Past
+from nn_manual.check.step.proof import ours_of
+from nn_manual.check.step.structure import check_structure
 from nn_manual.layers import Layer
 
 NUM_STEPS = 12
@@ -75,18 +76,30 @@ def test_steps_that_are_judged_leave_everything_as_it_is(monkeypatch: pytest.Mon
         assert figures(steps) == figures(alone)
 
 
-def test_an_earlier_step_made_again_leaves_everything_as_it_is() -> None:
-    """Its lr, random numbers and buffers are those of then; afterwards those of the last step are back."""
-    made, seen = trainer(), list[dict[str, Any]]()
+def test_an_earlier_step_restored_leaves_everything_as_it_is() -> None:
+    """Meanwhile its lr, random numbers and buffers are those of then, and the checker has recorded it."""
+    made, seen, recorded = trainer(), list[dict[str, Any]](), list[dict[str, Array]]()
     trained(made, points(1))
+    checker = prover_of(made).checker
     for step in made.epoch(points(6), BATCH, seed=0, epoch=0):
         seen.append(state(made))
+        ours = ours_of(checker.plan(), checker.recorded)
+        given = {f"before {name}": buffer for name, buffer in checker.recorded.buffers_before.items()}
+        recorded.append({name: np.array(array) for name, array in (ours | given).items()})
         if step.number == 6:
             break
     (group,) = prover_of(made).groups._by_shape.values()
     assert group is not None
-    with Past(made.checker, group.ring).rewound(1) as (input, target):  # type: ignore[arg-type]  # it is checked
-        made.steps.make(input, target, Prover.watch)
+    with group.past.restored(1, group.ring.before.map(lambda rows: rows[2].copy())):
         assert state(made) == seen[1]
+        check_structure(checker.recorded, group.plan)
+        ours = ours_of(checker.plan(), checker.recorded)
+        compared = [quantity.name for quantity in (*group.plan.forward, *group.plan.backward)]
+        assert {name: ours[name].tobytes() for name in compared} == {
+            name: recorded[1][name].tobytes() for name in compared
+        }
+        for name, buffer in checker.recorded.buffers_before.items():
+            np.testing.assert_array_equal(buffer, recorded[1][f"before {name}"])
     assert state(made) == seen[-1]
+    assert checker.recorded.loss.value == recorded[-1]["loss"]
     made.flush()
