@@ -9,9 +9,9 @@ import pytest
 from benchmarks import late
 from benchmarks.faults import KINDS
 
-from nn_manual.check.compare import comparison
+from nn_manual.check.compare import worst
 from nn_manual.check.many_steps import prover
-from nn_manual.check.whole_step import update
+from nn_manual.check.whole_step import checker, update
 
 
 def test_a_sample_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,9 +35,8 @@ def test_a_fault_that_is_not_seen_counts(monkeypatch: pytest.MonkeyPatch, capsys
     def blind(absolute: Any, *_: Any) -> Any:
         return np.ones_like(absolute, bool)
 
-    monkeypatch.setattr(prover, "within", blind)
-    monkeypatch.setattr(update, "within", blind)
-    monkeypatch.setattr(comparison, "within", blind)
+    for module in (worst, prover, checker, update):
+        monkeypatch.setattr(module, "within", blind)
     assert not late.late_faults(1)
     said = " ".join(capsys.readouterr().out.split())
     assert "0 named" in said
