@@ -35,6 +35,23 @@ class Gate(Layer):
 
 
 @dataclass(eq=False)
+class Backwards(Gate):
+    """Runs its children in another order than that of its fields."""
+
+    def forward(self, input: Array) -> tuple[Array, Any]:
+        gate, gate_saved = self.gate.forward(input)
+        value, value_saved = self.value.forward(gate)
+        return value, (gate_saved, value_saved)
+
+    def backward(self, saved: Any, grad_output: Array) -> Array:
+        gate_saved, value_saved = saved
+        return self.gate.backward(gate_saved, self.value.backward(value_saved, grad_output))
+
+    def reference(self, input: Any, value: Any, gate: Any) -> Any:
+        return value(gate(input))
+
+
+@dataclass(eq=False)
 class Sum(Layer):
     """output     = a(input) + b(input)
     grad_input = grad_a + grad_b

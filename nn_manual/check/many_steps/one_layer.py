@@ -9,17 +9,15 @@ which has our value exactly, lets the gradient through to the output, and whose 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from nn_manual.check.many_steps.ring import NOISE
+from nn_manual.check.step.anchored_run import AnchoredRun, Tensors, taken
 from nn_manual.check.step.tree import Item
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault
-
-Tensors = dict[str, torch.Tensor]
 
 
 class CannotStack(Exception):  # noqa: N818 - says what can't be done, not that something broke
@@ -33,11 +31,6 @@ class NoRoom(CannotStack):
 def described(error: BaseException) -> str:
     """An error's type, and the first sentence of its text: torch's have many."""
     return first_words_of(error).partition(". ")[0]
-
-
-def taken(item: Item) -> str:
-    """The place of what a composite takes as its input: the layers in it, and what goes past them, start there."""
-    return f"{item.name} takes"
 
 
 class PaddedEmbedding(torch.nn.Embedding):
@@ -59,43 +52,44 @@ def stackable(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
-class LayerRun:
+class LayerRun(AnchoredRun):
     """torch's run of a layer in one step, of whose tensors torch.vmap has stacked many."""
 
     def __init__(
         self, modules: Mapping[str, torch.nn.Module], leaves: Tensors, given: Tensors, buffers: Tensors
     ) -> None:
+        super().__init__()
         self.modules, self.leaves, self.given, self.buffers = modules, leaves, given, buffers
-        self.values: Tensors = {}
 
-    def chain(self, items: Sequence[Item], node: torch.Tensor) -> torch.Tensor:
-        """Layers one after the other."""
-        for item in items:
-            output = self.output(item, node)
-            self.values[f"{item.name}.output"] = output.detach()
-            node = self._anchored(f"{item.name}.output", output)
-        return node
+    def layer(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """As of every run."""
+        output = self.output(item, node)
+        self.values[f"{item.name}.output"] = output.detach()
+        return self.anchored(f"{item.name}.output", output)
 
     def output(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         """torch's output of a layer."""
         try:
-            return self._composite(item, node) if item.children else self._leaf(item, node)
+            if item.children:
+                return self.composite(item, self.anchored(taken(item), node))
+            return self._alone(item, node)
         except CannotStack:  # of a layer in this one
             raise
         except BaseException as error:  # a user's own reference may raise anything here
             raise_if_nobodys_fault(error)
             raise CannotStack(f"{item.label} under torch.vmap raised {described(error)}") from error
 
-    def _anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
+    def anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
+        """As of every run."""
         ours = self.leaves[place]
         if not ours.is_floating_point():
             return ours
         anchored: torch.Tensor = _Apart.apply(ours + (node - node.detach()))  # type: ignore[no-untyped-call]  # as torch has it
         return anchored
 
-    def _leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+    def _alone(self, item: Item, node: torch.Tensor) -> torch.Tensor:
         layer, name = item.layer, item.name
-        noise, module = self._noise(item), self.modules.get(item.name)
+        noise, module = self.noise(item), self.modules.get(item.name)
         parameters = {key: self.leaves[f"parameter {name}.{key}"] for key in item.own_parameters}
         buffers = {key: self.buffers[f"{name}.{key}"] for key in item.own_buffers}
         if module is not None:
@@ -109,20 +103,8 @@ class LayerRun:
             buffers[key].copy_(value.detach())
         return output
 
-    def _composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        children = [functools.partial(self._child, name, children) for name, children in item.children.items()]
-        node = self._anchored(taken(item), node)
-        output: torch.Tensor = item.layer.reference(node, *children, **self._noise(item))  # type: ignore[attr-defined]
-        return output
-
-    def _child(self, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:
-        """What a composite's reference calls with the input of one of its children."""
-        if not chain:
-            return given
-        self.values[f"{name}.input"] = given.detach()
-        return self.chain(chain, self._anchored(f"{name}.input", given))
-
-    def _noise(self, item: Item) -> Tensors:
+    def noise(self, item: Item) -> Tensors:
+        """As of every run."""
         prefix = f"{item.name}{NOISE}"
         return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
 

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.many_steps.one_layer import CannotStack, LayerRun, Tensors, described, stackable, taken
+from nn_manual.check.many_steps.one_layer import CannotStack, LayerRun, described, stackable
 from nn_manual.check.many_steps.ring import BEFORE, NOISE, Ring
+from nn_manual.check.step.anchored_run import Tensors, put_ours, sums_over_uses, taken
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import Source
@@ -103,11 +104,7 @@ class Stacked:
             raise CannotStack(f"torch.vmap raised {described(error)}") from error
         values |= {name: buffer.to(losses.dtype) for name, buffer in buffers.items()}
         values |= {"loss": losses.detach(), **dict(zip(self._wanted, grads, strict=True))}
-        values |= {
-            name: torch.stack([values[self.plan.grad_names[use]] for use in uses]).sum(0)
-            for name, uses in self.plan.sums.items()
-        }
-        return values
+        return values | sums_over_uses(values, self.plan)
 
     def _forward(
         self, ring: Ring, rows: slice, leaves: Tensors, given: Tensors, buffers: Tensors
@@ -167,12 +164,7 @@ def _anchored(output: torch.Tensor, ours: torch.Tensor, item: Item) -> tuple[tor
         raise CannotStack(f"{item.label}: of many steps, its reference returned {tuple(output.shape)}")
     if not output.requires_grad:
         return output, ours
-    if hasattr(output.grad_fn, "_saved_result"):  # torch's backward reads its output where it lies, as ours does
-        value = output.detach().clone()
-        output.data.copy_(ours)
-    else:
-        value = output.detach()
-        output.data = ours
+    value = put_ours(output, ours)
     output.register_hook(torch.Tensor.contiguous)  # type: ignore[no-untyped-call]  # torch has no annotations
     return value, output
 

@@ -10,7 +10,7 @@ is anchored on the way back, too: where our grad_input is right, it travels on i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.step.anchored_run import AnchoredRun, Tensors, put_ours, sums_over_uses, taken
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.faulty_references import described, of_raised, of_returned
 from nn_manual.check.step.moved_inside import MovedInside
@@ -59,12 +60,11 @@ def differentiate(
     return Anchored(twin, recorded, plan, dtype, move or _stay, move_grad, our_grads=our_grads).differentiated()
 
 
-class Anchored:
+class Anchored(AnchoredRun):
     """torch's run of one step.
 
-    `values` has, by the names in the plan, each layer's output from our input to it, and what a composite gives to its
-    children. `nodes` has the tensor that each gradient in the plan belongs to. Where an array of ours is used twice,
-    each use is a tensor of its own: at a fan-out, the gradient of one tensor would be the sum of both ways.
+    `nodes` has the tensor that each gradient in the plan belongs to. Where an array of ours is used twice, each use is
+    a tensor of its own: at a fan-out, the gradient of one tensor would be the sum of both ways.
     """
 
     def __init__(
@@ -78,15 +78,20 @@ class Anchored:
         *,
         our_grads: bool,
     ) -> None:
+        super().__init__()
         self.twin, self.recorded, self.plan, self.dtype = twin, recorded, plan, dtype
         self.move, self.move_grad, self.our_grads = move, move_grad, our_grads
         self.calls = {calls.item.name: calls for calls in recorded.layers}
-        self.values: dict[str, torch.Tensor] = {}
-        self.nodes: dict[str, torch.Tensor] = {
+        self.nodes: Tensors = {
             f"{item.name}.grad_{name}": twin.parameters[f"{item.name}.{name}"]
             for item in plan.items
             for name in item.own_parameters
         }
+        #: Our values inside of composites, by their places.
+        self.ours: dict[str, Array | None] = {}
+        for item in (item for item in plan.items if item.children):
+            self.ours[taken(item)] = self.calls[item.name].input
+            self.ours |= {f"{name}.input": self.calls[c[0].name].input for name, c in item.children.items() if c}
         self.findings: dict[str, Finding] = {}
         #: How often the output of each child of a composite had been written into when torch's run of it ended.
         self.versions: dict[str, int] = {}
@@ -110,24 +115,20 @@ class Anchored:
             raise_if_nobodys_fault(error)
             raise CannotCompare(f"torch can't differentiate a reference: {first_words_of(error)}") from error
         self.values |= zip(names, grads, strict=True)
-        self.values |= {
-            name: torch.stack([self.values[self.plan.grad_names[use]] for use in uses]).sum(0)
-            for name, uses in self.plan.sums.items()
-        }
+        self.values |= sums_over_uses(self.values, self.plan)
         for name, finding in self.findings.items():
             if name.endswith(".grad_input"):  # ours travelled on: compare it with what the differences gave
                 self.values[name] = torch.from_numpy(finding.reference.astype(self.dtype))
         return Reference(self.values, self.findings)
 
-    def chain(self, items: Iterable[Item], node: torch.Tensor) -> torch.Tensor:
-        """Layers one after the other."""
-        for item in items:
-            self.nodes[f"{item.name}.grad_input"] = node
-            node = self.composite(item, node) if item.children else self.leaf(item, node)
-            if self.our_grads and self.calls[item.name].grad_output is not None and node.requires_grad:
-                node = self._with_our_grad(item, node)
-            elif self.move_grad is not None and node.requires_grad:
-                node.register_hook(self.move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
+    def layer(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """As of every run; where the way back is anchored, or gradients move, the output sees to it."""
+        self.nodes[f"{item.name}.grad_input"] = node
+        node = self._of_layers(item, node) if item.children else self._alone(item, node)
+        if self.our_grads and self.calls[item.name].grad_output is not None and node.requires_grad:
+            return self._with_our_grad(item, node)
+        if self.move_grad is not None and node.requires_grad:
+            node.register_hook(self.move_grad)  # type: ignore[no-untyped-call]  # torch's own lack of annotations
         return node
 
     def _with_our_grad(self, item: Item, node: torch.Tensor) -> torch.Tensor:
@@ -138,14 +139,14 @@ class Anchored:
         alias: torch.Tensor = _Alias.apply(node, [node.data, grad])  # type: ignore[no-untyped-call]  # as above
         return alias
 
-    def leaf(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        """A layer that is made of no others."""
+    def _alone(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """The output of a layer that is made of no others."""
         calls, function = self.calls[item.name], self.twin.functions[item.name]
         if isinstance(function, ByDifferences):
             gradients = dict(zip(gradient_names(item), [*calls.grads.values(), calls.grad_input], strict=True))
             tolerance = self.plan.differences_tolerance(item)
             function = function.beside(gradients, tolerance, self.findings, self.move_grad)
-        if noise := self._noise(calls):
+        if noise := self.noise(item):
             function = functools.partial(function, **noise)
         ours = self._tensor(calls.output)
         if self.move is _stay or item.name in self.plan.without_saturation:
@@ -156,32 +157,14 @@ class Anchored:
             # Of a Tanh the only one is its output, which is moved below. To look takes longer than all else: once.
             if inside.num_moved <= hasattr(node.grad_fn, "_saved_result"):
                 self.plan.without_saturation.add(item.name)
-        # Both replace the value and keep the graph; `values` keeps torch's value.
-        if hasattr(node.grad_fn, "_saved_result"):
-            # torch's backward will read its output where it lies, as our backward reads ours. Both must read the same:
-            # for a saturated tanh, 1 - output**2 depends on the last bit.
-            self.values[f"{item.name}.output"] = node.detach().clone()
-            node.data.copy_(ours)
-        else:
-            self.values[f"{item.name}.output"] = node.detach()
-            node.data = ours
+        self.values[f"{item.name}.output"] = put_ours(node, ours)
         return node
 
-    def composite(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        """A layer that is made of others: its reference, in which each of them is a function."""
-        calls, layer = self.calls[item.name], item.layer
-        children = [
-            functools.partial(self.child, item.label, f"{item.name}.{key}", item.children[f"{item.name}.{key}"])
-            for key in layer.children()
-        ]
-        input, ours = self._alias(node, self._tensor(calls.input)), self._tensor(calls.output)
-        noise = self._noise(calls)
+    def _of_layers(self, item: Item, node: torch.Tensor) -> torch.Tensor:
+        """The output of a layer that is made of others."""
+        calls, input = self.calls[item.name], self.anchored(taken(item), node)
         self.nodes[f"{item.name}.grad_input"] = input
-
-        def function(input: torch.Tensor) -> torch.Tensor:
-            output: torch.Tensor = layer.reference(input, *children, **noise)  # type: ignore[attr-defined]  # the plan has asked
-            return output
-
+        ours, function = self._tensor(calls.output), functools.partial(self.composite, item)
         output = _run(function, input, ours, calls, self.plan.counterparts[item.name])
         for name, inner in item.children.items():
             if inner and f"{name}.grad_output" not in self.nodes:
@@ -191,26 +174,27 @@ class Anchored:
         self.values[f"{item.name}.output"] = output.detach()
         return self._alias(output, ours)
 
-    def child(self, composite: str, name: str, chain: list[Item], given: torch.Tensor) -> torch.Tensor:
-        """What a composite's reference calls with the input of one of its children."""
+    def child(self, item: Item, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:
+        """As of every run. Raises CannotCompare where a child runs twice, or gets what isn't like its input in ours."""
         if not chain:
             return given
         if f"{name}.input" in self.values:
-            raise CannotCompare(f"{composite}: its own reference ran {name} twice")
-        ours = self._tensor(self.calls[chain[0].name].input)
+            raise CannotCompare(f"{item.label}: its own reference ran {name} twice")
+        ours = self._in_dtype(self.ours[f"{name}.input"])
         if not (isinstance(given, torch.Tensor) and given.shape == ours.shape and given.dtype == ours.dtype):
-            raise CannotCompare(
-                f"{composite}: its own reference gave {name} {described(given)}, forward {described(ours)}"
-            )
-        self.values[f"{name}.input"] = given.detach()
-        node = self.chain(chain, self._alias(given, ours))
-        self.nodes[f"{name}.grad_output"] = node
-        self.versions[name] = node._version
+            words = f"its own reference gave {name} {described(given)}, forward {described(ours)}"
+            raise CannotCompare(f"{item.label}: {words}")
+        node = super().child(item, name, chain, given)
+        self.nodes[f"{name}.grad_output"], self.versions[name] = node, node._version
         return node
 
-    def _noise(self, calls: LayerCalls) -> dict[str, torch.Tensor]:
-        """The random numbers that the layer itself took, by their names."""
-        return {name: self._tensor(array) for name, array in calls.noise.items()}
+    def noise(self, item: Item) -> Tensors:
+        """As of every run."""
+        return {name: self._tensor(array) for name, array in self.calls[item.name].noise.items()}
+
+    def anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
+        """As of every run."""
+        return self._alias(node, self._tensor(self.ours[place]))
 
     def _alias(self, node: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
         """Our value of a tensor, behind it in torch's graph."""

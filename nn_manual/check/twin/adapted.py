@@ -1,4 +1,4 @@
-"""torch's classes in the form of our layers, one array in and one out, and of our losses."""
+"""torch's classes in the form of our layers: one array in and one out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ class LSTM(torch.nn.LSTM):
         """The output of all times."""
         output: torch.Tensor = super().forward(input)[0]
         return output
-
-
-class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
-    """torch.nn.CrossEntropyLoss, which reads class indices of any shape in row order behind a prediction of rows."""
-
-    def forward(self, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """The scalar loss."""
-        are_rows = prediction.ndim == 2 and not target.is_floating_point()
-        return super().forward(prediction, target.reshape(-1) if are_rows else target)
 
 
 class CausalSelfAttention(torch.nn.MultiheadAttention):
@@ -48,7 +39,6 @@ class CausalSelfAttention(torch.nn.MultiheadAttention):
 
 ADAPTED: dict[str, type[torch.nn.Module]] = {
     "CausalSelfAttention": CausalSelfAttention,
-    "CrossEntropyLoss": CrossEntropyLoss,
     "LSTM": LSTM,
 }
 

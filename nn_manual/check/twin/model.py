@@ -75,9 +75,17 @@ def loss_function(loss: Loss, dtype: torch.dtype) -> Function:
     if reference is not None:
         return reference
     try:
-        return torch_module(loss, type(loss).__name__).to(dtype).forward
+        module = torch_module(loss, type(loss).__name__).to(dtype)
     except Misfit as misfit:
         raise TypeError(f"{misfit}: the class must define reference(), its formula on torch tensors") from misfit
+
+    def function(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        # Behind a prediction of rows, class indices may have any shape; torch takes them in row order.
+        are_of_rows = prediction.ndim == 2 and not target.is_floating_point()
+        value: torch.Tensor = module.forward(prediction, target.reshape(-1) if are_of_rows else target)
+        return value
+
+    return function
 
 
 def as_tensor(array: Array) -> torch.Tensor:

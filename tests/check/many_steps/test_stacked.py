@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from composites import Backwards
 from proving import BATCH, figures, group_size, net, points, prover_of, trained, trainer_of
 
 from nn_manual import (
@@ -30,6 +31,7 @@ from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.catalogue import label
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.kinds import draw
+from nn_manual.check.many_steps.prover import Prover
 from nn_manual.data import Examples
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -134,6 +136,20 @@ def test_of_each_loss(monkeypatch: pytest.MonkeyPatch, loss: Loss, dtype: str) -
     else:
         assert reason == ""
     assert_same(one_by_one, groups)
+
+
+def test_of_a_composite_that_runs_its_children_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step passes together with others."""
+
+    def make(memory: int) -> Trainer:
+        layer = Backwards(Sequential(Linear(3, 3), Tanh()), Linear(3, 3))
+        return trainer_of(Sequential(Linear(3, 3), layer, seed=0), memory=memory)
+
+    one_by_one, groups, reason = proven(monkeypatch, make, points(NUM_STEPS))
+    assert reason == ""
+    assert_same(one_by_one, groups)
+    monkeypatch.setattr(Prover, "_prove_alone", None)
+    trained(make(64_000_000), points(NUM_STEPS))
 
 
 @each_dtype

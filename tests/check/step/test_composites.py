@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from composites import Gate, batch, model_of
+from composites import Backwards, Gate, batch, model_of
 from nets import break_gradient
 
 from nn_manual import (
@@ -24,23 +24,6 @@ from nn_manual import (
     check_gradients,
 )
 from nn_manual.arrays import Array
-
-
-@dataclass(eq=False)
-class Backwards(Gate):
-    """Runs its children in another order than that of its fields."""
-
-    def forward(self, input: Array) -> tuple[Array, Any]:
-        gate, gate_saved = self.gate.forward(input)
-        value, value_saved = self.value.forward(gate)
-        return value, (gate_saved, value_saved)
-
-    def backward(self, saved: Any, grad_output: Array) -> Array:
-        gate_saved, value_saved = saved
-        return self.gate.backward(gate_saved, self.value.backward(value_saved, grad_output))
-
-    def reference(self, input: Any, value: Any, gate: Any) -> Any:
-        return value(gate(input))
 
 
 def inner() -> list[Layer]:
