@@ -10,7 +10,7 @@ from benchmarks import late
 from benchmarks.faults import KINDS
 
 from nn_manual.check.compare import worst
-from nn_manual.check.many_steps import prover
+from nn_manual.check.many_steps import waiting
 from nn_manual.check.whole_step import checker, update
 
 
@@ -35,7 +35,7 @@ def test_a_fault_that_is_not_seen_counts(monkeypatch: pytest.MonkeyPatch, capsys
     def blind(absolute: Any, *_: Any) -> Any:
         return np.ones_like(absolute, bool)
 
-    for module in (worst, prover, checker, update):
+    for module in (worst, waiting, checker, update):
         monkeypatch.setattr(module, "within", blind)
     assert not late.late_faults(1)
     said = " ".join(capsys.readouterr().out.split())

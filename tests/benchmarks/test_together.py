@@ -11,7 +11,7 @@ from benchmarks.mutation.smallest import Fault
 from benchmarks.mutation.subjects import subjects
 from benchmarks.mutation.together import verdicts
 
-from nn_manual.check.many_steps import prover
+from nn_manual.check.many_steps import waiting
 from nn_manual.layers import Linear, ReLU, Tanh
 from nn_manual.losses import MSELoss
 from nn_manual.optim import SGD
@@ -37,9 +37,9 @@ def test_a_step_that_is_judged_otherwise_counts(monkeypatch: pytest.MonkeyPatch)
     def blind(absolute: Any, *_: Any) -> Any:
         return np.ones_like(absolute, bool)
 
-    monkeypatch.setattr(prover, "within", blind)
+    monkeypatch.setattr(waiting, "within", blind)
     assert verdicts(wrong, 0).differ == []  # the checker looks at one of the steps, and then at all
-    monkeypatch.setattr(prover.Prover, "_look_again", lambda *_, **__: None)
+    monkeypatch.setattr(waiting.Waiting, "look_again", lambda *_, **__: None)
     found = verdicts(wrong, 0)
     assert len(found.differ) == 2
     for alone, together in found.differ:

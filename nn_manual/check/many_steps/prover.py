@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.compare.worst import Differences, joined, within
-from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_for, mismatch_of
+from nn_manual.check.compare.worst import Differences
+from nn_manual.check.judge.report import StepCheck, mismatch_for
 from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.groups import Groups
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Copy
+from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
 from nn_manual.check.twin.model import threads_for
 from nn_manual.check.twin.optimizers import State, state_of
-from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.step.watch import Watch
 
@@ -52,19 +49,12 @@ class Prover:
         self.checker = checker
         self.groups = Groups(checker, memory)
         self._group: Group | None = None
-        #: The checks of these steps, and of large models what was found of clipping and of the update.
-        self._waiting: list[tuple[StepCheck, Differences | None]] = []
+        self._waiting = Waiting(checker)
         #: The numbers of the steps that aren't proven yet; always this very list.
-        self.numbers: list[int] = []
+        self.numbers = self._waiting.numbers
         #: The shape of the last step, and how many of this shape there were since `begin`: that many rows are taken.
         self._shape: Shape | None = None
         self._count = 0
-        #: The row of the first step that waits.
-        self._first_row = 0
-        #: How many groups were proven.
-        self._num_proofs = 0
-        #: Where the last step that waits ended, while it is proven after another one was made.
-        self._end: State | None = None
 
     def room(self, input_shape: Shape) -> int:
         """How many steps on inputs of this shape may run next unwatched, as the one that is recorded did. One that is
@@ -91,12 +81,9 @@ class Prover:
         group, count = self._group, len(losses)
         i = self._count % group.ring.num_steps
         group.ring.keep(i, given, losses)
-        if not self._waiting:
-            self._first_row = i
         self._count += count
         checks = [StepCheck(group.plan) for _ in losses]
-        self._waiting += [(check, None) for check in checks]
-        self.numbers += group.ring.numbers[i : i + count]
+        self._waiting.add(i, checks, group.ring.numbers[i : i + count], None)
         return checks
 
     def begin(self, count: int) -> None:
@@ -156,11 +143,8 @@ class Prover:
             self._flush_before(group, i)
             return self.checker.compare()
         check = StepCheck(group.plan)
-        if not self._waiting:
-            self._first_row = i
         self._count += 1
-        self._waiting.append((check, updated))
-        self.numbers.append(self.checker.model.num_steps)
+        self._waiting.add(i, [check], [self.checker.model.num_steps], updated)
         if i == group.ring.num_steps - 1:
             self.flush()
         return check
@@ -188,117 +172,34 @@ class Prover:
         """
         update, num_updates = self.checker.update, group.ring.num_updates[i]
         assert update is not None  # a trainer's checker has one
-        self._end = group.ring.before.map(lambda rows: rows[i].copy())  # a proof pads the ring from here on
-        try:
-            self.flush()
-            update.num_steps = num_updates
-            for vector, values in zip(update.start.all, self._end.all, strict=True):
-                vector[...] = values
-        finally:
-            self._end = None
+        start = group.ring.before.map(lambda rows: rows[i].copy())  # a proof pads the ring from here on
+        self._flush(start)
+        update.num_steps = num_updates
+        for vector, values in zip(update.start.all, start.all, strict=True):
+            vector[...] = values
 
     def drop(self) -> None:
         """Forget the steps that wait: what they made is given up."""
-        self._waiting = []
-        self.numbers.clear()
+        self._waiting.drop()
 
     def flush(self) -> None:
         """Prove the steps that wait, in their order. Raises what the checker's `compare` does, for the first of them
         that is wrong: the model, the optimizer and the checker are then as they were after that step.
         """
-        group = self._group
-        if not self._waiting:
+        self._flush(None)
+
+    def _flush(self, end: State | None) -> None:
+        """The same; the last of them ended here, if another step was made since."""
+        if not self.numbers:
             return
+        group = self._group
         assert group is not None  # where the steps wait
         try:
-            self._prove(group)
+            self._waiting.prove(group, end)
+        except CannotStack as problem:
+            self.drop()
+            self.groups.give_up(problem, group.ring.given("input").shape[1:])
+            self._group = None
         except Exception:  # what comes after a wrong step is never proven; after an interruption all is
             self.drop()
             raise
-        self.drop()
-
-    def _prove(self, group: Group) -> None:
-        """Prove the steps that wait in a group."""
-        waiting, first = self._waiting, self._first_row
-        last = first + len(waiting) - 1
-        try:
-            absolute, scale = group.found(first, last + 1)
-            passed = np.all(within(absolute, scale, group.plan.tolerances[: absolute.shape[1]]), axis=1)
-            wrong = self._look_again(group, last, passes=passed[-1])
-        except CannotStack as problem:
-            self._prove_each_alone(group)
-            self.groups.give_up(problem, group.ring.given("input").shape[1:])
-            self._group = None
-            return
-        if wrong is not None:
-            self._prove_each_alone(group)  # what is wrong before it comes first
-            with self._restored(group, last):
-                raise mismatch_of(wrong)
-        for i, (check, updated) in enumerate(waiting):
-            found = Differences(absolute[i], scale[i])
-            both = joined(found, updated) if updated else found
-            self._conclude(group, first + i, check, both, passes=passed[i])
-
-    def _look_again(self, group: Group, i: int, *, passes: bool) -> GradientReport | None:
-        """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
-        batched proof knows nothing. Raises CannotStack where it can't compare.
-        """
-        self._num_proofs += 1
-        if self._num_proofs & (self._num_proofs - 1) or not passes:
-            return None
-        with self._restored(group, i):
-            report = self.checker.look_closely()
-        if report.problem is not None:
-            raise CannotStack(report.problem)
-        return None if report.agrees else report
-
-    def _prove_each_alone(self, group: Group) -> None:
-        """Let the checker compare the steps that wait, in their order."""
-        for i, (check, _) in enumerate(self._waiting, self._first_row):
-            self._prove_alone(group, i, check)
-
-    def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
-        """The checker decides where a difference doesn't pass, and where it knows of zeros."""
-        shape = group.ring.given("input").shape[1:]
-        update = self.checker.update
-        assert update is not None  # a trainer's checker has one
-        accepted: Differences | None = found
-        if passes and shape not in self.checker.judge.zeros:
-            self.checker.add_evidence(found)
-        else:
-            largest = functools.partial(group.largest_grad_output, i)
-            accepted = self.checker.accept(group.plan, shape, found, largest)
-        if accepted is None:
-            self._prove_alone(group, i, check)
-            return
-        if group.proves_updates:
-            if update.is_due:
-                self._compare_in_float64(update, group, i)
-            update.count()
-        check.prove(accepted)
-
-    def _compare_in_float64(self, update: UpdateChecker, group: Group, i: int) -> None:
-        model = self.checker.model
-        number, model.num_steps = model.num_steps, group.ring.numbers[i]
-        try:
-            update.compare_in_float64(group.plan.update, group.made(i))
-        except GradientMismatch as mismatch:
-            with self._restored(group, i):
-                raise mismatch from None
-        model.num_steps = number
-
-    def _prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
-        """Let the checker compare the `i`-th step."""
-        with self._restored(group, i):
-            again = self.checker.compare()
-            check.prove(again.found, again.not_judged)
-
-    def _restored(self, group: Group, i: int) -> AbstractContextManager[None]:
-        """The context in which the checker has recorded the `i`-th step."""
-        return group.past.restored(i, self._end_of(group, i))
-
-    def _end_of(self, group: Group, i: int) -> State | None:
-        """Where the update of the `i`-th step ended, or None where that is where the model is now."""
-        if i + 1 < self._first_row + len(self._waiting):
-            return group.ring.before.map(lambda rows: rows[i + 1])
-        return self._end

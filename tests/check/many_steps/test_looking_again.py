@@ -27,7 +27,7 @@ from nn_manual import (
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.judge.judge import Judge
-from nn_manual.check.many_steps.prover import Prover
+from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
 from nn_manual.layers.fast_forms import rows
 
@@ -42,7 +42,7 @@ def sentences() -> Trainer:
 def test_the_gradient_of_padding_is_zero_in_each_of_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch.vmap leaves it out in the first step alone."""
     alone = []
-    monkeypatch.setattr(Prover, "_prove_alone", lambda _, __, i, ___: alone.append(i))
+    monkeypatch.setattr(Waiting, "prove_alone", lambda _, __, i, ___: alone.append(i))
     generator = np.random.default_rng(0)
     examples = Examples(generator.integers(0, 5, (64, 4)), generator.integers(0, 2, 64))
     for _ in sentences().epoch(examples, 4, seed=0, epoch=0):
@@ -51,7 +51,7 @@ def test_the_gradient_of_padding_is_zero_in_each_of_many_steps(monkeypatch: pyte
 
 
 def test_a_gradient_of_padding_is_found_in_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Prover, "_look_again", lambda *_, **__: None)
+    monkeypatch.setattr(Waiting, "look_again", lambda *_, **__: None)
     trainer = sentences()
 
     def backward(right: Any, layer: Any, saved: Any, grad_output: Array) -> Array | None:

@@ -11,7 +11,7 @@ from proving import BATCH, figures, group_size, points, prover_of, trained, trai
 
 from nn_manual import AdamW, BatchNorm1d, Dropout, Linear, Sequential, StepLR, Tanh, Trainer
 from nn_manual.arrays import Array
-from nn_manual.check.many_steps.prover import Prover
+from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.check.step.proof import ours_of
 from nn_manual.check.step.structure import check_structure
 from nn_manual.layers import Layer
@@ -53,13 +53,13 @@ def test_steps_that_are_judged_leave_everything_as_it_is(monkeypatch: pytest.Mon
     """As in a training without any check, after each step and at the end."""
     unchecked = trainer(check_every=0)
     expected = [state(unchecked) for _ in unchecked.epoch(points(NUM_STEPS), BATCH, seed=0, epoch=0)]
-    judged, prove_alone = list[int](), Prover._prove_alone
+    judged, prove_alone = list[int](), Waiting.prove_alone
 
-    def counted(prover: Prover, group: Any, i: int, check: Any) -> None:
+    def counted(waiting: Waiting, group: Any, i: int, check: Any) -> None:
         judged.append(group.ring.numbers[i])
-        prove_alone(prover, group, i, check)
+        prove_alone(waiting, group, i, check)
 
-    monkeypatch.setattr(Prover, "_prove_alone", counted)
+    monkeypatch.setattr(Waiting, "prove_alone", counted)
     for size in (1, 3, 64):
         judged.clear()
         group_size(monkeypatch, size)

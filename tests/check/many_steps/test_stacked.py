@@ -31,7 +31,7 @@ from nn_manual.arrays import DTYPES, Shape
 from nn_manual.check.catalogue.catalogue import label
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.kinds import draw
-from nn_manual.check.many_steps.prover import Prover
+from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.data import Examples
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -148,7 +148,7 @@ def test_of_a_composite_that_runs_its_children_in_another_order(monkeypatch: pyt
     one_by_one, groups, reason = proven(monkeypatch, make, points(NUM_STEPS))
     assert reason == ""
     assert_same(one_by_one, groups)
-    monkeypatch.setattr(Prover, "_prove_alone", None)
+    monkeypatch.setattr(Waiting, "prove_alone", None)
     trained(make(64_000_000), points(NUM_STEPS))
 
 

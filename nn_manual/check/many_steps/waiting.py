@@ -1,0 +1,148 @@
+"""Steps of one group that wait for their proof, in rows of its ring that follow each other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn_manual.check.compare.worst import Differences, joined, within
+from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_of
+from nn_manual.check.many_steps.group import Group
+from nn_manual.check.many_steps.one_layer import CannotStack
+from nn_manual.check.twin.optimizers import State
+from nn_manual.check.whole_step.update import UpdateChecker
+from nn_manual.errors import GradientMismatch
+
+if TYPE_CHECKING:
+    from nn_manual.check.whole_step.checker import GradientChecker
+
+
+class Waiting:
+    """What a batched proof finds of them is concluded here; the checker compares those that differ, each by itself."""
+
+    def __init__(self, checker: GradientChecker) -> None:
+        self.checker = checker
+        #: The numbers of the steps; always this very list.
+        self.numbers: list[int] = []
+        #: Their checks, and of large models what was found of clipping and of the update.
+        self._checks: list[tuple[StepCheck, Differences | None]] = []
+        #: The row of the first of them.
+        self._first_row = 0
+        #: How many groups were proven.
+        self._num_proofs = 0
+        #: Where the last of them ended, if another step was made since.
+        self._end: State | None = None
+
+    def add(self, row: int, checks: Sequence[StepCheck], numbers: Sequence[int], updated: Differences | None) -> None:
+        """Steps that are kept in the rows from this one on."""
+        if not self._checks:
+            self._first_row = row
+        self._checks += [(check, updated) for check in checks]
+        self.numbers += numbers
+
+    def drop(self) -> None:
+        """Forget them: what they made is given up."""
+        self._checks = []
+        self.numbers.clear()
+
+    def prove(self, group: Group, end: State | None) -> None:
+        """Prove them, in their order. `end` is where the last of them ended, if another step was made since. Raises
+        what the checker's `compare` does for the first that is wrong; CannotStack where each had to be proven by
+        itself.
+        """
+        if not self._checks:
+            return
+        self._end = end
+        try:
+            self._prove(group)
+        finally:
+            self._end = None
+        self.drop()
+
+    def _prove(self, group: Group) -> None:
+        """In one proof, or where that can't be, each by itself."""
+        first = self._first_row
+        last = first + len(self._checks) - 1
+        try:
+            absolute, scale = group.found(first, last + 1)
+            passed = np.all(within(absolute, scale, group.plan.tolerances[: absolute.shape[1]]), axis=1)
+            wrong = self.look_again(group, last, passes=passed[-1])
+        except CannotStack:
+            self._prove_each_alone(group)
+            raise
+        if wrong is not None:
+            self._prove_each_alone(group)  # what is wrong before it comes first
+            with self._restored(group, last):
+                raise mismatch_of(wrong)
+        for i, (check, updated) in enumerate(self._checks):
+            found = Differences(absolute[i], scale[i])
+            both = joined(found, updated) if updated else found
+            self._conclude(group, first + i, check, both, passes=passed[i])
+
+    def look_again(self, group: Group, i: int, *, passes: bool) -> GradientReport | None:
+        """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
+        batched proof knows nothing. Raises CannotStack where it can't compare.
+        """
+        self._num_proofs += 1
+        if self._num_proofs & (self._num_proofs - 1) or not passes:
+            return None
+        with self._restored(group, i):
+            report = self.checker.look_closely()
+        if report.problem is not None:
+            raise CannotStack(report.problem)
+        return None if report.agrees else report
+
+    def _prove_each_alone(self, group: Group) -> None:
+        """Let the checker compare the steps that wait, in their order."""
+        for i, (check, _) in enumerate(self._checks, self._first_row):
+            self.prove_alone(group, i, check)
+
+    def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
+        """The checker decides where a difference doesn't pass, and where it knows of zeros."""
+        shape = group.ring.given("input").shape[1:]
+        update = self.checker.update
+        assert update is not None  # a trainer's checker has one
+        accepted: Differences | None = found
+        if passes and shape not in self.checker.judge.zeros:
+            self.checker.add_evidence(found)
+        else:
+            largest = functools.partial(group.largest_grad_output, i)
+            accepted = self.checker.accept(group.plan, shape, found, largest)
+        if accepted is None:
+            self.prove_alone(group, i, check)
+            return
+        if group.proves_updates:
+            if update.is_due:
+                self._compare_in_float64(update, group, i)
+            update.count()
+        check.prove(accepted)
+
+    def _compare_in_float64(self, update: UpdateChecker, group: Group, i: int) -> None:
+        model = self.checker.model
+        number, model.num_steps = model.num_steps, group.ring.numbers[i]
+        try:
+            update.compare_in_float64(group.plan.update, group.made(i))
+        except GradientMismatch as mismatch:
+            with self._restored(group, i):
+                raise mismatch from None
+        model.num_steps = number
+
+    def prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
+        """Let the checker compare the `i`-th step."""
+        with self._restored(group, i):
+            again = self.checker.compare()
+            check.prove(again.found, again.not_judged)
+
+    def _restored(self, group: Group, i: int) -> AbstractContextManager[None]:
+        """The context in which the checker has recorded the `i`-th step."""
+        return group.past.restored(i, self._end_of(group, i))
+
+    def _end_of(self, group: Group, i: int) -> State | None:
+        """Where the update of the `i`-th step ended, or None where that is where the model is now."""
+        if i + 1 < self._first_row + len(self._checks):
+            return group.ring.before.map(lambda rows: rows[i + 1])
+        return self._end
