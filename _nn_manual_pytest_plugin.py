@@ -63,7 +63,8 @@ def gradient_check() -> Callable[..., None]:
     nn_manual.check.kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test
     fails, and the message is the report.
     """
-    from nn_manual.check.catalogue.catalogue import entry, label, layer_cases
+    from nn_manual.check.catalogue.cases import layer_cases
+    from nn_manual.check.catalogue.catalogue import entry, label
     from nn_manual.errors import LayerError, out_of_memory
     from nn_manual.messages import one_line
 

@@ -121,7 +121,8 @@ def _counterpart(layer: Layer, label: str) -> tuple[str, str]:
     """What a layer is checked against, in a word, and what more there is to say of it."""
     if isinstance(layer, Sequential):
         return "its layers", ""
-    from nn_manual.check.twin.layers import Misfit, Source, counterpart_of
+    from nn_manual.check.twin.layers import Source, counterpart_of
+    from nn_manual.check.twin.modules import Misfit
 
     try:
         counterpart = counterpart_of(layer)

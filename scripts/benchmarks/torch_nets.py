@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from nn_manual import CausalSelfAttention, Layer, LearnedPositions, Loss, Residual, Sequential
-from nn_manual.check.twin.layers import torch_module
+from nn_manual.check.twin.modules import torch_module
 from nn_manual.optim import Optimizer
 from nn_manual.optim.groups import group_of_each
 

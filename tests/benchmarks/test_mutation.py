@@ -20,7 +20,7 @@ from benchmarks.mutation.survivors import SURVIVORS
 
 from nn_manual import layers
 from nn_manual.arrays import Array
-from nn_manual.check.catalogue.catalogue import Case
+from nn_manual.check.catalogue.cases import Case
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss

@@ -10,27 +10,26 @@ import torch
 
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
 from nn_manual.check.judge.rounding import Rounding
-from nn_manual.check.step.evaluation import Evaluated
+from nn_manual.check.step.evaluation import Evaluated, evaluations
+from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.reference import Move
 
 
 class EvaluationClaim(Claim):
-    """What each `infer` of a model made of its input. `make_in_float64` evaluates the same step again in float64."""
+    """What each `infer` of a model makes of its input in a step. `make_again` makes the step again in float64. Raises
+    CannotCompare where an `infer` raises, or nothing can stand beside it.
+    """
 
-    def __init__(
-        self,
-        evaluated: Sequence[Evaluated],
-        dtype: np.dtype[Any],
-        make_in_float64: Callable[[], Sequence[Evaluated]],
-    ) -> None:
-        self.pairs, self.dtype = [each.pair for each in evaluated], dtype
-        self._evaluated, self._make_in_float64 = evaluated, make_in_float64
-        self._in_double: Sequence[Evaluated] = evaluated if self.dtype == DOUBLE else ()
+    def __init__(self, step: Proof, make_again: Callable[[], Proof]) -> None:
+        self._evaluated, self._make_again = list(evaluations(step.recorded, step.plan)), make_again
+        self.pairs, self.dtype = [each.pair for each in self._evaluated], step.recorded.model.dtype
+        self._in_double: Sequence[Evaluated] = self._evaluated if self.dtype == DOUBLE else ()
 
     def in_float64(self) -> EvaluationClaim:
         """As of every claim."""
-        self._in_double = self._make_in_float64()
-        return EvaluationClaim(self._in_double, DOUBLE, self._make_in_float64)
+        again = EvaluationClaim(self._make_again(), self._make_again)
+        self._in_double = again._evaluated
+        return again
 
     def measured(self) -> Rounding:
         """torch's values in float64, of the same input."""

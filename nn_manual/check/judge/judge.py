@@ -27,7 +27,6 @@ from nn_manual.check.judge.parts import doubtful_parts
 from nn_manual.check.judge.report import GradientReport, mismatch_of
 from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.judge.vacuous import at_kinks
-from nn_manual.check.step.evaluation import Evaluated, evaluations
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.recording import Recording
@@ -123,20 +122,15 @@ class Judge:
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
         """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""
-        evaluated = list(evaluations(step.recorded, step.plan))
-        claim = EvaluationClaim(evaluated, self.model.dtype, functools.partial(self._evaluated_in_float64, step))
+        claim = EvaluationClaim(step, lambda: self._again(step, self._made_twins()[0]))
         comparisons = (*report.comparisons, *(compare(*pair) for pair in claim.pairs))
-        failed = beyond_tolerance(claim.pairs) if evaluated else []
+        failed = beyond_tolerance(claim.pairs) if claim.pairs else []
         try:
             found = judged(claim, failed) if failed else Judgement()
         except CannotCompare:
             found = Judgement()
         rounding = found.rounding - {pair.quantity.name for pair in found.wrong}
         return replace(report, comparisons=comparisons, rounding=report.rounding | rounding)
-
-    def _evaluated_in_float64(self, step: Proof) -> list[Evaluated]:
-        again = self._again(step, self._made_twins()[0])
-        return list(evaluations(again.recorded, again.plan))
 
     def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""

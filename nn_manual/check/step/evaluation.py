@@ -14,8 +14,9 @@ from nn_manual.check.step.places import place_of_error
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, walk
-from nn_manual.check.twin.layers import Misfit, evaluation_function
+from nn_manual.check.twin.layers import evaluation_function
 from nn_manual.check.twin.model import as_tensor
+from nn_manual.check.twin.modules import Misfit
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 from nn_manual.model.contract import takes_noise

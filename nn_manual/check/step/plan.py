@@ -13,7 +13,8 @@ from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
-from nn_manual.check.twin.layers import Counterpart, Misfit, Source, counterpart_of
+from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
+from nn_manual.check.twin.modules import Misfit
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_length

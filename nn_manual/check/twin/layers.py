@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -17,19 +16,12 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.twin.adapted import ADAPTED, name_in_torch
 from nn_manual.check.twin.differences import ByDifferences
-from nn_manual.errors import raise_if_nobodys_fault, text_of, words_of
+from nn_manual.check.twin.modules import ADAPTED, Misfit, fitting_module, name_in_torch, torch_module
+from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 
 Function = Callable[..., torch.Tensor]
-
-#: Classes of torch.nn that draw random numbers in training: two right ones would differ. A test runs each of them.
-RANDOM = {
-    *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
-    *("RReLU", "FractionalMaxPool2d", "FractionalMaxPool3d"),
-}
-
 
 class Source(Enum):
     """Where the reference of a layer comes from; the values are for reports."""
@@ -37,10 +29,6 @@ class Source(Enum):
     TORCH = "torch.nn's class"
     REFERENCE = "its own reference"
     FORWARD = "its own forward in float64, the gradients with central differences of it"
-
-
-class Misfit(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
-    """torch.nn's class can't stand for a layer; the text says why."""
 
 
 class Counterpart(NamedTuple):
@@ -87,7 +75,7 @@ def counterpart_of(layer: Layer) -> Counterpart:
     if name is None or not (named or hasattr(torch.nn, name) or name in ADAPTED):
         return _own_forward(layer)
     try:
-        module = _fitting_module(name, layer)
+        module = fitting_module(name, layer)
         return Counterpart(Source.TORCH, f"torch.nn.{name_in_torch(name)}", module)
     except Misfit as misfit:
         if named:
@@ -144,61 +132,6 @@ def evaluation_function(layer: Any) -> Function:
         raise Misfit(f"{words}; {misfit}") from misfit
     parameters = {name: torch.nn.Parameter(tensors[name]) for name in vars(layer.param)}
     return _forward_with(module, {**tensors, **parameters})
-
-
-def torch_module(ours: Any, name: str) -> torch.nn.Module:
-    """torch.nn's class of this name, made with the fields of a layer or loss. Raises Misfit."""
-    torch_class = ADAPTED.get(name) or getattr(torch.nn, name, None)
-    if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
-        raise Misfit(f"torch.nn has no class {name}")
-    try:
-        # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
-        with torch.device("meta"):
-            module = torch_class(**_with_tensors(settings(ours)))
-        if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
-            with torch.random.fork_rng(devices=[]):
-                module = torch_class(**_with_tensors(settings(ours)))
-    except BaseException as error:  # TypeError for other keyword arguments; torch raises anything for bad values
-        raise_if_nobodys_fault(error)
-        raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error
-    return module
-
-
-def _with_tensors(settings: dict[str, Any]) -> dict[str, Any]:
-    """The same, lists of floats as tensors: torch.nn takes weights so, and a config has them as a list."""
-    return {name: _as_tensor(value) if _are_weights(value) else value for name, value in settings.items()}
-
-
-def _are_weights(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, float) for item in value)
-
-
-def _as_tensor(weights: list[float]) -> torch.Tensor:
-    return torch.tensor(weights, dtype=torch.float64)  # the module is moved to its own dtype later
-
-
-def settings(ours: Any) -> dict[str, Any]:
-    """The fields of a dataclass, a layer's, loss's or optimizer's, by name: torch's keyword arguments."""
-    return {field.name: getattr(ours, field.name) for field in fields(ours)}
-
-
-def _fitting_module(name: str, layer: Layer) -> torch.nn.Module:
-    """torch.nn's class of this name for a layer. Raises Misfit where it has other parameters or is random."""
-    if name in RANDOM:
-        raise Misfit(f"torch.nn.{name} draws random numbers")
-    module = torch_module(layer, name)
-    ours, theirs = layer.parameter_shapes(), {key: tuple(p.shape) for key, p in module.named_parameters()}
-    if ours != theirs:
-        raise Misfit(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
-    buffers = layer.buffer_shapes() | dict.fromkeys(layer.counter_names(), ())
-    theirs = {key: tuple(buffer.shape) for key, buffer in module.named_buffers()}
-    if buffers and buffers != theirs:  # a layer without any isn't compared after the step
-        raise Misfit(f"the buffers of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(buffers)}")
-    return module
-
-
-def _listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    return ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "none"
 
 
 def _raising(misfit: Misfit) -> Function:

@@ -14,7 +14,8 @@ import torch
 
 from nn_manual.arrays import Array, carve
 from nn_manual.check.twin.differences import ByDifferences
-from nn_manual.check.twin.layers import Function, Misfit, layer_function, torch_module
+from nn_manual.check.twin.layers import Function, layer_function
+from nn_manual.check.twin.modules import Misfit, torch_module
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 

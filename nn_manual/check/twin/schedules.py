@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from nn_manual.check.twin.layers import settings
+from nn_manual.check.twin.modules import settings
 from nn_manual.optim import ReduceLROnPlateau, Scheduler
 
 

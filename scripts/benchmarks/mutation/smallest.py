@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.subjects import SEED
 from nn_manual.arrays import Array
-from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases
+from nn_manual.check.catalogue.cases import Case, layer_cases, loss_cases
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
 from nn_manual.arrays import BLOCK_SIZE, Array, Shape
-from nn_manual.check.catalogue.catalogue import Case, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.cases import Case, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.whole_step.checker import GradientChecker

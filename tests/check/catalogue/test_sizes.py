@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import DTYPES, Array, Shape
-from nn_manual.check.catalogue.catalogue import Entry, entry, layer_cases
+from nn_manual.check.catalogue.cases import layer_cases
+from nn_manual.check.catalogue.catalogue import Entry, entry
 from nn_manual.check.catalogue.sizes import other_shapes
 from nn_manual.layers import Conv2d, Dropout, Embedding, Flatten, Layer, Linear, MaxPool2d, ReLU, Residual
 from nn_manual.model import Sequential

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from nn_manual import CausalSelfAttention
-from nn_manual.check.catalogue.catalogue import layer_cases
+from nn_manual.check.catalogue.cases import layer_cases
 from nn_manual.check.step.moved_inside import MovedInside
-from nn_manual.check.twin.adapted import CausalSelfAttention as Reference
 from nn_manual.check.twin.model import without_onednn
+from nn_manual.check.twin.modules import CausalSelfAttention as Reference
 
 
 def doubled(tensor: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,8 @@ from nets import Double, report_of
 from nn_manual import Layer, Linear, Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
-from nn_manual.check.twin.layers import RANDOM, Source, counterpart_of
+from nn_manual.check.twin.layers import Source, counterpart_of
+from nn_manual.check.twin.modules import RANDOM
 from nn_manual.check.whole_step.checker import GradientChecker
 from nn_manual.registry import components, examples
 

@@ -1,0 +1,148 @@
+"""The cases of each kind of component: inputs, upstream gradients, and what the check finds there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nn_manual.arrays import Shape
+from nn_manual.check.catalogue.inputs import inputs_of_other_shapes, layer_inputs
+from nn_manual.check.catalogue.targets import loss_batches
+from nn_manual.check.catalogue.upstream import UpstreamLoss
+from nn_manual.check.judge.report import GradientReport
+from nn_manual.check.kinds import KINDS, draw
+from nn_manual.check.whole_step.checker import GradientChecker
+from nn_manual.check.whole_step.gradients import check_gradients, checked_in_part
+from nn_manual.check.whole_step.update import UpdateChecker
+from nn_manual.errors import GradientMismatch
+from nn_manual.layers import Layer, Linear, Tanh
+from nn_manual.losses import Loss, MSELoss
+from nn_manual.messages import counted
+from nn_manual.model import Sequential
+from nn_manual.optim import SGD, Optimizer, Scheduler
+
+
+class Case(NamedTuple):
+    """One input of a component: how many tensors were compared, the worst as a fraction of its tolerance (without those
+    that are beyond it by rounding), a failure, and the comparisons that prove nothing with this input.
+    """
+
+    description: str
+    num_tensors: int
+    worst: float
+    failure: GradientReport | None = None
+    vacuous: tuple[str, ...] = ()
+
+
+def _case(description: str, report: GradientReport) -> Case:
+    judged = (c for c in report.comparisons if c.name not in report.rounding)
+    worst = max((c.severity for c in judged), default=0.0)
+    return Case(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
+
+
+def layer_cases(
+    layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
+) -> Iterator[Case]:
+    """A copy of the layer alone, on each of its inputs with each of these kinds of upstream gradient, and on random
+    inputs of each other shape that it takes with the first of them. Scattered ones are left out of the larger batches:
+    one of many elements would stand for all.
+
+    The layer's conduct has upstream gradients of its own, so it is checked once an input. What is vacuous is looked for
+    until every tensor was proven by some case.
+    """
+    generator = np.random.default_rng(seed)
+    layer = copy.deepcopy(layer)
+    model = Sequential(layer, seed=seed, dtype=dtype)
+    unproven: set[str] | None = None
+    inputs = [(*each, upstreams) for each in layer_inputs(layer, input_shape, dtype, generator)]  # jumps first
+    inputs += [(*each, list(upstreams)[:1]) for each in inputs_of_other_shapes(layer, input_shape, dtype, seed)]
+    for description, input, kinds in inputs:
+        with_conduct = True
+        for upstream in kinds:
+            if upstream == "scattered" and len(input) > input_shape[0]:
+                continue
+            model.num_steps += 1  # random layers draw anew: a mask kept from the last case would pass
+            model.reset_parameters(generator)  # or parameters kept from the last case would pass
+            move_constants(model, generator)
+            grad_output = draw(upstream, layer.output_shape(input.shape), dtype, generator)
+            with_vacuous = unproven is None or bool(unproven)
+            report = checked_in_part(
+                model, UpstreamLoss(), input, grad_output, with_conduct=with_conduct, with_vacuous=with_vacuous
+            )
+            with_conduct = False
+            unproven = set(report.vacuous) if unproven is None else unproven & set(report.vacuous)
+            yield _case(f"{description}, {upstream} upstream gradient", report)
+
+
+def move_constants(model: Sequential, generator: np.random.Generator) -> None:
+    """Make random numbers of each parameter that is one number everywhere: a weight of ones, or a bias of zeros, would
+    hide a formula that lacks it.
+
+    The number is multiplied by 0.5 to 1.5, so that its sign stays, and with it whatever domain the parameter may have.
+    A 0 becomes -0.5 to 0.5.
+    """
+    for parameter in vars(model.param).values():
+        if parameter.size and np.ptp(parameter) == 0:
+            offset = generator.uniform(-0.5, 0.5, parameter.shape)
+            parameter += np.where(parameter == 0, offset, parameter * offset)
+
+
+def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
+    """The loss behind a Linear that passes its input through, on all of `loss_batches`."""
+    for description, prediction, target in loss_batches(loss, dtype, np.random.default_rng(seed)):
+        size = prediction.shape[-1]
+        model = Sequential(Linear(size, size, bias=False), dtype=dtype)
+        model.load_state_dict({"0.weight": np.eye(size)})
+        yield _case(description, check_gradients(model, loss, prediction, target))
+
+
+def optimizer_cases(
+    optimizer_class: type[Optimizer], settings: Mapping[str, Any], dtype: str, seed: int
+) -> Iterator[Case]:
+    """Ten steps of a small net for each kind of input: every tensor of each, the updated parameters among them.
+
+    Scattered inputs are left out: they make the net diverge, and add nothing to what an optimizer can get wrong.
+    """
+    generator = np.random.default_rng(seed)
+    for kind in (kind for kind in KINDS if kind != "scattered"):
+        model, loss = Sequential(Linear(3, 4), Tanh(), Linear(4, 2), seed=seed, dtype=dtype), MSELoss()
+        optimizer = optimizer_class(model, lr=0.1, **settings)
+        checker = GradientChecker(model, loss, optimizer)
+        for step in range(1, 11):
+            input, target = draw(kind, (6, 3), dtype, generator), draw("random", (6, 2), dtype, generator)
+            optimizer.lr = 0.1 / step  # or an lr kept from the last step would pass
+            with checker.recording():
+                checker.run(input, target)
+                optimizer.step()
+            try:
+                check = checker.compare()
+            except GradientMismatch as mismatch:
+                yield _case(f"{kind} input, step {step}", mismatch.report)
+                return
+            yield Case(f"{kind} input, step {step}", len(check.tensors), float(check.severity.max()))
+
+
+def scheduler_cases(scheduler: Scheduler) -> Iterator[Case]:
+    """The lrs of an optimizer and of its group to the schedule's end and on, with validation losses that waver while
+    they fall: multiples of powers of 2, so that some lie exactly on a threshold, and some just below these.
+    """
+    scheduler, generator = copy.deepcopy(scheduler), np.random.default_rng(0)
+    optimizer = SGD(Sequential(Linear(1, 1)), lr=0.1, groups=[{"parameters": "*.bias", "lr": 0.01}])
+    initial_lrs = [member.lr for member in optimizer.members]
+    update = UpdateChecker(optimizer, optimizer.model.param_arena.copy(), scheduler)
+    num_epochs = 2 * scheduler.duration + 100
+    for epoch in range(num_epochs):
+        for member, initial_lr in zip(optimizer.members, initial_lrs, strict=True):
+            member.lr = scheduler.lr(initial_lr, epoch)
+        try:
+            update.compare_schedule(epoch)
+        except GradientMismatch as mismatch:
+            yield _case(f"after {counted(epoch, 'epoch')}", mismatch.report)
+            return
+        loss = generator.integers(1, 9) / 8 * 0.5 ** (epoch // 10) * (1 - 1e-9 * generator.integers(2))
+        update.observe(loss)
+        scheduler.observe(loss)
+    yield Case(counted(num_epochs, "epoch"), num_epochs * len(initial_lrs), 0.0)

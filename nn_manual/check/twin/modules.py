@@ -1,0 +1,120 @@
+"""torch.nn's classes, made with the fields of our layers and losses, in their form: one array in and one out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import torch
+
+from nn_manual.errors import raise_if_nobodys_fault, text_of
+from nn_manual.layers.base import Layer
+
+#: Classes of torch.nn that draw random numbers in training: two right ones would differ. A test runs each of them.
+RANDOM = {
+    *("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"),
+    *("RReLU", "FractionalMaxPool2d", "FractionalMaxPool3d"),
+}
+
+
+class Misfit(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
+    """torch.nn's class can't stand for a layer; the text says why."""
+
+
+class LSTM(torch.nn.LSTM):
+    """torch.nn.LSTM without the last state."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # it has no state to start from
+        """The output of all times."""
+        output: torch.Tensor = super().forward(input)[0]
+        return output
+
+
+class CausalSelfAttention(torch.nn.MultiheadAttention):
+    """torch.nn.MultiheadAttention of one array with itself, later times masked."""
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float, bias: bool) -> None:
+        super().__init__(embed_dim, num_heads, dropout, bias, batch_first=True)
+
+    def forward(self, input: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:  # type: ignore[override]  # one array for three
+        """The output. torch would draw another mask of dropout than ours: with one, its definition stands here."""
+        time = input.shape[1]
+        later = torch.ones(time, time, dtype=torch.bool).triu(1)
+        output: torch.Tensor
+        if mask is None:
+            output, _ = super().forward(input, input, input, attn_mask=later)
+            return output
+        projected = torch.nn.functional.linear(input, self.in_proj_weight, self.in_proj_bias)
+        by_head = projected.reshape(*input.shape[:2], 3, self.num_heads, self.head_dim)
+        query, key, value = by_head.permute(2, 0, 3, 1, 4)
+        scores = (query @ key.mT / self.head_dim**0.5).masked_fill(later, -torch.inf)
+        attended = (scores.softmax(-1) * mask) @ value
+        output = self.out_proj(attended.transpose(1, 2).flatten(2))
+        return output
+
+
+ADAPTED: dict[str, type[torch.nn.Module]] = {
+    "CausalSelfAttention": CausalSelfAttention,
+    "LSTM": LSTM,
+}
+
+
+def name_in_torch(name: str) -> str:
+    """What torch.nn calls the class that stands for ours of this name."""
+    return ADAPTED[name].mro()[1].__name__ if name in ADAPTED else name
+
+
+def torch_module(ours: Any, name: str) -> torch.nn.Module:
+    """torch.nn's class of this name, made with the fields of a layer or loss. Raises Misfit."""
+    torch_class = ADAPTED.get(name) or getattr(torch.nn, name, None)
+    if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
+        raise Misfit(f"torch.nn has no class {name}")
+    try:
+        # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
+        with torch.device("meta"):
+            module = torch_class(**_with_tensors(settings(ours)))
+        if any(True for _ in module.buffers()):  # nobody replaces these, and on the meta device they have no values
+            with torch.random.fork_rng(devices=[]):
+                module = torch_class(**_with_tensors(settings(ours)))
+    except BaseException as error:  # TypeError for other keyword arguments; torch raises anything for bad values
+        raise_if_nobodys_fault(error)
+        raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error
+    return module
+
+
+def _with_tensors(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same, lists of floats as tensors: torch.nn takes weights so, and a config has them as a list."""
+    return {name: _as_tensor(value) if _are_weights(value) else value for name, value in settings.items()}
+
+
+def _are_weights(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, float) for item in value)
+
+
+def _as_tensor(weights: list[float]) -> torch.Tensor:
+    return torch.tensor(weights, dtype=torch.float64)  # the module is moved to its own dtype later
+
+
+def settings(ours: Any) -> dict[str, Any]:
+    """The fields of a dataclass, a layer's, loss's or optimizer's, by name: torch's keyword arguments."""
+    return {field.name: getattr(ours, field.name) for field in fields(ours)}
+
+
+def fitting_module(name: str, layer: Layer) -> torch.nn.Module:
+    """torch.nn's class of this name for a layer. Raises Misfit where it has other parameters or is random."""
+    if name in RANDOM:
+        raise Misfit(f"torch.nn.{name} draws random numbers")
+    module = torch_module(layer, name)
+    ours, theirs = layer.parameter_shapes(), {key: tuple(p.shape) for key, p in module.named_parameters()}
+    if ours != theirs:
+        raise Misfit(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
+    buffers = layer.buffer_shapes() | dict.fromkeys(layer.counter_names(), ())
+    theirs = {key: tuple(buffer.shape) for key, buffer in module.named_buffers()}
+    if buffers and buffers != theirs:  # a layer without any isn't compared after the step
+        raise Misfit(f"the buffers of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(buffers)}")
+    return module
+
+
+def _listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "none"
