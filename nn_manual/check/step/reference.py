@@ -5,6 +5,8 @@ gradients differ by percents. Anchored, torch runs each layer on *our* output of
 compared before ours takes its place, which proves forward; autograd then differentiates the true composition, at our
 activations, which gives every gradient that backward must reproduce. A layer that is compared with central differences
 is anchored on the way back, too: where our grad_input is right, it travels on in place of theirs.
+
+This file is long: the run of one step has an own place for each way in which a layer can be wrong, or move.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ compare()      torch runs it again, anchored at what we computed   Proof: pairs 
                beyond the tolerance: the judge                     rounding, or GradientMismatch
                clipping and the optimizer's step                   absolute, scale
                StepCheck
+
+This file is long: one object is asked about a step at once, in full, and about all steps of a training.
 """
 
 from __future__ import annotations
