@@ -1,4 +1,4 @@
-"""Recurrent layers: what a step in time puts out goes into the next one."""
+"""Recurrent layers: the output of each time is an input of the next one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from nn_manual.layers.fast_forms import rows, sum_rows
 
 
 class _Memory(NamedTuple):
-    """What backward needs of one of the layers: its input, the gates (time, batch, 4, hidden_size), the cell and its
-    tanh, and the output, each (time, batch, hidden_size).
+    """What backward needs of one of the layers: its input, the gates i, f, g, o, (time, batch, 4, hidden_size), and c,
+    tanh(c) and the output, each (time, batch, hidden_size).
     """
 
     input: Array
     gates: Array
-    cell: Array
-    tanh_cell: Array
+    c: Array
+    tanh_c: Array
     output: Array
 
 
-#: Each has parameters of its own, whose names and shapes alone take minutes to write down for a million layers.
+#: Each layer has parameters of its own. For a million layers, their names and shapes alone take minutes to write down.
 MAX_LAYERS = 1000
 
 
@@ -36,34 +36,51 @@ class LSTM(Layer):
     """Long short-term memory from a state of zeros, input (time, batch, input_size) to output (time, batch,
     hidden_size); with `batch_first`, batch and time change places.
 
-    Each of the `num_layers` reads the output of the one before it. Parameters of layer k, with torch's names, 4 rows of
-    hidden_size for the gates i, f, g and o: weight_ih_lk (4 hidden_size, size of its input), weight_hh_lk
-    (4 hidden_size, hidden_size), and where `bias`, bias_ih_lk and bias_hh_lk. For each time t, with h and c of the time
-    before, 0 at first:
+    Each of the `num_layers` reads the output of the one before it. Parameters of layer k, with torch's names:
+    weight_ih_lk (4 hidden_size, size of its input), weight_hh_lk (4 hidden_size, hidden_size), and where `bias`,
+    bias_ih_lk and bias_hh_lk, (4 hidden_size,) each. z, (batch, 4 hidden_size), is z_i, z_f, z_g and z_o side by side.
+    They become the gates i, f, g and o. For each time t, with h and c of the time before, as h and c_before, 0 at first:
 
-        i, f, g, o  = weight_ih @ input[t] + bias_ih + weight_hh @ h + bias_hh
-        i, f, g, o  = expit(i), expit(f), tanh(g), expit(o)
-        c           = f * c + i * g
-        output[t]   = h = o * tanh(c)
+        z         = input[t] @ weight_ih.T + bias_ih + bias_hh + h @ weight_hh.T
+        i, f      = expit(z_i), expit(z_f)
+        g         = tanh(z_g)
+        o         = expit(z_o)
+        c         = f * c_before + i * g
+        tanh_c    = tanh(c)
+        h         = o * tanh_c
+        output[t] = h
 
-    and backward in time, with grad_h and grad_c of the time after, 0 at last, and z the gates before expit and tanh:
+    The derivatives of c and h, for each time:
 
-        grad_h  = grad_output[t] + grad_h
-        grad_c  = grad_h * o * (1 - tanh(c)**2) + grad_c
-        grad_z  = grad_c * g * i * (1 - i),  grad_c * c[t - 1] * f * (1 - f),  grad_c * i * (1 - g**2),
-                  grad_h * tanh(c) * o * (1 - o)
-        grad_h  = grad_z @ weight_hh
-        grad_c  = grad_c * f
+        dc_dz_i = g * i * (1 - i)
+        dc_dz_f = c_before * f * (1 - f)
+        dc_dz_g = i * (1 - g * g)
+        dh_dz_o = tanh_c * o * (1 - o)
+        dh_dc   = o * (1 - tanh_c * tanh_c)
+
+    For each time, from the last to the first, with grad_h and grad_c of the time after, 0 at the last time:
+
+        grad_h   = grad_output[t] + grad_h
+        grad_c   = grad_h * dh_dc + grad_c
+        grad_z_i = dc_dz_i * grad_c
+        grad_z_f = dc_dz_f * grad_c
+        grad_z_g = dc_dz_g * grad_c
+        grad_z_o = dh_dz_o * grad_h
+        grad_h   = grad_z @ weight_hh
+        grad_c   = grad_c * f
+
+    Over all times:
 
         grad_weight_ih = rows(grad_z).T @ rows(input)
-        grad_weight_hh = rows(grad_z).T @ rows(output of the time before)
-        grad_bias      = rows(grad_z).sum(axis=0), for both
+        grad_weight_hh = rows(grad_z[1:]).T @ rows(output[:-1])
+        grad_bias_ih   = rows(grad_z).sum(axis=0)
+        grad_bias_hh   = rows(grad_z).sum(axis=0)
         grad_input     = grad_z @ weight_ih
 
-    Derivation: c goes two ways, into h and into the next c, and h into output[t] and into the next gates, so the
+    Derivation: c goes two ways, into h and into the next c. h goes two ways, into output[t] and into the next z. So the
     gradients of the two ways add. The other lines are the chain rule along one way each, with
-    expit' = expit (1 - expit) and tanh' = 1 - tanh**2. The weights are used at each time: the sum over all of them is
-    one product.
+    expit' = expit (1 - expit) and tanh' = 1 - tanh**2. The weights are used at each time, so their gradients are sums
+    over all times, and such a sum is one product.
 
     Source: Hochreiter and Schmidhuber, 1997, with the forget gate of Gers et al., 2000. Raises ValueError for sizes
     below 1, an input of another shape, and a gradient that is not shaped as the output.
@@ -93,7 +110,7 @@ class LSTM(Layer):
         ]
 
     def parameter_shapes(self) -> dict[str, Shape]:
-        """weight_ih, weight_hh, bias_ih, bias_hh of each layer."""
+        """weight_ih_lk, weight_hh_lk, bias_ih_lk and bias_hh_lk of each layer k."""
         shapes: dict[str, Shape] = {}
         for k in range(self.num_layers):
             size = self.hidden_size if k else self.input_size
@@ -125,15 +142,15 @@ class LSTM(Layer):
         return (*input_shape[:2], self.hidden_size)
 
     def longest_sum(self, input_shape: Shape) -> int:
-        """Over time and batch, for the weights; over the gates, for what they were computed of; or over the input."""
+        """Over time and batch, for grad_weight; over z, for grad_input and grad_h; or over the input, for z."""
         return max(input_shape[0] * input_shape[1], 4 * self.hidden_size, self.input_size)
 
     def num_products(self, input_shape: Shape) -> int:
-        """Each weight once for each time and example."""
+        """One product of each weight for each time and example."""
         return input_shape[0] * input_shape[1] * self.num_parameters
 
     def forward(self, input: Array) -> tuple[Array, list[_Memory]]:
-        """Saves for each of the layers what its backward needs."""
+        """The output. What is saved is, for each of the layers, what its backward needs."""
         self.output_shape(input.shape)
         output, saved = input.swapaxes(0, 1) if self.batch_first else input, []
         for k in range(self.num_layers):
@@ -144,24 +161,25 @@ class LSTM(Layer):
     def _layer(self, k: int, input: Array) -> _Memory:
         weight_ih, weight_hh, *biases = self._of_layer(k, vars(self.param))
         time, batch, _ = input.shape
-        gates = rows(input) @ weight_ih.T
+        z = rows(input) @ weight_ih.T
         for bias in biases:
-            gates += bias
-        gates = gates.reshape(time, batch, 4 * self.hidden_size)
-        cells, tanh_cells, output = np.empty_like(input, shape=(3, time, batch, self.hidden_size))
-        hidden = cell = np.zeros_like(input, shape=(batch, self.hidden_size))
-        by_gate = gates.reshape(time, batch, 4, self.hidden_size)
+            z += bias
+        z = z.reshape(time, batch, 4 * self.hidden_size)
+        gates = z.reshape(time, batch, 4, self.hidden_size)  # a view: i, f, g and o take the place of z
+        c, tanh_c, output = np.empty_like(input, shape=(3, time, batch, self.hidden_size))
+        h = c_before = np.zeros_like(input, shape=(batch, self.hidden_size))
         recurrent = weight_hh.T.copy()  # a product with this takes two thirds of the time
         for t in over_time(time):
-            gates[t] += hidden @ recurrent
-            input_gate, forget_gate, new, output_gate = np.moveaxis(by_gate[t], 1, 0)
-            by_gate[t, :, :2] = expit(by_gate[t, :, :2])
-            np.tanh(new, out=new)
-            output_gate[...] = expit(output_gate)
-            cell = np.add(forget_gate * cell, input_gate * new, out=cells[t])
-            np.tanh(cell, out=tanh_cells[t])
-            hidden = np.multiply(output_gate, tanh_cells[t], out=output[t])
-        return _Memory(input, by_gate, cells, tanh_cells, output)
+            z[t] += h @ recurrent
+            i, f, g, o = np.moveaxis(gates[t], 1, 0)
+            gates[t, :, :2] = expit(gates[t, :, :2])  # i and f
+            np.tanh(g, out=g)
+            o[...] = expit(o)
+            np.add(f * c_before, i * g, out=c[t])
+            np.tanh(c[t], out=tanh_c[t])
+            h = np.multiply(o, tanh_c[t], out=output[t])
+            c_before = c[t]
+        return _Memory(input, gates, c, tanh_c, output)
 
     def backward(self, saved: list[_Memory], grad_output: Array) -> Array:
         """Write the gradients of the parameters, return grad_input."""
@@ -173,39 +191,39 @@ class LSTM(Layer):
 
     def _layer_backward(self, k: int, saved: _Memory, grad_output: Array) -> Array:
         weight_ih, weight_hh, *_ = self._of_layer(k, vars(self.param))
-        slopes, slope_of_cell = self._slopes(saved)
-        forget_gate = saved.gates[:, :, 1]
-        grad_gates = np.empty_like(slopes)
-        grad_hidden = grad_cell = np.zeros_like(saved.output[0])
-        for t in over_time(len(slopes), backward=True):
-            grad_hidden = grad_output[t] + grad_hidden
-            grad_cell = grad_hidden * slope_of_cell[t] + grad_cell
-            np.multiply(slopes[t, :, :3], grad_cell[:, np.newaxis], out=grad_gates[t, :, :3])
-            np.multiply(slopes[t, :, 3], grad_hidden, out=grad_gates[t, :, 3])
-            grad_hidden = grad_gates[t].reshape(len(grad_hidden), 4 * self.hidden_size) @ weight_hh
-            grad_cell = grad_cell * forget_gate[t]
-        grad_gates = grad_gates.reshape(*grad_output.shape[:2], 4 * self.hidden_size)
+        f = saved.gates[:, :, 1]
+        dc_dz, dh_dz_o, dh_dc = self._derivatives(saved)
+        grad_z = np.empty_like(saved.gates)
+        grad_h = grad_c = np.zeros_like(saved.output[0])
+        for t in over_time(len(grad_z), backward=True):
+            grad_h = grad_output[t] + grad_h
+            grad_c = grad_h * dh_dc[t] + grad_c
+            np.multiply(dc_dz[t], grad_c[:, np.newaxis], out=grad_z[t, :, :3])
+            np.multiply(dh_dz_o[t], grad_h, out=grad_z[t, :, 3])
+            grad_h = grad_z[t].reshape(len(grad_h), 4 * self.hidden_size) @ weight_hh
+            grad_c = grad_c * f[t]
+        grad_z = grad_z.reshape(*grad_output.shape[:2], 4 * self.hidden_size)
         grad_weight_ih, grad_weight_hh, *grad_biases = self._of_layer(k, vars(self.grad))
-        np.matmul(rows(grad_gates).T, rows(saved.input), out=grad_weight_ih)
-        np.matmul(rows(grad_gates[1:]).T, rows(saved.output[:-1]), out=grad_weight_hh)
+        np.matmul(rows(grad_z).T, rows(saved.input), out=grad_weight_ih)
+        np.matmul(rows(grad_z[1:]).T, rows(saved.output[:-1]), out=grad_weight_hh)
         for grad_bias in grad_biases:
-            sum_rows(grad_gates, out=grad_bias)
-        grad_input: Array = rows(grad_gates) @ weight_ih
+            sum_rows(grad_z, out=grad_bias)
+        grad_input: Array = rows(grad_z) @ weight_ih
         return grad_input.reshape(saved.input.shape)
 
-    def _slopes(self, saved: _Memory) -> tuple[Array, Array]:
-        """What the gradient of c, and for the last gate that of h, is multiplied by to give grad_z, as gates; and what
-        that of h is multiplied by to give its part of the gradient of c. They don't wait for a gradient, so they are
-        computed for all times at once.
-        """
-        input_gate, forget_gate, new, output_gate = np.moveaxis(saved.gates, 2, 0)
-        before = np.concatenate([np.zeros_like(saved.cell[:1]), saved.cell[:-1]])
-        slopes = np.empty_like(saved.gates)
-        slopes[:, :, 0] = new * input_gate * (1 - input_gate)
-        slopes[:, :, 1] = before * forget_gate * (1 - forget_gate)
-        slopes[:, :, 2] = input_gate * (1 - new * new)
-        slopes[:, :, 3] = saved.tanh_cell * output_gate * (1 - output_gate)
-        return slopes, output_gate * (1 - saved.tanh_cell * saved.tanh_cell)
+    def _derivatives(self, saved: _Memory) -> tuple[Array, Array, Array]:
+        """dc_dz_i, dc_dz_f and dc_dz_g as one array, dh_dz_o and dh_dc, of all times at once: they need no gradient."""
+        i, f, g, o = np.moveaxis(saved.gates, 2, 0)
+        c_before = np.concatenate([np.zeros_like(saved.c[:1]), saved.c[:-1]])
+        tanh_c = saved.tanh_c
+        derivatives = np.empty_like(saved.gates)
+        dc_dz, dh_dz_o = derivatives[:, :, :3], derivatives[:, :, 3]
+        dc_dz[:, :, 0] = g * i * (1 - i)
+        dc_dz[:, :, 1] = c_before * f * (1 - f)
+        dc_dz[:, :, 2] = i * (1 - g * g)
+        dh_dz_o[...] = tanh_c * o * (1 - o)
+        dh_dc = o * (1 - tanh_c * tanh_c)
+        return dc_dz, dh_dz_o, dh_dc
 
     def _of_layer(self, k: int, views: dict[str, Any]) -> Iterator[Array]:
         """The parameters of one of the layers, or their gradients, in their order."""
@@ -213,5 +231,5 @@ class LSTM(Layer):
 
 
 def _swapped(array: Array, batch_first: bool) -> Array:
-    """Time first."""
+    """The array with time first, or with batch first again."""
     return array.swapaxes(0, 1) if batch_first else array

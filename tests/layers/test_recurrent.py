@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nn_manual import LSTM, Sequential
 from nn_manual.arrays import Array
+from nn_manual.layers.fast_forms import rows
 from nn_manual.model.initializers import Constant
 
 
@@ -38,6 +41,45 @@ def by_loops(lstm: LSTM, input: Array) -> Array:
                 hidden = output[time, example] = sigmoid(o) * np.tanh(cell)
         input = output
     return input
+
+
+def run(lines: str, values: dict[str, Any]) -> None:
+    """Formulas of the docstring, one after the other; the parts of z and grad_z have names of their own."""
+    for line in lines.splitlines():
+        exec(line.strip(), {**vars(np), "expit": sigmoid, "rows": rows}, values)
+        if line.split()[0] == "z":
+            values |= dict(zip(("z_i", "z_f", "z_g", "z_o"), np.split(values["z"], 4, axis=1), strict=True))
+        if line.split()[0] == "grad_z_o":
+            values["grad_z"] = np.hstack([values[f"grad_z_{gate}"] for gate in "ifgo"])
+
+
+def test_docstring_agrees() -> None:
+    lstm, generator = bound(LSTM(3, 2)), np.random.default_rng(0)
+    input, grad_output = generator.standard_normal((5, 4, 3)), generator.standard_normal((5, 4, 2))
+    output, saved = lstm.forward(input)
+    found = {"output": output, "grad_input": lstm.backward(saved, grad_output)}
+    found |= {f"grad_{name}": grad for name, grad in vars(lstm.grad).items()}
+    paragraphs = inspect.cleandoc(LSTM.__doc__ or "").split("\n\n")
+    forward, derivatives, backward, over_time = (each for each in paragraphs if each.startswith("    "))
+
+    stated: dict[str, Any] = {name.removesuffix("_l0"): parameter for name, parameter in vars(lstm.param).items()}
+    stated |= {"input": input, "grad_output": grad_output, "output": np.empty_like(output)}
+    h = c = np.zeros((4, 2))
+    at_time = []
+    for t in range(5):
+        at_time.append({**stated, "t": t, "h": h, "c_before": c})
+        run(forward, at_time[t])
+        h, c = at_time[t]["h"], at_time[t]["c"]
+    grad_h = grad_c = np.zeros((4, 2))
+    for now in reversed(at_time):
+        now |= {"grad_h": grad_h, "grad_c": grad_c}
+        run(derivatives, now)
+        run(backward, now)
+        grad_h, grad_c = now["grad_h"], now["grad_c"]
+    stated["grad_z"] = np.stack([now["grad_z"] for now in at_time])
+    run(over_time, stated)
+    for name, value in found.items():
+        np.testing.assert_allclose(value, stated[name.removesuffix("_l0")], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("bias", [True, False])

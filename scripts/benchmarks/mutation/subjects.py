@@ -33,7 +33,7 @@ MOMENTUM = functools.partial(SGD, momentum=0.9)
 
 #: What forward and backward of a layer call to compute, beside what only looks at shapes.
 LAYER_HELPERS = (
-    *("_exact", "_tanh", "_layer", "_layer_backward", "_slopes", "_count", "_rows_and_columns"),
+    *("_exact", "_tanh", "_layer", "_layer_backward", "_derivatives", "_count", "_rows_and_columns"),
     *("_attend", "_map", "_map_backward", "_scores", "_exponential"),
 )
 

@@ -58,7 +58,7 @@ THREE_SIGNS = (
 
 ZERO_STATE = "np.zeros_like(input, shape=(batch, self.hidden_size))"
 ZERO_GRADS = "np.zeros_like(saved.output[0])"
-ZERO_CELL = "np.zeros_like(saved.cell[:1])"
+ZERO_CELL = "np.zeros_like(saved.c[:1])"
 BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d")
 
 #: The proof, by the method, the line, and what became of the line. For an `if`, the line is its condition.
@@ -720,16 +720,16 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         ("LSTM._layer", line, mutated): proof
         for line, mutated, proof in (
-            ("gates = rows(input) @ weight_ih.T", "gates = input @ weight_ih.T", EACH_ROW),
-            ("gates[t] += hidden @ recurrent", "gates[t] += hidden @ previous(self, recurrent)", FIRST_HIDDEN),
+            ("z = rows(input) @ weight_ih.T", "z = input @ weight_ih.T", EACH_ROW),
+            ("z[t] += h @ recurrent", "z[t] += h @ previous(self, recurrent)", FIRST_HIDDEN),
             (
-                "cell = np.add(forget_gate * cell, input_gate * new, out=cells[t])",
-                "cell = np.add(input_gate * new, forget_gate * cell, out=cells[t])",
+                "np.add(f * c_before, i * g, out=c[t])",
+                "np.add(i * g, f * c_before, out=c[t])",
                 SWAPPED,
             ),
             (
-                "hidden = np.multiply(output_gate, tanh_cells[t], out=output[t])",
-                "hidden = np.multiply(tanh_cells[t], output_gate, out=output[t])",
+                "h = np.multiply(o, tanh_c[t], out=output[t])",
+                "h = np.multiply(tanh_c[t], o, out=output[t])",
                 SWAPPED,
             ),
         )
@@ -737,15 +737,15 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         ("LSTM._layer_backward", line, mutated): proof
         for line, mutated, proof in (
-            ("grad_input: Array = rows(grad_gates) @ weight_ih", "grad_input: Array = grad_gates @ weight_ih", EACH_ROW),
+            ("grad_input: Array = rows(grad_z) @ weight_ih", "grad_input: Array = grad_z @ weight_ih", EACH_ROW),
             (
-                "np.multiply(slopes[t, :, :3], grad_cell[:, np.newaxis], out=grad_gates[t, :, :3])",
-                "np.multiply(grad_cell[:, np.newaxis], slopes[t, :, :3], out=grad_gates[t, :, :3])",
+                "np.multiply(dc_dz[t], grad_c[:, np.newaxis], out=grad_z[t, :, :3])",
+                "np.multiply(grad_c[:, np.newaxis], dc_dz[t], out=grad_z[t, :, :3])",
                 SWAPPED,
             ),
             (
-                "np.multiply(slopes[t, :, 3], grad_hidden, out=grad_gates[t, :, 3])",
-                "np.multiply(grad_hidden, slopes[t, :, 3], out=grad_gates[t, :, 3])",
+                "np.multiply(dh_dz_o[t], grad_h, out=grad_z[t, :, 3])",
+                "np.multiply(grad_h, dh_dz_o[t], out=grad_z[t, :, 3])",
                 SWAPPED,
             ),
         )
@@ -753,9 +753,9 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         (method, line, line.replace(zeros, mutated)): ZEROS
         for method, line, zeros in (
-            ("LSTM._layer", f"hidden = cell = {ZERO_STATE}", ZERO_STATE),
-            ("LSTM._layer_backward", f"grad_hidden = grad_cell = {ZERO_GRADS}", ZERO_GRADS),
-            ("LSTM._slopes", f"before = np.concatenate([{ZERO_CELL}, saved.cell[:-1]])", ZERO_CELL),
+            ("LSTM._layer", f"h = c_before = {ZERO_STATE}", ZERO_STATE),
+            ("LSTM._layer_backward", f"grad_h = grad_c = {ZERO_GRADS}", ZERO_GRADS),
+            ("LSTM._derivatives", f"c_before = np.concatenate([{ZERO_CELL}, saved.c[:-1]])", ZERO_CELL),
         )
         for mutated in (f"-{zeros}", f"{zeros} * 1.001", f"{zeros} * 2", f"previous(self, {zeros})")
     },
