@@ -1,4 +1,7 @@
-"""Attention: each time of a sequence looks at others, and takes of each as much as it fits."""
+"""Attention: each time of a sequence gets a weighted mean of values of the times up to it.
+
+A quarter of this file is the derivation: it stands beside the code that follows it line by line.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from nn_manual.layers.dropout import check_mask, draw_mask
 from nn_manual.layers.fast_forms import rows, sum_rows
 from nn_manual.streams import RowGenerator
 
-#: The scores of at most so many pairs of times are in memory at a time, 256 KB of float32: they stay in the cache.
+#: So many scores, 256 KB of float32, are in memory at a time, or those of one example: they stay in the cache.
 NUM_SCORES = 1 << 16
 
 
 class _Memory(NamedTuple):
-    """What backward needs: the input; query / sqrt(width), key and value side by side as they were projected, (batch,
-    time, 3 embed_dim); of each row of scores the largest and the sum of the exponentials, (batch, num_heads, time, 1);
-    what the heads found, (batch, time, embed_dim); and the mask, if there is one.
+    """What backward needs: the input; query / sqrt(width), key and value side by side, (batch, time, 3 embed_dim);
+    largest and total of each row of scores, (batch, num_heads, time, 1); joined, (batch, time, embed_dim); and the
+    mask, if there is one.
     """
 
     input: Array
@@ -38,44 +41,57 @@ class _Memory(NamedTuple):
 class CausalSelfAttention(Layer):
     """Multi-head self-attention in which no time sees a later one, input and output (batch, time, embed_dim).
 
-    Parameters, with the names of torch.nn.MultiheadAttention: in_proj_weight (3 embed_dim, embed_dim), the maps to
-    query, key and value one below the other; out_proj.weight (embed_dim, embed_dim); and where `bias`, in_proj_bias
-    (3 embed_dim,) and out_proj.bias (embed_dim,). Each of the `num_heads` has width = embed_dim / num_heads numbers of
-    query, key and value, (batch, num_heads, time, width). `causal` is 0, and -infinity where the column, the time that
-    is looked at, is after the row. In training with `dropout`, the mask (batch, num_heads, time, time) is 0 with that
-    probability, otherwise 1 / (1 - dropout); in evaluation, and without dropout, there is none.
+    Parameters, with the names of torch.nn.MultiheadAttention: in_proj_weight (3 embed_dim, embed_dim), which has the
+    weights of query, key and value one below the other; out_proj.weight (embed_dim, embed_dim); and where `bias`,
+    in_proj_bias (3 embed_dim,) and out_proj.bias (embed_dim,). Each of the `num_heads` has width = embed_dim /
+    num_heads numbers of query, key and value. split takes (batch, time, embed_dim) apart into (batch, num_heads, time,
+    width), or (batch, time, 3 embed_dim) into three such arrays, and join puts them together again. `causal` (time,
+    time) is -infinity where the column is a later time than the row, and otherwise 0. In training with `dropout`, the
+    mask (batch, num_heads, time, time) is 0 with that probability, and otherwise 1 / (1 - dropout). In evaluation, and
+    without dropout, there is no mask.
 
-        query, key, value = split(input @ in_proj_weight.T + in_proj_bias)
-        scores            = query @ key.mT / sqrt(width) + causal
-        exponential       = exp(scores - scores.max(axis=-1))
-        probability       = exponential / exponential.sum(axis=-1)
-        joined            = join(probability * mask @ value)
+        projected         = input @ in_proj_weight.T + in_proj_bias
+        query, key, value = split(projected)
+        query             = query / sqrt(width)
+        scores            = query @ key.mT + causal
+        largest           = scores.max(axis=-1, keepdims=True)
+        exponential       = exp(scores - largest)
+        total             = exponential.sum(axis=-1, keepdims=True)
+        probability       = exponential / total
+        kept              = probability * mask
+        attended          = kept @ value
+        joined            = join(attended)
         output            = joined @ out_proj.weight.T + out_proj.bias
 
         grad_out_proj.weight = rows(grad_output).T @ rows(joined)
         grad_out_proj.bias   = rows(grad_output).sum(axis=0)
-        grad_attended        = split(grad_output @ out_proj.weight)
-        grad_value           = (probability * mask).mT @ grad_attended
-        grad_probability     = grad_attended @ value.mT * mask
-        grad_scores          = probability * (grad_probability - (probability * grad_probability).sum(axis=-1))
-        grad_query           = grad_scores @ key / sqrt(width)
-        grad_key             = grad_scores.mT @ query / sqrt(width)
+        grad_joined          = grad_output @ out_proj.weight
+        grad_attended        = split(grad_joined)
+        grad_value           = kept.mT @ grad_attended
+        grad_kept            = grad_attended @ value.mT
+        grad_probability     = grad_kept * mask
+        mean                 = (probability * grad_probability).sum(axis=-1, keepdims=True)
+        grad_scores          = probability * (grad_probability - mean)
+        grad_query           = grad_scores @ key
+        grad_key             = grad_scores.mT @ query
+        grad_query           = grad_query / sqrt(width)
         grad_projected       = join(grad_query, grad_key, grad_value)
         grad_in_proj_weight  = rows(grad_projected).T @ rows(input)
         grad_in_proj_bias    = rows(grad_projected).sum(axis=0)
         grad_input           = grad_projected @ in_proj_weight
 
-    Derivation: the projections are Linear, the products with value and key are matrix products for each example and
-    head, whose gradients are products with the other factor transposed, and a row of probabilities is a Softmax of its
-    scores. Where a score is -infinity the probability is 0, and so is its gradient.
+    Derivation: the projections are Linear. The products with value and key are matrix products for each example and
+    head: the gradient of one factor is a product with the other one, transposed. A row of probability is the Softmax of
+    a row of scores. Where a score is -infinity the probability is 0, and so is its gradient.
 
-    Scores and probabilities, time**2 numbers for each head, are not kept: backward makes them again, bit for bit, of
-    query, key and two numbers for each row. These two are not made one, the logarithm of the sum of all exp(scores): of
-    a score of 1e7 it keeps no digit behind the point in float32. The sum in grad_scores is also that of grad_attended *
-    attended, which has fewer terms. But where one probability is 1, the sum must be that one's grad_probability to the
-    last bit: the difference is exactly 0 then, and keys of 1e4 would make a gradient of what is left of another sum.
+    Scores and probabilities, time**2 numbers for each head, are not kept. backward computes them again, bit for bit,
+    from query, key, largest and total. One number, the logarithm of the sum of all exp(scores), could replace largest
+    and total. But if it is 1e7, float32 has no digit of it behind the point. And `mean` is also the sum of
+    grad_attended * attended, which has fewer terms. But where one probability is 1, `mean` must equal that one's
+    grad_probability to the last bit: the difference is exactly 0 then. Otherwise keys of 1e4 would make a gradient of
+    the rounding error.
 
-    Source: Vaswani et al., 2017. Raises ValueError for sizes below 1, heads that don't divide the width, a dropout
+    Source: Vaswani et al., 2017. Raises ValueError for sizes below 1, heads that don't divide embed_dim, a dropout
     outside 0 to 1, an input of another shape, and a gradient that is not shaped as the output.
     """
 
@@ -139,7 +155,7 @@ class CausalSelfAttention(Layer):
             draw_mask(mask, self.dropout, generator)
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's own."""
+        """The input's shape."""
         if len(input_shape) != 3 or input_shape[2] != self.embed_dim:
             raise ValueError(
                 f"CausalSelfAttention takes (batch, time, embed_dim={self.embed_dim}), "
@@ -148,49 +164,49 @@ class CausalSelfAttention(Layer):
         return input_shape
 
     def longest_sum(self, input_shape: Shape) -> int:
-        """Over batch and time, for the weights, or over what was projected, for the input."""
+        """Over batch and time, for the gradients of the weights; or over query, key and value, for grad_input."""
         return max(input_shape[0] * input_shape[1], 3 * self.embed_dim)
 
     def num_products(self, input_shape: Shape) -> int:
-        """Each weight once for each time, and for each pair of times once a query and once a value."""
+        """One product of each weight for each time, and 2 embed_dim for each pair of times, for score and value."""
         batch, time, size = input_shape
         return batch * time * (self.num_parameters + 2 * time * size)
 
     def forward(self, input: Array) -> tuple[Array, _Memory]:
-        """Saves what was projected, what the heads found, and two numbers for each row of scores."""
+        """The output, and what backward needs."""
         self._check(input.shape)
         output, saved = self._attend(input, self.noise.mask if self.dropout else None)
         return output, saved
 
     def infer(self, input: Array) -> Array:
-        """Without dropout."""
+        """The output without dropout."""
         self.output_shape(input.shape)
         return self._attend(input, None)[0]
 
     def backward(self, saved: _Memory, grad_output: Array) -> Array:
         """Write the gradients of the parameters, return grad_input."""
         self.check_gradient(grad_output, saved.input.shape)
-        self._map_backward("out_proj", saved.joined, grad_output)
+        input, projected, largest, total, joined, mask = saved
+        query, key, value = self._split(projected)
+        self._map_backward("out_proj", joined, grad_output)
         grad_joined = rows(grad_output) @ vars(self.param)["out_proj.weight"]
-        (grad_attended,) = self._by_head(grad_joined.reshape(grad_output.shape))
-        grad_projected = np.empty_like(saved.projected)
-        grad_query, grad_key, grad_value = self._by_head(grad_projected)
-        query, key, value = self._by_head(saved.projected)
-        for part in self._parts(saved.input.shape):
-            probability = self._exponential(self._scores(query[part], key[part]), saved.largest[part])
-            probability /= saved.total[part]
-            grad_scores = grad_attended[part] @ value[part].mT
-            if saved.mask is None:
-                np.matmul(probability.mT, grad_attended[part], out=grad_value[part])
-            else:
-                np.matmul((probability * saved.mask[part]).mT, grad_attended[part], out=grad_value[part])
-                grad_scores *= saved.mask[part]
-            grad_scores -= np.vecdot(probability, grad_scores)[..., np.newaxis]
+        (grad_attended,) = self._split(grad_joined.reshape(grad_output.shape))
+        grad_projected = np.empty_like(projected)
+        grad_query, grad_key, grad_value = self._split(grad_projected)  # views: what they are given is joined
+        for part in self._parts(input.shape):
+            exponential = self._exponential(self._scores(query[part], key[part]), largest[part])
+            probability = np.divide(exponential, total[part], out=exponential)
+            kept = probability if mask is None else probability * mask[part]
+            np.matmul(kept.mT, grad_attended[part], out=grad_value[part])
+            grad_kept = grad_attended[part] @ value[part].mT
+            grad_probability = grad_kept if mask is None else np.multiply(grad_kept, mask[part], out=grad_kept)
+            mean = np.vecdot(probability, grad_probability)[..., np.newaxis]
+            grad_scores = np.subtract(grad_probability, mean, out=grad_probability)
             grad_scores *= probability
             np.matmul(grad_scores, key[part], out=grad_query[part])
             np.matmul(grad_scores.mT, query[part], out=grad_key[part])
         grad_query *= 1 / math.sqrt(query.shape[-1])
-        self._map_backward("in_proj", saved.input, grad_projected)
+        self._map_backward("in_proj", input, grad_projected)
         grad_input: Array = rows(grad_projected) @ self.param.in_proj_weight
         return grad_input.reshape(grad_output.shape)
 
@@ -202,25 +218,24 @@ class CausalSelfAttention(Layer):
     def _attend(self, input: Array, mask: Array | None) -> tuple[Array, _Memory]:
         """The output, with this mask or without one, and what backward needs."""
         projected = self._map("in_proj", input)
-        query, key, value = self._by_head(projected)
+        query, key, value = self._split(projected)
         query *= 1 / math.sqrt(query.shape[-1])
         joined = np.empty_like(projected, shape=input.shape)
-        (attended,) = self._by_head(joined)
+        (attended,) = self._split(joined)  # a view: what it is given is joined
         largest, total = np.empty_like(input, shape=(2, *attended.shape[:-1], 1))
         for part in self._parts(input.shape):
             scores = self._scores(query[part], key[part])
             np.max(scores, axis=-1, keepdims=True, out=largest[part])
-            probability = self._exponential(scores, largest[part])
-            np.sum(probability, axis=-1, keepdims=True, out=total[part])
-            probability /= total[part]
-            if mask is not None:
-                probability *= mask[part]
-            np.matmul(probability, value[part], out=attended[part])
+            exponential = self._exponential(scores, largest[part])
+            np.sum(exponential, axis=-1, keepdims=True, out=total[part])
+            probability = np.divide(exponential, total[part], out=exponential)
+            kept = probability if mask is None else np.multiply(probability, mask[part], out=probability)
+            np.matmul(kept, value[part], out=attended[part])
         return self._map("out_proj", joined), _Memory(input, projected, largest, total, joined, mask)
 
     def _map(self, name: str, input: Array) -> Array:
-        """One of the two linear maps; of all rows at once, which takes three quarters of the time of one product for
-        each example.
+        """input @ weight.T + bias, of in_proj or out_proj. One product of all rows takes three quarters of the time of
+        one for each example.
         """
         weight, *biases = self._of_map(name, vars(self.param))
         output = rows(input) @ weight.T
@@ -229,15 +244,15 @@ class CausalSelfAttention(Layer):
         return output.reshape(*input.shape[:-1], len(weight))
 
     def _map_backward(self, name: str, input: Array, grad_output: Array) -> None:
-        """Write the gradients of its parameters."""
+        """Write the gradients of the projection's parameters."""
         grad_weight, *grad_biases = self._of_map(name, vars(self.grad))
         np.matmul(rows(grad_output).T, rows(input), out=grad_weight)
         for grad_bias in grad_biases:
             sum_rows(grad_output, out=grad_bias)
 
     def _scores(self, query: Array, key: Array) -> Array:
-        """(..., time, time), -infinity above the diagonal."""
-        scores: Array = query @ key.mT.copy()  # half as long as with a transposed view
+        """query @ key.mT + causal, (..., time, time)."""
+        scores: Array = query @ key.mT.copy()  # half the time of a product with a view
         scores += _causal(scores.shape[-1], scores.dtype)
         return scores
 
@@ -246,19 +261,18 @@ class CausalSelfAttention(Layer):
         scores -= largest
         return np.exp(scores, out=scores)
 
-    def _by_head(self, array: Array) -> Array:
+    def _split(self, array: Array) -> Array:
         """(batch, time, count embed_dim) as (count, batch, num_heads, time, width), a view."""
         batch, time, size = array.shape
         width = self.embed_dim // self.num_heads
-        by_head = array.reshape(batch, time, size // self.embed_dim, self.num_heads, width)
-        return by_head.transpose(2, 0, 3, 1, 4)
+        return array.reshape(batch, time, size // self.embed_dim, self.num_heads, width).transpose(2, 0, 3, 1, 4)
 
     def _of_map(self, name: str, views: dict[str, Array]) -> list[Array]:
-        """weight and bias of a map, or their gradients."""
+        """weight and bias of a projection, or their gradients."""
         return [view for key, view in views.items() if key.startswith(name)]
 
     def _parts(self, input_shape: Shape) -> Iterator[slice]:
-        """Slices of the batch, with as many examples as scores are wanted in memory, at least one."""
+        """Slices of the batch: the scores of each are at most NUM_SCORES, or those of one example."""
         batch, time, _ = input_shape
         step = max(1, NUM_SCORES // (self.num_heads * max(1, time * time)))
         return (slice(start, start + step) for start in range(0, batch if time else 0, step))

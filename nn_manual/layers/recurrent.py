@@ -39,7 +39,7 @@ class LSTM(Layer):
     Each of the `num_layers` reads the output of the one before it. Parameters of layer k, with torch's names:
     weight_ih_lk (4 hidden_size, size of its input), weight_hh_lk (4 hidden_size, hidden_size), and where `bias`,
     bias_ih_lk and bias_hh_lk, (4 hidden_size,) each. z, (batch, 4 hidden_size), is z_i, z_f, z_g and z_o side by side.
-    They become the gates i, f, g and o. For each time t, with h and c of the time before, as h and c_before, 0 at first:
+    They become the gates i, f, g and o. For each time t, with h and c_before of the time before, which are 0 at first:
 
         z         = input[t] @ weight_ih.T + bias_ih + bias_hh + h @ weight_hh.T
         i, f      = expit(z_i), expit(z_f)

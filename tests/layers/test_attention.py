@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from comparing import DIFFERENCE_TOLERANCE, assert_equal, central_differences, f
 from nn_manual import CausalSelfAttention, Layer, Sequential
 from nn_manual.arrays import Array, Shape
 from nn_manual.layers import attention
+from nn_manual.layers.fast_forms import rows
 from nn_manual.model.initializers import Constant
 
 #: Sums of some ten products of numbers near 1, float64.
@@ -61,6 +63,38 @@ def by_loops(layer: CausalSelfAttention, input: Array) -> Array:
 def test_loops_agree(layer: Layer, shape: Shape) -> None:
     own, input = bound(layer, shape), normal(*shape)
     assert_equal(own.forward(input)[0], by_loops(own, input), tolerance=TOLERANCE)
+
+
+def split(array: Array, size: int, num_heads: int) -> Array:
+    """(batch, time, size) as (batch, num_heads, time, width); of (batch, time, 3 size), three such arrays."""
+    heads = array.reshape(*array.shape[:2], -1, num_heads, size // num_heads).transpose(2, 0, 3, 1, 4)
+    return heads[0] if len(heads) == 1 else heads
+
+
+def join(*arrays: Array) -> Array:
+    batch, num_heads, time, width = arrays[0].shape
+    joined = [array.transpose(0, 2, 1, 3).reshape(batch, time, num_heads * width) for array in arrays]
+    return np.concatenate(joined, axis=-1)
+
+
+@each_example
+def test_docstring_agrees(layer: Layer, shape: Shape) -> None:
+    own, input, grad_output = bound(layer, shape), normal(*shape), normal(*shape, seed=1)
+    output, saved = own.forward(input)
+    found = {"output": output, "grad_input": own.backward(saved, grad_output)}
+    found |= {f"grad_{name}": grad for name, grad in vars(own.grad).items()}
+
+    param, size = {"in_proj_bias": 0, "out_proj.bias": 0, **vars(own.param)}, own.embed_dim
+    out_proj = SimpleNamespace(weight=param["out_proj.weight"], bias=param["out_proj.bias"])
+    functions = {"split": lambda array: split(array, size, own.num_heads), "join": join, "rows": rows}
+    causal = np.triu(np.full((shape[1], shape[1]), -np.inf), 1)
+    values = {**param, "out_proj": out_proj, "grad_out_proj": SimpleNamespace(), "causal": causal, "input": input}
+    values |= {"mask": vars(own.noise).get("mask", 1), "width": size // own.num_heads, "grad_output": grad_output}
+    for line in re.findall(r"^    (\w.* = .*)$", inspect.cleandoc(CausalSelfAttention.__doc__ or ""), re.MULTILINE):
+        exec(line, vars(np) | functions, values)
+    values |= {f"grad_out_proj.{name}": grad for name, grad in vars(values["grad_out_proj"]).items()}
+    for name, value in found.items():
+        assert_equal(value, values[name], tolerance=TOLERANCE, scale=1)
 
 
 @each_example

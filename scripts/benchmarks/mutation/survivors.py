@@ -671,8 +671,8 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     },
     (
         "CausalSelfAttention.backward",
-        "grad_scores -= np.vecdot(probability, grad_scores)[..., np.newaxis]",
-        "grad_scores -= np.vecdot(grad_scores, probability)[..., np.newaxis]",
+        "mean = np.vecdot(probability, grad_probability)[..., np.newaxis]",
+        "mean = np.vecdot(grad_probability, probability)[..., np.newaxis]",
     ): SWAPPED,
     **{
         (
@@ -690,10 +690,10 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     **{
         (
             "CausalSelfAttention.backward",
-            "query, key, value = self._by_head(saved.projected)",
+            "query, key, value = self._split(projected)",
             f"query, key, value = {mutated}",
         ): THREE_SIGNS
-        for mutated in ("-self._by_head(saved.projected)", "self._by_head(-saved.projected)")
+        for mutated in ("-self._split(projected)", "self._split(-projected)")
     },
     (
         "CausalSelfAttention._attend",
