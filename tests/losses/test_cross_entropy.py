@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 
 import numpy as np
 import pytest
-from comparing import TOLERANCES, combinations
+from comparing import TOLERANCES, combinations, evaluate
 from loss_results import CLASSIFICATION, WEIGHTS, assert_as_torch, our_results, torch_results, with_weights
 
 from nn_manual import CrossEntropyLoss
@@ -49,6 +50,26 @@ def test_torch_agrees_with_positions_and_probabilities(
             target = probabilities(other_kind, shape, dtype, generator)
             loss.check_target(prediction, target)
             assert_as_torch(loss, prediction, target)
+
+
+@pytest.mark.parametrize("loss", [*CLASSIFICATION, *with_weights(4)], ids=repr)
+def test_docstring_in_floating_point_agrees(loss: CrossEntropyLoss) -> None:
+    """Whichever class of a row is its place."""
+    generator = np.random.default_rng(0)
+    prediction, target = generator.normal(size=(6, 4)), generator.integers(0, 4, 6)
+    sizes = {"rows": 6, "classes": 4, "weight": np.array(loss.weight or [1.0] * 4)}
+    known = {"prediction": prediction, "target": target, "logsumexp": np.logaddexp.reduce, **sizes}
+    values = {**known, **evaluate(loss, known, target="indices"), "largest": (range(6), prediction.argmax(axis=1))}
+    values["place"] = range(6), values["label"]
+    text = inspect.cleandoc(CrossEntropyLoss.__doc__ or "").partition("In floating point")[2]
+    for line in re.findall(r"^    (.*)", text, re.MULTILINE):
+        formula, _, condition = line.partition(" where ")
+        if not condition or condition == f"reduction = {loss.reduction}":
+            exec(formula, vars(np).copy(), values)
+    ours = our_results(loss, prediction, target)
+    np.testing.assert_allclose(values["grad_prediction"], ours["grad_prediction"], rtol=0, atol=1e-14)
+    expected = values["log_probability"][values["place"]]
+    np.testing.assert_allclose(values["log_probability_at_place"], expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("loss", CLASSIFICATION, ids=repr)

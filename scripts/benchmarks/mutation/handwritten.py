@@ -18,7 +18,8 @@ from benchmarks.mutation.mutants import Mutant
 from benchmarks.mutation.replacing import Formula, method_of, replace_gradient, replace_saved
 from nn_manual.arrays import Array
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss, TraceLoss
-from nn_manual.losses.cross_entropy import Saved, in_shape
+from nn_manual.losses.class_targets import in_shape
+from nn_manual.losses.cross_entropy import Saved
 
 
 def _count(loss: Loss, array: Array) -> int:
@@ -105,7 +106,7 @@ def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Rows], Array]) -> Formula:
     """A formula of the loss and the rows; divided by the total of a mean."""
 
     def formula(loss: CrossEntropyLoss, saved: Saved) -> Array:
-        p = saved.exponential / saved.divisor[:, np.newaxis]
+        p = saved.exponential / saved.exponential_sum[:, np.newaxis]
         weight = np.ones(p.shape[1], p.dtype) if loss.weight is None else np.array(loss.weight, p.dtype)
         share = np.zeros_like(p) if saved.q is None else saved.q.copy()
         share.put(saved.place, saved.q_at_place)

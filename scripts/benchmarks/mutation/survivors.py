@@ -178,8 +178,8 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ("CrossEntropyLoss.forward", "rows = as_rows(prediction)", "rows = as_rows(prediction + 1e-08)"): SHIFT,
     (
         "CrossEntropyLoss.forward",
-        "place = starts + rows.argmax(axis=1)",
-        "place = starts + (rows * 2).argmax(axis=1)",
+        "largest = starts + rows.argmax(axis=1)",
+        "largest = starts + (rows * 2).argmax(axis=1)",
     ): ANY_CLASS,
     ("CrossEntropyLoss.forward", "target.dtype.kind == 'i' and (not self.label_smoothing)", "False"): ONE_SHARE,
     (
@@ -205,18 +205,18 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): COUNT,
     (
         "CrossEntropyLoss.forward",
-        "place = starts + rows.argmax(axis=1)",
-        "place = previous(self, starts) + rows.argmax(axis=1)",
+        "largest = starts + rows.argmax(axis=1)",
+        "largest = previous(self, starts) + rows.argmax(axis=1)",
     ): COUNT,
     (
         "CrossEntropyLoss.forward",
-        "place = starts + rows.argmax(axis=1)",
-        "place = starts + (rows * 1.001).argmax(axis=1)",
+        "largest = starts + rows.argmax(axis=1)",
+        "largest = starts + (rows * 1.001).argmax(axis=1)",
     ): ANY_CLASS,
     (
         "CrossEntropyLoss.forward",
-        "place = starts + rows.argmax(axis=1)",
-        "place = starts + (rows + 1e-08).argmax(axis=1)",
+        "largest = starts + rows.argmax(axis=1)",
+        "largest = starts + (rows + 1e-08).argmax(axis=1)",
     ): ANY_CLASS,
     (
         "CrossEntropyLoss.forward",
@@ -230,8 +230,8 @@ SURVIVORS: dict[tuple[str, str, str], str] = {
     ): ONE_SHARE,
     (
         "CrossEntropyLoss.forward",
-        "place, q = (starts + label, None)",
-        "place, q = (previous(self, starts) + label, None)",
+        "place, q, total = (starts + label, None, q_at_place.sum())",
+        "place, q, total = (previous(self, starts) + label, None, q_at_place.sum())",
     ): COUNT,
     (
         "CrossEntropyLoss.forward",
