@@ -1,6 +1,6 @@
 """Layers: each its configuration, its formulas and their derivation."""
 
-from nn_manual.layers.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from nn_manual.layers.activations import GELU, ReLU, Sigmoid, SiLU, Tanh
 from nn_manual.layers.attention import CausalSelfAttention
 from nn_manual.layers.base import Layer
 from nn_manual.layers.batch_normalization import BatchNorm1d, BatchNorm2d
@@ -13,6 +13,7 @@ from nn_manual.layers.normalization import LayerNorm, RMSNorm
 from nn_manual.layers.pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from nn_manual.layers.recurrent import LSTM
 from nn_manual.layers.shape import Flatten, Unflatten
+from nn_manual.layers.softmax import Softmax
 
 __all__ = [
     "GELU",

@@ -17,8 +17,8 @@ from nn_manual.layers.fast_forms import masked
 def expit(input: Array) -> Array:
     """The logistic function 1 / (1 + exp(-input)), elementwise, as scipy.special.expit in half of its time.
 
-    Both tails keep their digits: of a very negative input exp(-input) is left, of a very positive one 1. Where exp
-    overflows to infinity, the quotient is 0.
+    Both tails keep their digits: for a very negative input the result is 1 / exp(-input), for a very positive one 1.
+    Where exp overflows to infinity, the quotient is 0.
     """
     result = np.negative(input, out=np.empty_like(input))
     with np.errstate(over="ignore"):
@@ -36,7 +36,8 @@ class ReLU(Layer):
 
     Derivation: d output / d input is 1 where input > 0 and 0 where input < 0. At input = 0 the function has a
     kink; any value in [0, 1] is a subgradient and torch takes 0. output > 0 exactly where input > 0, so the
-    output is all that backward needs. `where` and not a product: 0 times an infinite gradient is not a number.
+    output is all that backward needs. It is `where` and not a product because 0 times an infinite gradient is not a
+    number.
     Raises ValueError for a gradient that is not shaped as the output.
     """
 
@@ -121,7 +122,7 @@ class GELU(Layer):
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """Elementwise; saves the derivative, which shares its exponentials with the output."""
-        if not input.ndim:  # what NumPy computes of such arrays are numbers, into which nothing can be written
+        if not input.ndim:  # NumPy's results for such arrays are numbers, which can't be written to
             output, derivative = self.forward(input.reshape(1))
             return output.reshape(()), derivative.reshape(())
         probability, density = self._tanh(input) if self.approximate == "tanh" else self._exact(input)
@@ -137,8 +138,8 @@ class GELU(Layer):
         return grad_input
 
     def reference(self, input: Any) -> Any:
-        """torch.nn.GELU, but for the rounding of 1 + erf and 1 + tanh: below -8 it leaves torch.nn's no digit at all to
-        compare with, not even in float64.
+        """torch.nn.GELU without the rounding of 1 + erf and 1 + tanh: below -8 this rounding leaves no right digit of
+        torch.nn's output, not even in float64.
         """
         if self.approximate == "tanh":
             return input * (math.sqrt(8 / math.pi) * (input + 0.044715 * input**3)).sigmoid()
@@ -175,8 +176,8 @@ class Sigmoid(Layer):
 
     with expit(x) = 1 / (1 + exp(-x)), which keeps the digits of both tails.
 
-    Derivation: the derivative is exp(-x) / (1 + exp(-x))**2, the product of 1 / (1 + exp(-x)) and
-    exp(-x) / (1 + exp(-x)), of which the second is 1 minus the first.
+    Derivation: the derivative is exp(-x) / (1 + exp(-x))**2. This is the product of 1 / (1 + exp(-x)) and
+    exp(-x) / (1 + exp(-x)), and the second factor is 1 minus the first.
     Raises ValueError for a gradient that is not shaped as the output.
     """
 
@@ -217,60 +218,3 @@ class SiLU(Layer):
         self.check_gradient(grad_output, input.shape)
         grad_input: Array = grad_output * (sigmoid + input * sigmoid * expit(-input))
         return grad_input
-
-
-@dataclass(eq=False)
-class Softmax(Layer):
-    """Softmax along dimension `dim`, any shape: numbers above 0 that add up to 1.
-
-        exponential = exp(input - input.max(axis=dim, keepdims=True))
-        output      = exponential / exponential.sum(axis=dim, keepdims=True)
-        grad_input  = output * (grad_output - (grad_output * output).sum(axis=dim, keepdims=True))
-
-    Derivation: with y = exp(x) / s and s the sum of all exp(x[k]), d y[i] / d x[j] = y[i] [i = j] - y[i] y[j] by the
-    quotient rule. So sum_i g[i] d y[i] / d x[j] = y[j] (g[j] - sum_i g[i] y[i]). The maximum is subtracted from all,
-    which changes no quotient, so that no exponential overflows.
-    Raises ValueError for a dimension that the input doesn't have, and for a gradient that is not shaped as the output.
-    """
-
-    dim: int
-
-    @classmethod
-    def examples(cls) -> list[tuple[Layer, Shape]]:
-        """The last dimension, another one, and a square shape."""
-        return [(cls(-1), (4, 3)), (cls(1), (2, 3, 4)), (cls(-1), (3, 3))]
-
-    def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's own."""
-        num_dims = max(1, len(input_shape))  # as of torch: a number alone is a vector of one
-        if not -num_dims <= self.dim < num_dims:
-            raise ValueError(f"Softmax runs along dimension {self.dim}, the input has shape {input_shape}")
-        return input_shape
-
-    def longest_sum(self, input_shape: Shape) -> int:
-        """Over the dimension."""
-        return input_shape[self.dim] if input_shape else 1
-
-    def forward(self, input: Array) -> tuple[Array, Array]:
-        """Saves the output."""
-        self.output_shape(input.shape)
-        exponential = np.exp(input - largest(input, self.dim))
-        output: Array = exponential / total(exponential, self.dim)
-        return output, output
-
-    def backward(self, saved: Array, grad_output: Array) -> Array:
-        """The gradient, less its mean under the probabilities, times the probabilities."""
-        output = saved
-        self.check_gradient(grad_output, output.shape)
-        grad_input: Array = output * (grad_output - total(grad_output * output, self.dim))
-        return grad_input
-
-
-def largest(array: Array, dim: int) -> Array:
-    """array.max(axis=dim, keepdims=True); of no numbers, where there is none, the array, and of a number alone it."""
-    return array.max(axis=dim, keepdims=True) if array.size and array.ndim else array
-
-
-def total(array: Array, dim: int) -> Array:
-    """array.sum(axis=dim, keepdims=True); of a number alone it."""
-    return array.sum(axis=dim, keepdims=True) if array.ndim else array

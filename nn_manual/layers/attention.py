@@ -19,7 +19,7 @@ from nn_manual.layers.dropout import check_mask, draw_mask
 from nn_manual.layers.fast_forms import rows, sum_rows
 from nn_manual.streams import RowGenerator
 
-#: So many scores, 256 KB of float32, are in memory at a time, or those of one example: they stay in the cache.
+#: At most so many scores are in memory at a time, or those of one example: 256 KB of float32 stay in the cache.
 NUM_SCORES = 1 << 16
 
 

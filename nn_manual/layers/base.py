@@ -13,48 +13,49 @@ import numpy as np
 from nn_manual.arrays import Array, Shape, carve, size_of
 from nn_manual.streams import RowGenerator
 
-#: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, the bounds
-#: themselves left out, of which each may be infinite; or the integers of a range, its step 1.
+#: The inputs that a layer takes: all real numbers, those above 0, all but 0, or those between two bounds, without the
+#: bounds themselves, which may be infinite; or the integers of a range whose step is 1.
 Domain: TypeAlias = Literal["real", "positive", "nonzero"] | tuple[float, float] | range
 
 
 class Layer(ABC):
     """A differentiable function of one array, its parameters, and its gradients derived by hand.
 
-    A concrete layer is a dataclass whose fields are the keyword arguments of the torch.nn class of the same
-    name; they are the keys in YAML, too. Its docstring states the formulas, its `forward` and `backward` are
-    those formulas. A layer keeps no activations: what `backward` needs travels in `saved`, so the same layer
-    can run twice before either is taken back.
+    A concrete layer is a dataclass. Its fields are the keyword arguments of the torch.nn class of the same name; they
+    are the keys in YAML, too. Its docstring states the formulas, and `forward` and `backward` are these formulas. A
+    layer keeps no activations: `saved` has what `backward` needs. So the same layer can run forward twice before it
+    runs backward.
 
-    A layer whose derivative jumps somewhere says how far its input is from there, elementwise, in a method
-    `kink_distance(input)`: a report on a wrong gradient then says whether it is wrong at the kinks.
+    A layer whose derivative jumps has a method `kink_distance(input)`: how far each element is from the nearest jump. A
+    report on a wrong gradient then says whether it is wrong at the kinks.
 
     A layer that does not take every real number, or overflows for large ones, states its `domain`: a logarithm's is
     "positive", an exponential's may be (-20, 20). The catalogue and the pytest plugin draw inputs inside it. It changes
-    nothing else: in a training step every input counts. A domain of any other form raises ValueError. A layer that
-    looks something up takes int64 indices, its domain is a range, and its `backward` returns None: an index has no
-    gradient. A composite that passes its input to such a layer has that one's domain: `__post_init__` can set it.
+    nothing else: in a training step every input counts. A domain of any other form raises ValueError. The domain of a
+    layer that looks something up is a range: it takes int64 indices, and its `backward` returns None, because an index
+    has no gradient. A composite that passes its input to such a layer has the same domain: `__post_init__` can set it.
 
-    A layer that torch.nn has under another name says that name in `torch_class`; None says that torch.nn has none.
-    Where torch.nn's class of that name isn't what the layer computes, its own `reference(input, **parameters)`, its
-    definition on torch tensors, takes that class's place in the check.
+    If torch.nn has the layer under another name, `torch_class` is that name; None means that torch.nn doesn't have the
+    layer. If torch.nn's class of that name computes something else, the layer defines `reference(input, **parameters)`,
+    its formula on torch tensors: the check takes it in place of the class.
 
     `param` and `grad` hold one named view for each of `parameter_shapes()`. The memory belongs to the
     Sequential that the layer is in; `bind` makes the views.
 
-    `buffer` holds what the layer keeps from step to step beside its parameters, a running mean, say: arrays by
-    `buffer_shapes()` and int64 counts by `counter_names()`. `forward` and `backward` must not write to them. They move
-    in `update_buffers(saved)`, once in each training step: after backward, before the optimizer moves the parameters.
-    `infer` is what evaluation and prediction run.
+    `buffer` holds what the layer keeps from step to step beside its parameters, such as a running mean: an array for
+    each of `buffer_shapes()`, an int64 count for each of `counter_names()`. `forward` and `backward` must not write to
+    them. They move in `update_buffers(saved)`, once in each training step, after backward and before the optimizer.
+    Evaluation and prediction run `infer`.
 
-    `noise` holds the random numbers of a step: arrays by `noise_shapes(input_shape)`, which `draw_noise` fills before
-    forward. Forward itself draws nothing: run again, it computes the same. Such a layer must define `infer`.
+    `noise` holds the random numbers of a step: an array for each of `noise_shapes(input_shape)`, which `draw_noise`
+    fills before forward. Forward itself draws nothing: if it runs again, it computes the same. A layer with noise must
+    define `infer`.
 
-    A composite, a layer that is made of other layers, has them in fields of type Layer and list[Layer]. Its `forward`
-    and `backward` run theirs, each once. It has no parameters and no buffers but theirs, and says in
-    `reference(input, *children)` how torch's versions of them are put together: each child is a function there, in the
-    order of `children()`. Noise of its own comes after them, by its names. Where evaluation puts them together in
-    another way, `infer_reference(input, *children)` says so.
+    A composite is a layer that is made of other layers. It has them in fields of type Layer and list[Layer]. Its
+    `forward` and `backward` run theirs, each once. It has no parameters and no buffers but theirs. Its
+    `reference(input, *children)` puts torch's versions of them together: each child is a function there, in the order
+    of `children()`; noise of its own follows as keyword arguments. If evaluation puts them together in another way,
+    `infer_reference(input, *children)` does so.
     """
 
     domain: Domain = "real"
@@ -87,8 +88,8 @@ class Layer(ABC):
         """
 
     def backward_parameters(self, saved: Any, grad_output: Array) -> None:
-        """Overwrite `self.grad` only: what the first layer of a model needs when nobody asks for its input's
-        gradient. A layer whose `grad_input` costs much overrides this to save it.
+        """Overwrite `self.grad` only: the first layer of a model needs no more when nobody asks for the gradient of its
+        input. A layer whose `grad_input` costs much overrides this.
         """
         self.backward(saved, grad_output)
 
@@ -97,8 +98,8 @@ class Layer(ABC):
         return self.forward(input)[0]
 
     def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:  # noqa: ARG002 - most layers have none
-        """Name and shape of each array of random numbers that a forward on this shape of input takes; not those of the
-        children.
+        """Name and shape of each array of random numbers that forward takes for an input of this shape, without those
+        of the children.
         """
         return {}
 
@@ -106,14 +107,14 @@ class Layer(ABC):
         """Fill the arrays of `self.noise`. A layer that has `noise_shapes` must define this; no other needs it."""
 
     def input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        """The shape of each child's input, by the child's name; the layer's own, unless it says otherwise. A composite
-        needs it only where a child, or a child of a child, has noise.
+        """The shape of each child's input, by the child's name: by default the shape of the layer's own input. Only a
+        composite in which a child, or a child of a child, has noise needs another one.
         """
         return dict.fromkeys(self.children(), input_shape)
 
     def check_values(self, input: Array) -> None:
-        """Raise ValueError for values that the layer can't take: where its domain is a range, for an index outside. It
-        stands apart from the formulas, which look at no value. A model runs it before them where its domain is a range.
+        """Raise ValueError for values that the layer can't take: if its domain is a range, for an index outside. The
+        formulas themselves look at no value. A model whose domain is a range runs this before them.
         """
         if isinstance(self.domain, range):
             wrong = (input < self.domain.start) | (input >= self.domain.stop)
@@ -123,14 +124,14 @@ class Layer(ABC):
                 raise ValueError(f"{type(self).__name__}: index {input[place]} at {place} is {outside}")
 
     def update_buffers(self, saved: Any) -> None:  # noqa: ARG002 - most layers have none
-        """Move the buffers, and nothing else, after the backward of a training step whose forward saved `saved`."""
+        """Move the buffers, and nothing else. A training step does this after backward; forward returned `saved`."""
         if self.buffer_shapes() or self.counter_names():
             name = type(self).__name__
             raise TypeError(f"{name} has buffers, its own or its layers': it must define update_buffers(saved)")
 
     def children(self) -> dict[str, Layer]:
-        """The layers that this one is made of, by torch's names: a field that holds a layer gives it the field's name,
-        one that holds several gives "name.0", "name.1", ... Most layers have none.
+        """The layers in this one's fields, by torch's names: "name" of a field that holds a layer, and "name.0",
+        "name.1", ... of one that holds several.
         """
         children: dict[str, Layer] = {}
         own: tuple[Any, ...] = fields(self) if is_dataclass(self) else ()
@@ -144,14 +145,14 @@ class Layer(ABC):
         return children
 
     def descendants(self) -> Iterator[tuple[str, Layer]]:
-        """The children, and their children, each followed by its own: "0", "0.weight_norm", "1", ..."""
+        """Each child, followed by its own descendants: "0", "0.weight_norm", "1", ..."""
         for name, child in self.children().items():
             yield name, child
             for inner_name, inner in child.descendants():
                 yield f"{name}.{inner_name}", inner
 
     def parameter_shapes(self) -> dict[str, Shape]:
-        """Name and shape of each parameter, in torch's order: those of the children, with the child's name before."""
+        """Name and shape of each parameter, in torch's order; for a composite, "child.parameter" of each child."""
         return {
             f"{name}.{parameter}": shape
             for name, child in self.children().items()
@@ -159,7 +160,7 @@ class Layer(ABC):
         }
 
     def buffer_shapes(self) -> dict[str, Shape]:
-        """Name and shape of each buffer in the model's dtype, in torch's order; of a composite, the children's."""
+        """Name and shape of each buffer of the model's dtype, in torch's order; for a composite, the children's."""
         return {
             f"{name}.{buffer}": shape
             for name, child in self.children().items()
@@ -167,34 +168,30 @@ class Layer(ABC):
         }
 
     def counter_names(self) -> tuple[str, ...]:
-        """The names of the buffers that are counts, each an int64 scalar; of a composite, the children's."""
+        """The names of the buffers that are counts, each an int64 scalar; for a composite, the children's."""
         return tuple(f"{name}.{own}" for name, child in self.children().items() for own in child.counter_names())
 
     def reset_buffers(self) -> None:
-        """Fill `self.buffer`, which is zero, with what it starts from; of a composite, the children's."""
+        """Fill `self.buffer`, which is zero, with its first values; for a composite, the children's."""
         for child in self.children().values():
             child.reset_buffers()
 
     def reset_parameters(self, generator: np.random.Generator) -> None:
-        """Fill `self.param` from torch's default distribution for this layer; of a composite, the children's."""
+        """Fill `self.param` from torch's default distribution for this layer; for a composite, the children's."""
         for child in self.children().values():
             child.reset_parameters(generator)
 
     def initialize(self, fill: Callable[[str], None]) -> None:  # noqa: B027 - most layers have no such weights
-        """Where the model has an initializer, after `reset_parameters`: `fill` the weights of linear maps and of tables
-        with it, by their names in `self.param`, and zero the biases of these maps. Others stay as they are.
+        """A model with an initializer calls this after `reset_parameters`. `fill(name)` the weights of linear maps and
+        of tables, and set the biases of these maps to 0. Other parameters stay as they are.
         """
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The shape that `forward` makes of `input_shape`. Raises ValueError, stating both sizes, where the
-        input doesn't fit.
-        """
+        """The shape of forward's output. Raises ValueError, which states both sizes, if the input doesn't fit."""
         return input_shape
 
     def check_gradient(self, grad_output: Array, output_shape: Shape) -> None:
-        """Raise ValueError, stating both shapes, for a gradient that is not shaped as the output: one of a shape
-        that broadcasts would be multiplied out and summed without an error.
-        """
+        """Raise ValueError, which states both shapes, for a gradient of another shape, which NumPy might broadcast."""
         if grad_output.shape != output_shape:
             raise ValueError(
                 f"{type(self).__name__} takes a gradient of its output's shape {output_shape}, not {grad_output.shape}"
@@ -202,19 +199,19 @@ class Layer(ABC):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Small layers of this class, each with an input shape, on which the catalogue checks the class. A square shape
-        is among them: there a transpose shows in the values alone.
+        """Small layers of this class, each with an input shape: the catalogue checks them. One shape is square: there
+        only the values show a transpose.
         """
         return [(cls(), (4, 3)), (cls(), (3, 3))]
 
     def longest_sum(self, input_shape: Shape) -> int | None:  # noqa: ARG002 - few layers know
-        """The number of terms in the longest sum of forward or backward. It can only make the check stricter: the check
-        takes the longest dimension for it where that is less, or where this is None.
+        """The number of terms in the longest sum of forward or backward. It can only make the check stricter: if it is
+        None or more than the longest dimension, the check takes the longest dimension.
         """
         return None
 
     def num_products(self, input_shape: Shape) -> int:
-        """About how many multiplications forward takes: each parameter's, once for each example."""
+        """About how many multiplications forward takes: by default one for each parameter and example."""
         return size_of(input_shape[:-1]) * self.num_parameters
 
     @property

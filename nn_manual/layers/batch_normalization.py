@@ -17,8 +17,8 @@ class BatchNorm(Layer):
     """Normalization of each feature over the batch, input (batch, num_features, ...).
 
     Parameters, where `affine`: weight (num_features,), bias (num_features,). Buffers, where `track_running_stats`:
-    running_mean and running_var (num_features,), num_batches_tracked. Per feature, with n the values of one feature in
-    the batch (`axes` are all axes but the features'; `across` shapes a vector of features as the input):
+    running_mean and running_var (num_features,), num_batches_tracked. `axes` are all axes but that of the features, and
+    `across` shapes a vector of features so that it broadcasts against the input:
 
         mean        = input.mean(axis=axes, keepdims=True)
         deviation   = 1 / sqrt(((input - mean)**2).mean(axis=axes, keepdims=True) + eps)
@@ -37,15 +37,16 @@ class BatchNorm(Layer):
 
         d h[i] / d x[j] = r ([i = j] - 1 / n) - r**2 h[j] (x[i] - mean) / n = r ([i = j] - 1 / n - h[i] h[j] / n)
 
-    of which sum_i g[i] d h[i] / d x[j] = r (g[j] - mean(g) - h[j] mean(g h)). A weight or bias is used n times.
+    So grad_input[j] = sum_i g[i] d h[i] / d x[j] = r (g[j] - mean(g) - h[j] mean(g h)). A weight or bias is used n
+    times.
 
-    After a training step, running = (1 - momentum) running + momentum batch's, with the unbiased variance, divided by
-    n - 1; where momentum is None, it is the mean over all steps so far. A batch without values counts as a step and
-    moves nothing. Evaluation uses the running values, or the
-    batch's where there are none. The variance is computed in two passes: mean(x**2) - mean(x)**2 loses its digits.
+    After a training step, running = (1 - momentum) * running + momentum * of_batch, for the mean and for the unbiased
+    variance, which is divided by n - 1. If momentum is None, `running` is the mean over all steps so far. A batch
+    without values counts as a step and moves nothing. Evaluation uses the running values, or the batch's if there are
+    none. The variance is computed in two passes, because mean(x**2) - mean(x)**2 loses its digits.
 
-    Source: Ioffe and Szegedy, 2015. Raises ValueError for an input of another shape, and for one that has a single
-    value for each feature in training, as torch does.
+    Source: Ioffe and Szegedy, 2015. Raises ValueError for an input of another shape and, as torch does, for an input
+    with a single value for each feature in training.
     """
 
     num_features: int
@@ -91,7 +92,7 @@ class BatchNorm(Layer):
         return size_of(input_shape) * (1 + self.affine)
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's, that of a training step."""
+        """The input's shape. Raises ValueError for an input that a training step doesn't take."""
         self._check(input_shape)
         if size_of(input_shape) == self.num_features:
             raise ValueError(
@@ -105,7 +106,7 @@ class BatchNorm(Layer):
         return size_of(input_shape) // self.num_features
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, ...]]:
-        """Saves the normalized values, 1 / standard deviation, the mean and the variance."""
+        """The output. Saved are the normalized values, 1 / standard deviation, the mean and the variance."""
         self.output_shape(input.shape)
         axes = self._axes(input)
         mean = mean_over(input, axes)
@@ -116,7 +117,7 @@ class BatchNorm(Layer):
         return self._affine(normalized), (normalized, deviation, mean, variance)
 
     def infer(self, input: Array) -> Array:
-        """Normalizes by the running values, which are constants then."""
+        """The output, normalized by the running values."""
         if not self.track_running_stats:
             return self.forward(input)[0]
         self._check(input.shape)
@@ -145,8 +146,8 @@ class BatchNorm(Layer):
         self._move(mean, variance, normalized.size // self.num_features)
 
     def _move(self, mean: Array, variance: Array, num_values: int) -> None:
-        """Move the running values towards those of a batch in which each feature has `num_values`; without any, they
-        stay. The batch counts.
+        """Move the running values towards those of a batch in which each feature has `num_values` values. A batch
+        without values counts, and moves nothing.
         """
         if self.track_running_stats:
             self.buffer.num_batches_tracked += 1
@@ -179,7 +180,7 @@ class BatchNorm(Layer):
 
 
 def mean_over(array: Array, axes: tuple[int, ...]) -> Array:
-    """array.mean(axis=axes, keepdims=True), and of an array without values 0: nothing is computed with it."""
+    """array.mean(axis=axes, keepdims=True); 0 for an array without values, where nothing is computed with it."""
     mean: Array = array.mean(axis=axes, keepdims=True) if array.size else array.sum(axis=axes, keepdims=True)
     return mean
 
@@ -208,7 +209,7 @@ class BatchNorm1d(BatchNorm):
 
 @dataclass(eq=False)
 class BatchNorm2d(BatchNorm):
-    """BatchNorm of images, each channel over the batch and all places: input (batch, num_features, height, width)."""
+    """BatchNorm of images, each channel over the batch and all pixels: input (batch, num_features, height, width)."""
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:

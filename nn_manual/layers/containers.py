@@ -1,4 +1,4 @@
-"""Layers that are made of layers, beside Sequential, which owns their memory."""
+"""Layers that are made of layers. Sequential, which owns their memory, is in nn_manual/model/."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nn_manual.layers.linear import Linear
 
 
 def shapes_of_chain(layers: Mapping[str, Layer], input_shape: Shape) -> dict[str, Shape]:
-    """The shape of each layer's input, where each gets what the one before it puts out."""
+    """The shape of each layer's input, if it is the output of the layer before it."""
     shapes = {}
     for name, layer in layers.items():
         shapes[name] = input_shape
@@ -28,8 +28,8 @@ class Residual(Layer):
         output     = input + branch(input)
         grad_input = grad_output + grad_branch
 
-    with grad_branch the gradient that the branch's own backward makes of grad_output. Input and output are of one
-    shape, any one that the branch keeps.
+    where grad_branch is what the branch's own backward returns for grad_output. Input and output have the same shape:
+    any shape that the branch keeps.
 
     Derivation: the input goes two ways. d output / d input = 1 + d branch(input) / d input, so by the chain rule the
     gradients of the two ways add. d output / d branch(input) = 1, so the branch's last layer gets grad_output as it is.
@@ -65,7 +65,7 @@ class Residual(Layer):
         return shapes_of_chain(self.children(), input_shape)
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's; ValueError where a layer doesn't fit the one before it, or the last not the input."""
+        """The input's shape. Raises ValueError if a layer doesn't fit the one before it, or if the shape changes."""
         shape = input_shape
         for layer in self.layers:
             shape = layer.output_shape(shape)
@@ -74,12 +74,12 @@ class Residual(Layer):
         return shape
 
     def forward(self, input: Array) -> tuple[Array, list[Any]]:
-        """`output, saved`, saved being the list of the layers' own."""
+        """`output, saved`, where saved is a list of what each layer saved."""
         output, saved = input, []
         for layer in self.layers:
             output, layer_saved = layer.forward(output)
             saved.append(layer_saved)
-        if output.shape != input.shape:  # or it would broadcast
+        if output.shape != input.shape:  # the sum would broadcast
             self.output_shape(input.shape)
         return input + output, saved
 
@@ -91,14 +91,14 @@ class Residual(Layer):
         return grad_output + grad_branch
 
     def infer(self, input: Array) -> Array:
-        """As forward, each layer as it is in evaluation."""
+        """The output in evaluation: input + branch(input), with infer of each layer."""
         output = input
         for layer in self.layers:
             output = layer.infer(output)
         return input + output
 
     def update_buffers(self, saved: list[Any]) -> None:
-        """Each layer's."""
+        """Move the buffers of each layer."""
         for layer, layer_saved in zip(self.layers, saved, strict=True):
             layer.update_buffers(layer_saved)
 

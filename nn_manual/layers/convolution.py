@@ -1,4 +1,4 @@
-"""Convolution: the same small linear map at each place of an image."""
+"""Convolution: the same linear map of the window at each place of an image."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.layers.base import Layer
 from nn_manual.layers.windows import Pair, Windows, pair
 
-#: The columns of at most so many numbers are in memory at a time, 1 MB of float32: they stay in the cache, and a batch
-#: takes no more memory than an example.
+#: At most so many numbers of columns are in memory at a time, or those of one example: 1 MB of float32 stays in the
+#: cache.
 NUM_COLUMNS = 1 << 18
 
 
@@ -22,11 +22,11 @@ class Conv2d(Layer):
     """Convolution of images, input (batch, in_channels, height, width) to output (batch, out_channels, ...).
 
     Parameters: weight (out_channels, in_channels / groups, *kernel_size), bias (out_channels,) unless `bias` is false.
-    An output of height (height + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and the width alike.
-    `columns` has, for each place of the output, the numbers of the window that is there as one column:
-    (batch, groups, in_channels / groups * kernel, places); `back` adds each number of such a column to the place in the
-    input that it came from. With the weight as (groups, out_channels / groups, in_channels / groups * kernel), and
-    grads the gradient of the output as (batch, groups, out_channels / groups, places):
+    The output's height is (height + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, and its width likewise.
+    `columns` has one column for each place of the output, with the numbers of the window there:
+    (batch, groups, in_channels / groups * kernel, places). `back` adds each number of such a column to the place in the
+    input that it came from. The weight is shaped (groups, out_channels / groups, in_channels / groups * kernel), and
+    `grads` is the gradient of the output, shaped (batch, groups, out_channels / groups, places):
 
         output      = weight @ columns(input) + bias
         grad_input  = back(weight.mT @ grads)
@@ -37,7 +37,7 @@ class Conv2d(Layer):
     example and place, and so are its gradients. A number of the input stands in several columns, so its gradient is the
     sum of theirs; zeros in the padding have none.
 
-    Raises ValueError for sizes that are none, groups that don't divide both channels, an input of another shape or
+    Raises ValueError for sizes out of range, groups that don't divide both channels, an input of another shape or
     smaller than the kernel, and a gradient that is not shaped as the output.
     """
 
@@ -89,7 +89,7 @@ class Conv2d(Layer):
             self.param.bias[...] = 0
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """(batch, out_channels, height, width) of the output."""
+        """(batch, out_channels, *output height and width)."""
         if len(input_shape) != 4 or input_shape[1] != self.in_channels:
             raise ValueError(
                 f"Conv2d takes (batch, in_channels={self.in_channels}, height, width), "
@@ -98,21 +98,21 @@ class Conv2d(Layer):
         return (input_shape[0], self.out_channels, *self.windows.output_size("Conv2d", input_shape))
 
     def longest_sum(self, input_shape: Shape) -> int:
-        """Over the batch and all places, for the parameters; over a window; or, for the gradient of a number, over the
-        output's channels in all windows in which it lies.
+        """Over the batch and all places, for grad_weight and grad_bias; over a window, for the output; or over the
+        output's channels and all windows that contain a number, for its gradient.
         """
         batch, _, height, width = self.output_shape(input_shape)
         of_number = self.out_channels // self.groups * self.windows.most_windows("Conv2d", input_shape)
         return max(batch * height * width, math.prod(self.parameter_shapes()["weight"][1:]), of_number)
 
     def num_products(self, input_shape: Shape) -> int:
-        """Each weight once for each place of each example."""
+        """One product of each weight for each place of each example."""
         batch, _, height, width = self.output_shape(input_shape)
         return batch * height * width * math.prod(self.parameter_shapes()["weight"])
 
     def forward(self, input: Array) -> tuple[Array, Array]:
-        """Saves the input: its columns, which are larger by the kernel's size, are made again."""
-        output = np.empty_like(input, order="C", shape=self.output_shape(input.shape))  # or places were no view
+        """The output. Saved is the input: its columns take more memory, and backward computes them again."""
+        output = np.empty_like(input, order="C", shape=self.output_shape(input.shape))  # places is a view
         weight, places = self._grouped(self.param.weight), self._grouped_places(output)
         for part in self._parts(input.shape):
             np.matmul(weight, self._columns(input[part]), out=places[part])
@@ -159,7 +159,7 @@ class Conv2d(Layer):
         return images.reshape(len(images), self.groups, self.out_channels // self.groups, num_places)
 
     def _parts(self, input_shape: Shape) -> Iterator[slice]:
-        """Slices of the batch, with as many examples as columns are wanted in memory, at least one."""
+        """Slices of the batch: the columns of each have at most NUM_COLUMNS numbers, or are those of one example."""
         size = math.prod(self.output_shape(input_shape)[2:]) * self.in_channels * math.prod(pair(self.kernel_size))
         step = max(1, NUM_COLUMNS // size)
         return (slice(start, start + step) for start in range(0, input_shape[0], step))

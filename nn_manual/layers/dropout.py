@@ -12,13 +12,13 @@ from nn_manual.streams import RowGenerator
 
 @dataclass(eq=False)
 class Dropout(Layer):
-    """Elements are zeroed at random in training, each with probability p; any shape; its first dimension is the batch.
+    """Elements are zeroed at random in training, each with probability p; any shape whose first dimension is the batch.
 
         output     = input * mask
         grad_input = grad_output * mask
 
-    The mask is 0 with probability p, otherwise 1 / (1 - p): so the mean of the output is the input. With p = 1 it is 0
-    everywhere. In evaluation, the output is the input.
+    The mask is 0 with probability p, and otherwise 1 / (1 - p): so the output's expected value is the input. With p = 1
+    the mask is 0 everywhere. In evaluation, the output is the input.
 
     Derivation: the mask doesn't depend on the input, so d output / d input = mask. Source: Srivastava et al., 2014.
     Raises ValueError for p outside 0 to 1.
@@ -32,7 +32,7 @@ class Dropout(Layer):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Some are kept and some not; all; and another number of dimensions."""
+        """Some elements are kept and some not, all are kept, and another number of dimensions."""
         return [(cls(), (8, 3)), (cls(0), (3, 3)), (cls(0.25), (4, 2, 3))]
 
     def noise_shapes(self, input_shape: Shape) -> dict[str, Shape]:
@@ -40,15 +40,15 @@ class Dropout(Layer):
         return {"mask": input_shape}
 
     def draw_noise(self, generator: RowGenerator) -> None:
-        """0 or 1 / (1 - p)."""
+        """Fill the mask with 0 or 1 / (1 - p)."""
         draw_mask(self.noise.mask, self.p, generator)
 
     def longest_sum(self, input_shape: Shape) -> int:  # noqa: ARG002 - one, whatever the shape
-        """One product for each element."""
+        """One term: each element is one product."""
         return 1
 
     def forward(self, input: Array) -> tuple[Array, Array]:
-        """Saves the mask."""
+        """The output, and the mask that backward needs."""
         check_mask(self, input.shape)
         mask: Array = self.noise.mask
         return input * mask, mask
@@ -58,7 +58,7 @@ class Dropout(Layer):
         return input
 
     def backward(self, saved: Array, grad_output: Array) -> Array:
-        """The gradient of what was kept, scaled as it was."""
+        """grad_output * mask."""
         mask = saved
         self.check_gradient(grad_output, mask.shape)
         grad_input: Array = grad_output * mask
@@ -70,13 +70,13 @@ class Dropout(Layer):
 
 
 def draw_mask(mask: Array, p: float, generator: RowGenerator) -> None:
-    """Fill it with 0, with probability p, and else with 1 / (1 - p)."""
+    """Fill the mask with 0 with probability p, and otherwise with 1 / (1 - p)."""
     kept = generator.random(mask.shape or (1,)).reshape(mask.shape) >= p  # a number alone is a row of one
     mask[...] = kept * (0 if p == 1 else 1 / (1 - p))
 
 
 def check_mask(layer: Layer, input_shape: Shape) -> None:
-    """Raise ValueError where the layer's mask was drawn for another shape of its input than it has."""
+    """Raise ValueError if the layer's mask was drawn for an input of another shape."""
     drawn, needed = layer.noise.mask.shape, layer.noise_shapes(input_shape)["mask"]
     if drawn != needed:
         raise ValueError(

@@ -18,20 +18,20 @@ from nn_manual.messages import counted
 class Embedding(Layer):
     """A row of a table for each index, input (...) int64 to output (..., embedding_dim).
 
-    Parameter: weight (num_embeddings, embedding_dim). With `indices` the input and `grads` the gradient of the output,
-    both with the leading dimensions as one, and one_hot (indices, num_embeddings) 1 at each index and 0 elsewhere:
+    Parameter: weight (num_embeddings, embedding_dim). `indices` is the input and `grads` the gradient of the output,
+    both with all leading dimensions as one; one_hot (indices, num_embeddings) is 1 at each index and 0 elsewhere:
 
         output      = weight[input]
         grad_weight = one_hot.T @ grads
 
-    but for row `padding_idx` of the weight, which starts as 0 and whose gradient is 0: it stays as it is.
+    Row `padding_idx` of the weight starts as 0, and its gradient is 0: so it stays 0.
 
     Derivation: output[n, d] = weight[index[n], d] = sum_v one_hot[n, v] weight[v, d], so
     grad_weight[v, d] = sum_n one_hot[n, v] grads[n, d]: the gradients of equal indices add. An index has no gradient:
-    backward returns None. The product takes the zeros of one_hot out: it is a sparse matrix.
+    backward returns None. one_hot is a sparse matrix, so its zeros cost nothing.
 
-    Raises ValueError for an input of other numbers. Which indices there are, 0 ... num_embeddings - 1, is the domain:
-    a model refuses any other, and so does backward, with ValueError. A negative `padding_idx` counts from the end.
+    Raises ValueError for an input that isn't int64. The domain is the indices 0 ... num_embeddings - 1: a model refuses
+    any other with ValueError, and so does backward. A negative `padding_idx` counts from the end.
     """
 
     num_embeddings: int
@@ -75,11 +75,11 @@ class Embedding(Layer):
         return (*input_shape, self.embedding_dim)
 
     def num_products(self, input_shape: Shape) -> int:  # noqa: ARG002 - none, whatever the shape
-        """None: forward looks up."""
+        """0: forward looks up."""
         return 0
 
     def forward(self, input: Array) -> tuple[Array, Array]:
-        """The rows; saves the indices."""
+        """The rows, and the indices, which backward needs."""
         if input.dtype != np.int64:
             raise ValueError(f"Embedding takes int64 indices, not {input.dtype}")
         return self.param.weight[input], input
@@ -98,14 +98,14 @@ class Embedding(Layer):
 class LearnedPositions(Layer):
     """A vector for each position in time, added: input (batch, time, embedding_dim) to output of the same shape.
 
-    Parameter: weight (num_positions, embedding_dim). With `time` the length of the input:
+    Parameter: weight (num_positions, embedding_dim). `time` is the length of the input:
 
         output      = input + weight[:time]
         grad_input  = grad_output
         grad_weight = pad(grad_output.sum(axis=0), [(0, num_positions - time), (0, 0)])
 
-    Derivation: output[n, t, d] = input[n, t, d] + weight[t, d]. A weight is used once for each example, a row beyond
-    the length never: its gradient is 0.
+    Derivation: output[n, t, d] = input[n, t, d] + weight[t, d]. A weight is used once for each example. A row beyond
+    the length is never used: its gradient is 0.
 
     Raises ValueError for an input of another size, or longer than num_positions, and for a gradient that is not shaped
     as the output.
@@ -137,7 +137,7 @@ class LearnedPositions(Layer):
         fill("weight")
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's own."""
+        """The input's shape."""
         if len(input_shape) != 3 or input_shape[2] != self.embedding_dim or input_shape[1] > self.num_positions:
             raise ValueError(
                 f"LearnedPositions takes (batch, time, {self.embedding_dim}) with a time of at most "
@@ -150,11 +150,11 @@ class LearnedPositions(Layer):
         return input_shape[0]
 
     def num_products(self, input_shape: Shape) -> int:  # noqa: ARG002 - none, whatever the shape
-        """None: forward adds."""
+        """0: forward adds."""
         return 0
 
     def forward(self, input: Array) -> tuple[Array, Shape]:
-        """Saves the input's shape."""
+        """The output, and the input's shape, which backward needs."""
         self.output_shape(input.shape)
         return input + self.param.weight[: input.shape[1]], input.shape
 
@@ -173,11 +173,11 @@ class LearnedPositions(Layer):
 
 @one_operation
 def one_hot_product(indices: Array, values: Array, num_rows: int) -> Array:
-    """one_hot.T @ values, (num_rows, features), of values (indices, features); one_hot (indices, num_rows) is 1 at each
-    index and 0 elsewhere. Raises ValueError for an index outside 0 ... num_rows - 1.
+    """one_hot.T @ values, (num_rows, features), for values (indices, features); one_hot (indices, num_rows) is 1 at
+    each index and 0 elsewhere. Raises ValueError for an index outside 0 ... num_rows - 1.
     """
     ones = np.ones(len(indices), values.dtype)
-    # Made by its coordinates, the matrix looks at them: one that lies outside would be written beside the memory.
+    # coo_array checks the coordinates: an index outside would be written outside of the memory.
     one_hot = coo_array((ones, (np.arange(len(indices)), indices)), shape=(len(indices), num_rows))
     product: Array = one_hot.T @ values
     return product

@@ -17,8 +17,8 @@ from nn_manual.layers.fast_forms import rows, sum_rows, with_leading
 class Linear(Layer):
     """Affine map, input (..., in_features) to output (..., out_features).
 
-    Parameters: weight (out_features, in_features), bias (out_features,) unless `bias` is false. Leading
-    dimensions all count as batch; `rows` makes one of them: (..., features) seen as (batch, features).
+    Parameters: weight (out_features, in_features), bias (out_features,) unless `bias` is false. All leading
+    dimensions count as batch; `rows` makes one dimension of them: (..., features) becomes (batch, features).
 
         output      = input @ weight.T + bias
         grad_input  = grad_output @ weight
@@ -77,13 +77,13 @@ class Linear(Layer):
         return (*input_shape[:-1], self.out_features)
 
     def num_products(self, input_shape: Shape) -> int:
-        """Each weight once for each row."""
+        """One product of each weight for each row."""
         return size_of(input_shape[:-1]) * self.in_features * self.out_features
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         """input (..., in_features) to output (..., out_features); saves the input."""
         self.output_shape(input.shape)
-        output = rows(input) @ self.param.weight.T  # of all rows at once: one product for each example takes longer
+        output = rows(input) @ self.param.weight.T  # one product of all rows is faster than one for each example
         if self.bias:
             output += self.param.bias
         return with_leading(output, input.shape), input

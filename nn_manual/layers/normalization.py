@@ -13,7 +13,7 @@ from nn_manual.layers.fast_forms import sum_rows
 
 @dataclass(eq=False)
 class OverLastDimensions(Layer):
-    """What works on the last dimensions of its input, (..., *normalized_shape), and keeps the shape.
+    """A layer that works on the last dimensions of its input, (..., *normalized_shape), and keeps the shape.
 
     `normalized_shape` is a list of sizes, or one size. Raises ValueError for no size, or one below 1.
     """
@@ -35,7 +35,7 @@ class OverLastDimensions(Layer):
         return tuple(range(-len(self.shape), 0))
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's own. Raises ValueError where its last dimensions aren't normalized_shape."""
+        """The input's shape. Raises ValueError if its last dimensions aren't normalized_shape."""
         if input_shape[-len(self.shape) :] != self.shape:
             raise ValueError(
                 f"{type(self).__name__} takes normalized_shape={self.normalized_shape} in the last "
@@ -44,7 +44,7 @@ class OverLastDimensions(Layer):
         return input_shape
 
     def examples_as_rows(self, array: Array) -> Array:
-        """(..., *normalized_shape) as (examples, size), the form in which the formulas are computed."""
+        """(..., *normalized_shape) as (examples, size): the formulas are computed in this form."""
         return array.reshape(-1, size_of(self.shape))
 
 
@@ -52,7 +52,7 @@ class OverLastDimensions(Layer):
 class LayerNorm(OverLastDimensions):
     """Normalization over the last dimensions, input (..., *normalized_shape) to output of the same shape.
 
-    `normalized_shape` is a list of sizes, or one size. Parameters: weight and bias, each of that shape; neither if
+    `normalized_shape` is a list of sizes, or one size. Parameters: weight and bias, each of that shape; none of them if
     `elementwise_affine` is false, no bias if `bias` is false. `axes` are these last dimensions, `leading` the others:
 
         std             = sqrt(input.var(axes, keepdims=True) + eps)
@@ -72,13 +72,13 @@ class LayerNorm(OverLastDimensions):
         ds / dx[j]    = 1 / (2 s) dv / dx[j] = h[j] / F
         dh[i] / dx[j] = (dc[i] / dx[j] - h[i] ds / dx[j]) / s = (d[i, j] - 1 / F - h[i] h[j] / F) / s
 
-    So with g = grad_normalized, grad_input[j] = sum_i g[i] dh[i] / dx[j] = (g[j] - mean(g) - h[j] mean(g h)) / s. What
-    g has of the direction of equal numbers and of that of h is taken out: a shift changes no h, nor does a scale but
-    for eps. The output h[i] weight[i] + bias[i] has the derivatives weight[i], h[i] and 1, which are summed over all
-    examples for the two parameters.
+    So with g = grad_normalized, grad_input[j] = sum_i g[i] dh[i] / dx[j] = (g[j] - mean(g) - h[j] mean(g h)) / s. The
+    parts of g along equal numbers and along h are taken out: a shift of x doesn't change h, and but for eps a scale
+    doesn't either. The output h[i] weight[i] + bias[i] has the derivatives weight[i], h[i] and 1; for the two
+    parameters they are summed over all examples.
 
-    The variance is the mean of c**2, never mean(x**2) - mean(x)**2, which cancels where the mean is large. Of a single
-    number, or of equal ones, nothing is left but the bias, and what the rounding of their mean leaves.
+    The variance is the mean of c**2, never mean(x**2) - mean(x)**2, which cancels if the mean is large. For a single
+    number, or for equal ones, the output is the bias, and the rounding error of their mean.
 
     Raises ValueError for a size below 1, a negative eps, an input whose last dimensions are not normalized_shape, and a
     gradient that is not shaped as the output.
@@ -115,7 +115,7 @@ class LayerNorm(OverLastDimensions):
             parameter[...] = 1 if name == "weight" else 0
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
-        """Normalize, scale and shift; saves the normalized input and what it was divided by."""
+        """The output. Saved are `normalized` and `std`."""
         self.output_shape(input.shape)
         shape, input = input.shape, self.examples_as_rows(input)
         centered = input - input.mean(axis=1, keepdims=True)
@@ -150,8 +150,8 @@ class LayerNorm(OverLastDimensions):
 class RMSNorm(OverLastDimensions):
     """Scaling to mean square 1 over the last dimensions, input (..., *normalized_shape) to output of the same shape.
 
-    `normalized_shape` is a list of sizes, or one size. Parameter, where `elementwise_affine`: weight of that shape. An
-    `eps` of None is the distance from 1 to the next number of the input's dtype. `axes` are these last dimensions,
+    `normalized_shape` is a list of sizes, or one size. Parameter, if `elementwise_affine`: weight of that shape. If
+    `eps` is None, it is the distance from 1 to the next number of the input's dtype. `axes` are these last dimensions,
     `leading` the others:
 
         rms             = sqrt((input * input).mean(axes, keepdims=True) + eps)
@@ -162,7 +162,7 @@ class RMSNorm(OverLastDimensions):
         grad_input      = (grad_normalized - normalized * projection) / rms
         grad_weight     = (grad_output * normalized).sum(leading)
 
-    Derivation: that of LayerNorm without the mean. With x of F numbers, r = rms and h = x / r,
+    Derivation: as for LayerNorm, without the mean. With x of F numbers, r = rms and h = x / r,
     d r / d x[j] = x[j] / (F r) = h[j] / F, so d h[i] / d x[j] = ([i = j] - h[i] h[j] / F) / r.
 
     Source: Zhang and Sennrich, 2019. Raises ValueError for a size below 1, a negative eps, an input whose last
@@ -197,7 +197,7 @@ class RMSNorm(OverLastDimensions):
             self.param.weight[...] = 1
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
-        """Divide by the root of the mean square, and scale; saves the normalized input and what it was divided by."""
+        """The output. Saved are `normalized` and `rms`."""
         self.output_shape(input.shape)
         shape, input = input.shape, self.examples_as_rows(input)
         eps = np.finfo(input.dtype).eps if self.eps is None else self.eps

@@ -18,15 +18,15 @@ from nn_manual.layers.windows import Pair, Windows, check_pair, pair
 class MaxPool2d(Layer):
     """The largest number of each window, input (batch, channels, height, width).
 
-    A `stride` of None is the kernel's size. The frame of `padding` is -infinity. With `windows` the numbers of all
-    windows at one place of them, and `place` the first place at which a window has its largest number, row by row:
+    A `stride` of None is the kernel's size. The frame of `padding` holds -infinity. `windows` has the numbers of all
+    windows at one place of the window, and `place` is the first place, row by row, of each window's largest number:
 
         output     = maximum over the places of windows
         grad_input = the sum over the places, each added where the windows have it, of where(place, grad_output, 0)
 
-    Derivation: d output / d input is 1 for the number that is the largest of its window and 0 for the others. Of equal
-    ones torch takes the first; the function has a kink there. A number can be the largest of several windows: their
-    gradients add. Raises ValueError for sizes that are none, padding of more than half the kernel, an input of another
+    Derivation: d output / d input is 1 for the largest number of a window and 0 for the others. If several are the
+    largest, the function has a kink, and torch takes the first. A number can be the largest of several windows: their
+    gradients add. Raises ValueError for sizes out of range, padding of more than half the kernel, an input of another
     shape or smaller than the window, windows that lie in the padding alone, and a gradient that is not shaped as the
     output.
     """
@@ -41,7 +41,7 @@ class MaxPool2d(Layer):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Windows beside each other, windows that overlap, with padding and dilation."""
+        """Windows side by side, and windows that overlap, with padding and with dilation."""
         return [
             (cls(2), (2, 2, 4, 4)),
             (cls([3, 2], stride=[2, 1], padding=1), (2, 1, 5, 4)),
@@ -55,21 +55,21 @@ class MaxPool2d(Layer):
         return shape
 
     def longest_sum(self, input_shape: Shape) -> int:
-        """One gradient for each window in which a number lies."""
+        """Over the windows that contain a number, for its gradient."""
         return self.windows.most_windows("MaxPool2d", input_shape)
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Shape]]:
-        """Saves the place of the largest number of each window, and the input's shape."""
+        """The output. Saved are the place of the largest number of each window, and the input's shape."""
         self.output_shape(input.shape)
         first, *others = self.windows.of(input, outside=-np.inf)
         largest, place = first.copy(), np.zeros_like(first, np.min_scalar_type(len(others)))
         for number, window in enumerate(others, start=1):
             np.copyto(place, number, where=window > largest)
-            np.maximum(largest, window, out=largest)  # what is no number stays
+            np.maximum(largest, window, out=largest)  # a NaN stays
         return largest, (place, input.shape)
 
     def backward(self, saved: tuple[Array, Shape], grad_output: Array) -> Array:
-        """Give each gradient to the place that was the largest."""
+        """Add each gradient to the place of the window's largest number."""
         place, input_shape = saved
         self.check_gradient(grad_output, place.shape)
         places = range(math.prod(pair(self.kernel_size)))
@@ -80,16 +80,16 @@ class MaxPool2d(Layer):
 class AvgPool2d(Layer):
     """The mean of each window, input (batch, channels, height, width).
 
-    A `stride` of None is the kernel's size. The frame of `padding` is 0; its numbers count, unless `count_include_pad`
-    is false. With `windows` the numbers of all windows at one place of them, and count the numbers of each window that
-    count:
+    A `stride` of None is the kernel's size. The frame of `padding` holds 0, which counts unless `count_include_pad` is
+    false. `windows` has the numbers of all windows at one place of the window, and `count` says how many numbers of
+    each window count:
 
         output     = the sum over the places of windows, / count
         grad_input = the sum over the places, each added where the windows have it, of grad_output / count
 
-    Derivation: d output / d input is 1 / count for each number of the window. A number lies in several windows where
-    these overlap: their gradients add. Raises ValueError for sizes that are none, padding of more than half the kernel,
-    an input of another shape or smaller than the window, and a gradient that is not shaped as the output.
+    Derivation: d output / d input is 1 / count for each number of the window. If windows overlap, a number lies in
+    several: their gradients add. Raises ValueError for sizes out of range, padding of more than half the kernel, an
+    input of another shape or smaller than the window, and a gradient that is not shaped as the output.
     """
 
     kernel_size: Pair
@@ -102,7 +102,7 @@ class AvgPool2d(Layer):
 
     @classmethod
     def examples(cls) -> list[tuple[Layer, Shape]]:
-        """Windows beside each other, windows that overlap, and both ways to count the padding."""
+        """Windows side by side, windows that overlap, and both ways to count the padding."""
         return [
             (cls(2), (2, 2, 4, 4)),
             (cls([3, 2], stride=[2, 1], padding=1), (2, 1, 5, 4)),
@@ -114,11 +114,11 @@ class AvgPool2d(Layer):
         return _pooled("AvgPool2d", self.windows, input_shape)
 
     def longest_sum(self, input_shape: Shape) -> int:  # noqa: ARG002 - whatever the shape
-        """Over a window."""
+        """Over the numbers of a window."""
         return math.prod(pair(self.kernel_size))
 
     def forward(self, input: Array) -> tuple[Array, Shape]:
-        """Saves the input's shape."""
+        """The output, and the input's shape, which backward needs."""
         self.output_shape(input.shape)
         first, *others = self.windows.of(input)
         total = first.copy()
@@ -127,7 +127,7 @@ class AvgPool2d(Layer):
         return total / self._count(input.shape, input.dtype), input.shape
 
     def backward(self, saved: Shape, grad_output: Array) -> Array:
-        """Give each number of a window its part of the gradient."""
+        """Add each number's part of the gradient to its place in the image."""
         input_shape = saved
         self.check_gradient(grad_output, self.output_shape(input_shape))
         part = grad_output / self._count(input_shape, grad_output.dtype)
@@ -144,18 +144,18 @@ class AvgPool2d(Layer):
 
 @dataclass(eq=False)
 class AdaptiveAvgPool2d(Layer):
-    """Means over as many bins as are wanted, input (batch, channels, height, width) to (batch, channels, *output_size).
+    """Means over a given number of bins, input (batch, channels, height, width) to (batch, channels, *output_size).
 
-    A size of None is the input's. Bin i of n, of a size, has the numbers from floor(i size / n) up to, but without,
-    ceil((i + 1) size / n): bins can overlap. With rows (output height, height), 1 / the bin's size where a row of the
-    image is in the bin and 0 elsewhere, and columns alike for the width:
+    A size of None is the input's. Bin i of n has the numbers from floor(i size / n) up to, but without,
+    ceil((i + 1) size / n): bins can overlap. `rows` (output height, height) is 1 / the bin's size if a row of the image
+    is in the bin, and 0 elsewhere; `columns` is the same for the width:
 
         output     = rows @ input @ columns.T
         grad_input = rows.T @ grad_output @ columns
 
     Derivation: the mean over a rectangle is the mean over rows of means over columns: output[i, j] =
     sum_h sum_w rows[i, h] input[h, w] columns[j, w], so grad_input[h, w] = sum_i sum_j rows[i, h] grad_output[i, j]
-    columns[j, w]. Raises ValueError for a size that is none, an input of another shape, and a gradient that is not
+    columns[j, w]. Raises ValueError for a size out of range, an input of another shape, and a gradient that is not
     shaped as the output.
     """
 
@@ -181,7 +181,7 @@ class AdaptiveAvgPool2d(Layer):
         return (*input_shape[:2], *self._sizes(input_shape[2:]))
 
     def _sizes(self, image_size: Shape) -> list[int]:
-        """output_size for height, width; what is None is the image's."""
+        """output_size for height and width, with the image's size in place of None."""
         given = self.output_size
         sizes = [given] * 2 if isinstance(given, int) else given
         return [own if size is None else size for size, own in zip(sizes, image_size, strict=True)]
@@ -205,7 +205,7 @@ class AdaptiveAvgPool2d(Layer):
 
 
 def _bins(num_bins: int, size: int, dtype: np.dtype[np.generic]) -> Array:
-    """(num_bins, size): 1 / the size of the bin where a number is in it, 0 elsewhere."""
+    """(num_bins, size): 1 / the bin's size for the numbers in the bin, 0 elsewhere."""
     bins, place = np.arange(num_bins)[:, np.newaxis], np.arange(size)
     first, end = bins * size // num_bins, -(-(bins + 1) * size // num_bins)
     inside: Array = ((first <= place) & (place < end)) / (end - first)

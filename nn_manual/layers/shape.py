@@ -1,4 +1,4 @@
-"""Layers that only change the shape: no number is touched, and each gradient goes back to where its number was."""
+"""Layers that only change the shape: numbers stay as they are, and each gradient goes back to its number's place."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nn_manual.layers.base import Layer
 
 @dataclass(eq=False)
 class Flatten(Layer):
-    """The dimensions from `start_dim` to `end_dim`, both included, as one. Dimension 0 is the batch.
+    """The dimensions from `start_dim` to `end_dim`, both included, become one. Dimension 0 is the batch.
 
         output     = input.reshape(output_shape)
         grad_input = grad_output.reshape(input_shape)
 
     Derivation: output number k, counted in row order, is input number k. So is its gradient.
-    Raises ValueError for dimensions that the input doesn't have, or in the wrong order, and for a gradient that is not
-    shaped as the output.
+    Raises ValueError for dimensions that the input doesn't have or that are in the wrong order, and for a gradient that
+    is not shaped as the output.
     """
 
     start_dim: int = 1
@@ -30,8 +30,8 @@ class Flatten(Layer):
         return [(cls(), (3, 2, 4)), (cls(0, 1), (3, 2, 4)), (cls(1, 2), (2, 3, 3, 2)), (cls(-1), (3, 3))]
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The sizes from start_dim to end_dim multiplied."""
-        num_dims = max(1, len(input_shape))  # as of torch: a number alone becomes a vector of one
+        """The input's shape, with the product of the sizes from start_dim to end_dim in their place."""
+        num_dims = max(1, len(input_shape))  # as in torch: a number alone becomes a vector of one
         start, end = (dim + num_dims if dim < 0 else dim for dim in (self.start_dim, self.end_dim))
         if not 0 <= start <= end < num_dims:
             raise ValueError(
@@ -51,14 +51,14 @@ class Flatten(Layer):
 
 @dataclass(eq=False)
 class Unflatten(Layer):
-    """Dimension `dim` as several, of the sizes `unflattened_size`. One of these may be -1: what is left. Dimension 0 is
-    the batch.
+    """Dimension `dim` becomes several, of the sizes `unflattened_size`. One size may be -1: then it follows from the
+    others. Dimension 0 is the batch.
 
         output     = input.reshape(output_shape)
         grad_input = grad_output.reshape(input_shape)
 
-    Derivation: as of Flatten, which takes it back. Raises ValueError for sizes that don't multiply to that of the
-    dimension, for a dimension that the input doesn't have, and for a gradient that is not shaped as the output.
+    Derivation: as for Flatten, which is the inverse. Raises ValueError if the product of the sizes isn't the
+    dimension's, for a dimension that the input doesn't have, and for a gradient that is not shaped as the output.
     """
 
     dim: int
@@ -77,7 +77,7 @@ class Unflatten(Layer):
         return [(cls(1, [2, 3]), (4, 6)), (cls(1, [-1, 2]), (3, 4, 2)), (cls(-1, [2, 2]), (4, 4))]
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The sizes in the place of dim."""
+        """The input's shape, with the sizes in the place of dim."""
         dim = self.dim + len(input_shape) if self.dim < 0 else self.dim
         known = math.prod(size for size in self.unflattened_size if size != -1)
         fits = 0 <= dim < len(input_shape) and (

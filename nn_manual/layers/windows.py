@@ -1,4 +1,4 @@
-"""The windows that a kernel sees of an image, for convolution and pooling."""
+"""The windows of an image that a kernel sees, for convolution and pooling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pair(value: Pair) -> tuple[int, int]:
 
 
 def check_pair(name: str, value: int | Sequence[int | None], least: int) -> None:
-    """Raise ValueError unless the setting is one number or two, of `least` at least; None is any."""
+    """Raise ValueError unless the setting is one or two numbers, each None or at least `least`."""
     sizes = [value] * 2 if isinstance(value, int) else value
     if len(sizes) != 2:
         raise ValueError(f"{name} is one number, or two for height and width, not {value}")
@@ -30,8 +30,8 @@ def check_pair(name: str, value: int | Sequence[int | None], least: int) -> None
 
 @dataclass
 class Windows:
-    """Windows of `kernel_size` numbers with `dilation` between them, a `stride` apart, in an image with a frame of
-    `padding`. Raises ValueError for sizes that are none.
+    """Windows of `kernel_size` numbers that are `dilation` apart. The windows are `stride` apart, in an image with a
+    frame of `padding`. Raises ValueError for sizes out of range.
     """
 
     kernel_size: Pair
@@ -44,7 +44,7 @@ class Windows:
             check_pair(name, getattr(self, name), least)
 
     def output_size(self, name: str, input_shape: Shape) -> tuple[int, int]:
-        """How many windows there are from top to bottom, and from left to right. Raises ValueError where none fits into
+        """How many windows there are from top to bottom, and from left to right. Raises ValueError if none fits into
         the image; `name` is the layer's.
         """
         sizes = []
@@ -59,7 +59,9 @@ class Windows:
         return sizes[0], sizes[1]
 
     def check_none_outside(self, name: str, input_shape: Shape) -> None:
-        """Raise ValueError where a window lies in the frame alone: dilation makes it possible. `name` is a layer's."""
+        """Raise ValueError if a window has numbers of the frame only, which dilation makes possible. `name` is the
+        layer's.
+        """
         for axis, kernel, _, padding, dilation in self._by_axis():
             places = self._places(name, input_shape, axis)
             if not ((places >= 0) & (places < input_shape[2 + axis])).any(axis=1).all():
@@ -69,7 +71,7 @@ class Windows:
                 )
 
     def most_windows(self, name: str, input_shape: Shape) -> int:
-        """In how many windows the number of the image lies that is in most of them. `name` is a layer's."""
+        """The largest number of windows that contain the same number of the image. `name` is the layer's."""
         most = 1
         for axis in (0, 1):
             places = self._places(name, input_shape, axis)
@@ -78,22 +80,22 @@ class Windows:
         return most
 
     def _places(self, name: str, input_shape: Shape, axis: int) -> Array:
-        """Where along an axis of the image the windows have their numbers, (windows, numbers of one)."""
+        """The indices of the windows' numbers along an axis of the image, (windows, numbers of a window)."""
         _, kernel, stride, padding, dilation = list(self._by_axis())[axis]
         first = np.arange(self.output_size(name, input_shape)[axis])[:, np.newaxis] * stride - padding
         places: Array = first + np.arange(kernel) * dilation
         return places
 
     def of(self, input: Array, outside: float = 0) -> Iterator[Array]:
-        """For each place in the window, row by row, what all windows have there: (batch, channels, *output_size). The
-        frame is `outside`.
+        """For each place in the window, row by row, the numbers of all windows there: (batch, channels, *output_size).
+        The frame holds the number `outside`.
         """
         padded = self._framed(input, input.shape, outside)
         self._inside(padded)[...] = input
         return self._views(padded, self.output_size("", input.shape))
 
     def back(self, parts: Iterable[Array], image_size: Shape) -> Array:
-        """The image to which each of `parts`, one for each place in the window, was added where the windows have it."""
+        """The sum of `parts`, one for each place in the window, as an image: each is added where `of` takes it from."""
         parts = list(parts)
         shape = (*parts[0].shape[:2], *image_size)
         padded = self._framed(parts[0], shape, 0)
@@ -120,6 +122,6 @@ class Windows:
 
 
 def _steps(place: int, num_windows: int, stride: int, dilation: int) -> slice:
-    """Where all windows have this place, along one axis."""
+    """The indices that this place has in all windows, along one axis."""
     start = place * dilation
     return slice(start, start + (num_windows - 1) * stride + 1, stride)

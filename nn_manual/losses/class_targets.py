@@ -14,7 +14,7 @@ from nn_manual.messages import counted
 def check_class_target(
     prediction: Array, target: Array, weight: Sequence[float] | None, ignore_index: int
 ) -> None:
-    """What CrossEntropyLoss.check_target raises."""
+    """Raise what CrossEntropyLoss.check_target says."""
     if target.dtype not in (np.int64, prediction.dtype):
         raise TypeError(
             "CrossEntropyLoss takes int64 class indices as target, or probabilities in the prediction's dtype, "

@@ -57,8 +57,8 @@ class CrossEntropyLoss(Loss):
     0 to 1, is the part of it that is spread evenly over all classes. `weight` has one number for each class; None means
     1 for each. A row whose index is `ignore_index` does not count. For indices, the mean divides by the sum of the
     weights of those that count. If none counts, the mean is not a number, and its gradient is 0. For probabilities, the
-    mean divides by the number of rows, whatever they weigh. Probabilities needn't add up to 1: the formulas hold for any
-    numbers.
+    mean divides by the number of rows, whatever they weigh. Probabilities needn't add up to 1: the formulas hold for
+    any numbers.
 
     A prediction of one dimension, (classes,), is one row; its target is an index without dimensions, or (classes,).
     Behind a prediction (batch, classes), indices may have any shape with `batch` elements, which are read in row order:
@@ -113,7 +113,7 @@ class CrossEntropyLoss(Loss):
 
     @classmethod
     def examples(cls, num_outputs: int = 5) -> list[Loss]:
-        """Both reductions, label smoothing, weights, and a class that is ignored: with a sum, since all may be ignored."""
+        """Both reductions, label smoothing, weights, and an ignored class: with a sum, since all may be ignored."""
         weight = [(1 + number) / 2 for number in range(num_outputs)]
         return [
             cls("mean"),

@@ -12,7 +12,7 @@ from nn_manual.losses.base import Loss, check_reduction
 
 
 def _check_alike(loss: Loss, prediction: Array, target: Array) -> None:
-    """Raise ValueError where the shapes differ, for nothing is broadcast, and TypeError where the dtypes do."""
+    """Raise ValueError if the shapes differ, because nothing is broadcast, and TypeError if the dtypes differ."""
     name = type(loss).__name__
     if prediction.shape != target.shape:
         raise ValueError(f"{name} takes equal shapes, not prediction {prediction.shape} and target {target.shape}")
@@ -22,7 +22,7 @@ def _check_alike(loss: Loss, prediction: Array, target: Array) -> None:
 
 @dataclass(eq=False)
 class MSELoss(Loss):
-    """Squared error, prediction and target of one shape with N elements in all.
+    """Squared error; prediction and target have the same shape and N elements.
 
         loss            = mean((prediction - target)**2)     where reduction = mean
         loss            = sum((prediction - target)**2)      where reduction = sum
@@ -31,7 +31,8 @@ class MSELoss(Loss):
         grad_target     = -grad_prediction
 
     Derivation: d (p - t)**2 / dp = 2 (p - t) and d (p - t)**2 / dt = -2 (p - t); the mean multiplies by 1 / N.
-    N counts every element, as torch does: outputs times batch, not the batch alone. The mean of none is not a number.
+    N counts every element, as torch does: outputs times batch, not the batch alone. Without elements, the mean is not a
+    number.
     """
 
     reduction: str = "mean"
@@ -64,21 +65,21 @@ class MSELoss(Loss):
         return -self.backward(saved)
 
     def check_target(self, prediction: Array, target: Array) -> None:
-        """Raise ValueError where the shapes differ, TypeError where the dtypes do."""
+        """Raise ValueError if the shapes differ, and TypeError if the dtypes differ."""
         _check_alike(self, prediction, target)
 
 
 @dataclass(eq=False)
 class TraceLoss(Loss):
-    """The trace of the Gram matrix of the difference, prediction and target of shape (batch, outputs).
+    """The trace of the Gram matrix of the difference; prediction and target are (batch, outputs).
 
         loss            = trace((prediction - target).T @ (prediction - target))
         grad_prediction = 2 * (prediction - target)
         grad_target     = -grad_prediction
 
     Derivation: with d = prediction - target, trace(d.T @ d) = sum_j (d.T @ d)[j, j] = sum_ij d[i, j]**2, so its
-    derivative with respect to d[i, j] is 2 d[i, j]. forward uses that sum: it needs batch * outputs
-    multiplications where the product of the matrices needs batch * outputs**2.
+    derivative with respect to d[i, j] is 2 d[i, j]. forward computes this sum: it takes batch * outputs
+    multiplications, and the product of the matrices takes batch * outputs**2.
     """
 
     reduction = "sum"  # a fact, not a field: a trace is a sum
@@ -98,7 +99,7 @@ class TraceLoss(Loss):
         return -self.backward(saved)
 
     def check_target(self, prediction: Array, target: Array) -> None:
-        """Raise ValueError where the shapes differ or are not matrices, TypeError where the dtypes differ."""
+        """Raise ValueError if the shapes differ or aren't matrices', and TypeError if the dtypes differ."""
         _check_alike(self, prediction, target)
         if prediction.ndim != 2:
             raise ValueError(f"TraceLoss takes matrices, not arrays of shape {prediction.shape}")

@@ -6,8 +6,8 @@
     f, backward_sum = ops.vjp(ops.sum, product)
     grad_x, grad_weight = backward_matmul(backward_sum(1.0))
 
-`ops.matmul(x, weight)` is the answer alone. Operands are numpy arrays or torch tensors. From easy to tricky, read the
-modules elementwise, arithmetic, products, shapes and reductions; operation says what they have in common.
+`ops.matmul(x, weight)` is the answer alone. Operands are numpy arrays or torch tensors. Read the modules from easy to
+tricky: elementwise, arithmetic, products, shapes, reductions. `operation` is the contract that they share.
 """
 
 from nn_manual.ops.arithmetic import add, divide, maximum, minimum, multiply, power, subtract

@@ -1,7 +1,7 @@
 """Elementwise operations of two operands, which broadcast against each other.
 
-Each answer[j] depends on one entry of a and one of b: those that broadcasting put at j. The product of grad_answer
-and the partial derivative is the gradient at j; `unbroadcast` adds up the positions that an entry was copied to.
+Each answer[j] depends on one entry of a and one entry of b, those that broadcasting copies to j. The gradient at j is
+grad_answer[j] times the partial derivative; `unbroadcast` adds the gradients of all positions that an entry is copied to.
 Shapes that don't broadcast raise ValueError.
 """
 
@@ -55,7 +55,8 @@ def multiply(a: Tensor, b: Tensor, /) -> Differentiated:
         grad_a = unbroadcast(grad_answer * b, a.shape)
         grad_b = unbroadcast(grad_answer * a, b.shape)
 
-    Derivation: (a + h) b = a b + h b, so the partial derivative for a is b; the same the other way round.
+    Derivation: (a + h) b = a b + h b, so the partial derivative with respect to a is b. In the same way, that with
+    respect to b is a.
     """
     broadcast_shape(a.shape, b.shape)
     return (
@@ -73,7 +74,7 @@ def divide(a: Tensor, b: Tensor, /) -> Differentiated:
         grad_a = unbroadcast(grad_answer / b, a.shape)
         grad_b = unbroadcast(-grad_answer * answer / b, b.shape)
 
-    Derivation: differentiate y b = a. For a: y' b = 1. For b: y' b + y = 0, so y' = -y / b.
+    Derivation: differentiate y b = a. With respect to a: y' b = 1. With respect to b: y' b + y = 0, so y' = -y / b.
     """
     broadcast_shape(a.shape, b.shape)
     answer = defined(a / b, a, b)
@@ -94,13 +95,13 @@ def power(base: Tensor, exponent: Tensor, /) -> Differentiated:
         grad_base      = unbroadcast(grad_answer * slope_base, base.shape)
         grad_exponent  = unbroadcast(grad_answer * slope_exponent, exponent.shape)
 
-    Derivation: base**exponent = exp(exponent log(base)). By the chain rule the slope for the base is
-    answer * exponent / base, which is the textbook's exponent * base**(exponent - 1), and for the exponent
+    Derivation: base**exponent = exp(exponent log(base)). By the chain rule, the slope for the base is
+    answer * exponent / base, which is exponent * base**(exponent - 1), and the slope for the exponent is
     answer * log(base). Two limits are taken where the product is 0 * infinity: x**0 is 1 for every x, so its slope
     is 0 even at x = 0; and 0**t is 0 for every t > 0, so its slope for t is 0 (torch takes 0 at t = 0, too).
 
-    A negative base has no real logarithm: its whole powers have a gradient for the base, but asking for the
-    exponent's raises ValueError. An exponent that is a Python number is a constant, and nothing is asked.
+    A negative base has no real logarithm: its whole powers have a gradient for the base, but the exponent's gradient
+    raises ValueError. An exponent that is a Python number is a constant and has no gradient.
     """
     xp = namespace(base)
     broadcast_shape(base.shape, exponent.shape)
@@ -123,14 +124,14 @@ def power(base: Tensor, exponent: Tensor, /) -> Differentiated:
 
 @operation(analytic=False)
 def maximum(a: Tensor, b: Tensor, /) -> Differentiated:
-    """Elementwise larger of two.
+    """The larger of two operands, elementwise.
 
         answer = where(a >= b, a, b)
         grad_a = unbroadcast(where(a > b, grad_answer, where(a == b, grad_answer / 2, 0)), a.shape)
         grad_b = unbroadcast(where(b > a, grad_answer, where(a == b, grad_answer / 2, 0)), b.shape)
 
-    Derivation: the slope is 1 for the larger and 0 for the other. At a tie any split that adds up to 1 is a
-    subgradient; torch gives half to each.
+    Derivation: the slope is 1 for the larger operand and 0 for the other. At a tie, any two slopes that add up to 1 are
+    a subgradient; torch takes 1/2 for each.
     """
     broadcast_shape(a.shape, b.shape)
     return (
@@ -142,7 +143,7 @@ def maximum(a: Tensor, b: Tensor, /) -> Differentiated:
 
 @operation(analytic=False)
 def minimum(a: Tensor, b: Tensor, /) -> Differentiated:
-    """Elementwise smaller of two.
+    """The smaller of two operands, elementwise.
 
         answer = where(a <= b, a, b)
         grad_a = unbroadcast(where(a < b, grad_answer, where(a == b, grad_answer / 2, 0)), a.shape)
@@ -159,6 +160,6 @@ def minimum(a: Tensor, b: Tensor, /) -> Differentiated:
 
 
 def share(chosen: Tensor, tied: Tensor, grad_answer: Tensor) -> Tensor:
-    """The gradient where the operand was chosen, half of it where the two tied, 0 elsewhere."""
+    """The gradient where the operand was chosen, half of it at a tie, 0 elsewhere."""
     xp = namespace(grad_answer)
     return xp.where(chosen, grad_answer, xp.where(tied, grad_answer / 2, 0))

@@ -14,31 +14,31 @@ def chain_gradients(*matrices: Tensor, grad_output: Tensor | None = None) -> tup
 
         grad_M[i] = (M[0] @ ... @ M[i-1]).T @ grad_output @ (M[i+1] @ ... @ M[n-1]).T
 
-    M[i] is (sizes[i], sizes[i+1]), grad_output (sizes[0], sizes[n]); grad_output=None stands for ones, for the
-    gradients of output.sum().
+    M[i] is (sizes[i], sizes[i+1]), grad_output is (sizes[0], sizes[n]). grad_output=None stands for ones: the results
+    are then the gradients of output.sum().
 
     Derivation: split the chain anywhere, output = left @ right. A product's two gradients are
 
         grad_left  = grad_output @ right.T
         grad_right = left.T @ grad_output
 
-    and each side is a chain again, with its own upstream gradient. Going on until one matrix is left gives the
+    and each side is a chain again, with its own upstream gradient. Splitting until each part is one matrix gives the
     formula above, whatever the splits: they only place the parentheses.
 
-    Cost, in multiplications: the product of (p, q) and (q, r) takes p q r, and so does each of its two gradients,
-    the same three sizes in another order. So all n gradients and the output take three times what the output takes
-    in the same parentheses, and the gradients alone that less the outermost product, which they don't need:
-    parentheses chosen once serve them all. `cheapest_splits` finds those that make the cost of the gradients
-    least, in n**3 / 6 steps, and nothing is multiplied twice. No gradient by itself can be had for less than the
-    cheapest output. Not searched are different parentheses for different gradients: they share less, and saved up to
-    a fifth for some of thousands of chains of three to five matrices with sizes at random, nothing for most.
+    Cost, in multiplications: the product of (p, q) and (q, r) takes p q r. Each of its two gradients takes the same,
+    because it has the same three sizes in another order. So the output and all n gradients together take three times
+    the multiplications of the output, with the same parentheses. The gradients alone don't need the outermost product.
+    `cheapest_splits` finds, in n**3 / 6 steps, the parentheses that make the gradients cheapest, and nothing is
+    multiplied twice. No single gradient can cost less than the cheapest output. Different parentheses for different
+    gradients are not searched: they share less. Among thousands of chains of three to five matrices with random sizes,
+    they saved up to a fifth for some and nothing for most.
 
     A sum is a chain, too: output.sum() = ones(1, sizes[0]) @ M[0] @ ... @ M[n-1] @ ones(sizes[n], 1). For
-    grad_output=None the two are put at the ends; then every product has a vector for a factor, and all gradients
+    grad_output=None, the two vectors are put at the ends. Then every product has a vector as a factor, and all gradients
     together take about three multiplications for each entry of the matrices.
 
     Raises ValueError for an operand that isn't a matrix, for neighbours whose sizes don't fit, and for a
-    grad_output that isn't shaped as the output; TypeError for operands that `vjp` doesn't take.
+    grad_output that isn't shaped as the output. Raises TypeError for operands that `vjp` doesn't take.
     """
     check_differentiable("chain_gradients", as_arrays("chain_gradients", matrices))
     sizes = chain_sizes(matrices)
@@ -68,7 +68,7 @@ def chain_gradients(*matrices: Tensor, grad_output: Tensor | None = None) -> tup
 
 
 def chain_sizes(matrices: Sequence[Tensor]) -> list[int]:
-    """sizes, where matrix i is (sizes[i], sizes[i+1]). Raises ValueError where neighbours don't fit."""
+    """sizes, where matrix i is (sizes[i], sizes[i+1]). Raises ValueError if neighbours don't fit."""
     for position, matrix in enumerate(matrices):
         if matrix.ndim != 2:
             raise ValueError(f"chain_gradients: operand {position} has shape {tuple(matrix.shape)}, not a matrix's")
@@ -81,12 +81,12 @@ def chain_sizes(matrices: Sequence[Tensor]) -> list[int]:
 
 
 def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split each part of the chain: {(first, last): last matrix of the left side}, both ends included.
+    """Where to split each part of the chain, from matrix `first` to `last`: {(first, last): last matrix of left side}.
 
     cost(part) = min over split of cost(left side) + cost(right side) + 3 p q r
 
-    where the sides are (p, q) and (q, r) and 3 counts their product and its two gradients; 2 for the whole chain,
-    whose product nobody needs. Longer parts are built from shorter ones.
+    where the sides are (p, q) and (q, r), and 3 counts their product and its two gradients. It is 2 for the whole
+    chain, whose product isn't needed. Longer parts are built from shorter ones.
     """
     num_matrices = len(sizes) - 1
     cost = {(position, position): 0 for position in range(num_matrices)}

@@ -1,4 +1,4 @@
-"""Slopes from the values of a function alone, with steps that the function chooses, and how good each slope is."""
+"""Slopes from the values of a function alone, with steps that fit the function, and an error for each slope."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
-#: The first step, times the entry's size where that is above 1. At a scale of 1 two extrapolations from here reach
-#: rounding, 1e-13 of the values.
+#: The first step, times the entry's magnitude if that is above 1. For a function that changes on a scale of 1, two
+#: extrapolations from this step reach the rounding error, 1e-13 of the values.
 FIRST_STEP = 1e-2
-#: Each step is this many times smaller than the one before. A larger ratio overshoots the best step, a smaller one
-#: takes more evaluations to get there.
+#: Each step is this many times smaller than the one before. A larger ratio can jump over the best step; a smaller one
+#: takes more evaluations to reach it.
 RATIO = 4.0
 #: The last step is then 4e-14, so that the logarithm of 1e-9 has a slope, too.
 NUM_STEPS = 20
-#: The error is this many times what the extrapolations differ by: two of them may agree by chance.
+#: The error is this many times the difference of two extrapolations, because these may agree by chance.
 SAFETY = 10.0
-#: Smaller steps overrule the limit of larger ones if they are this many times nearer to each other than to it: where
-#: rounding is all that is left, two of them agree so well once in 10**8 times.
+#: Smaller steps overrule the limit of larger ones if they are this many times nearer to each other than to it. If they
+#: differ by rounding alone, two of them agree so well once in 10**8 times.
 OVERRULE = 1e4
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -28,8 +28,8 @@ EPSILON = float(np.finfo(np.float64).eps)
 class Slope(NamedTuple):
     """The slope of a function lies in value +- (jump / 2 + error).
 
-    `jump` is how far the slopes left and right are apart: 0 where there is no kink. `error` is an estimate of what
-    rounding and the series leave: infinite where no step gives a slope.
+    `jump` is the difference of the slopes left and right: 0 if there is no kink. `error` is an estimate of the error
+    that rounding and the series leave: infinite if no step gives a slope.
     """
 
     value: float
@@ -38,13 +38,13 @@ class Slope(NamedTuple):
 
 
 def slopes_of(function: Callable[[Array], Array], operand: Array, upstream: Array) -> Iterator[Slope]:
-    """The slope of sum(upstream * function(operand)) along each entry of the operand, in their order. About eight
-    evaluations each, and some twenty where the function bends sharply.
+    """The slope of sum(upstream * function(operand)) along each entry of the operand, in their order. Each takes about
+    eight evaluations, and about twenty if the function bends sharply.
     """
     for index in np.ndindex(operand.shape):
 
         def along(entry: float, index: tuple[int, ...] = index) -> Array:
-            moved = operand.copy()  # a copy for each: the function may return a view of it
+            moved = operand.copy()  # one copy for each call: the function may return a view of it
             moved[index] = entry
             return function(moved)
 
@@ -54,14 +54,14 @@ def slopes_of(function: Callable[[Array], Array], operand: Array, upstream: Arra
 def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slope:
     """The slope of sum(upstream * function(x)) at x = `at`.
 
-    The central difference has a series in the square of its step, each one-sided difference one in the step itself:
+    The central difference is a series in the square of its step, a one-sided difference is one in the step itself:
 
         (f(x + h) - f(x - h)) / 2 h = f'(x) + h**2 f'''(x) / 6 + ...
         (f(x + h) - f(x)) / h       = f'(x) + h f''(x) / 2 + ...
 
-    Differences at smaller and smaller steps cancel its terms, one after the other (Richardson's extrapolation). That
-    they agree says how good they are, and when to stop: rounding, epsilon f / h, grows as the step h falls. No step
-    suits all functions: that of a normalization of tiny values is a thousand times smaller than that of a sigmoid.
+    Differences at smaller and smaller steps cancel its terms, one after the other (Richardson's extrapolation). How
+    well they agree is the error, and says when to stop: the rounding error, epsilon f / h, grows as the step h falls. No
+    step suits all functions: a normalization of tiny values needs a step a thousand times smaller than a sigmoid.
     """
     middle = function(at)
     magnitude = np.abs(upstream * middle)
@@ -72,9 +72,9 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
         above, below = at + step, at - step  # as rounded
         rise, fall = upstream * (function(above) - middle), upstream * (middle - function(below))
         if not (np.isfinite(rise).all() and np.isfinite(fall).all()):
-            continue  # f is not defined so far away
+            continue  # f isn't finite so far away
         changes = np.abs(rise) + np.abs(fall)
-        # The rounding of the values, and of what the function makes of its operand first.
+        # The rounding error of the values, and of what the function first computes from its operand.
         rounding = EPSILON * float((magnitude + changes * (1 + abs(at) / step))[changes > 0].sum()) / step
         central.add(float((rise + fall).sum()) / (above - below), rounding)
         right.add(float(rise.sum()) / (above - at), rounding)
@@ -86,19 +86,19 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
     one_sided = left.error + right.error
     is_kink = abs(right.value - left.value) > SAFETY * one_sided
     if is_kink or one_sided < central.error:
-        # Values that jump in opposite directions leave a choice that their sum doesn't show.
+        # Slopes that jump in opposite directions can cancel in the sum; `apart` is what the sum doesn't show.
         jump = abs(right.value - left.value) + apart if is_kink else 0.0
         return Slope((left.value + right.value) / 2, SAFETY * one_sided, jump)
     return Slope(central.value, SAFETY * central.error)
 
 
 class Extrapolation:
-    """The limit, as the step goes to 0, of what has a series in its `power`-th power, from values at steps that are
+    """The limit, as the step goes to 0, of a series in the step's `power`-th power, from its values at steps that are
     each RATIO times smaller than the one before.
 
-    `value` is the best limit so far. Its `error` is how far it is from those that it was made of, and no less than
-    rounding; infinite until there are two values. Larger steps may agree on the slope of another
-    function, beyond a kink: smaller steps that agree far better than they agree with those overrule them.
+    `value` is the best limit so far. `error` is how far it is from the values that it was computed from, but no less
+    than their rounding error; infinite until there are two values. Larger steps may reach beyond a kink and agree on
+    another slope. Smaller steps overrule them if they agree with each other far better than with the larger ones.
     """
 
     def __init__(self, power: int) -> None:

@@ -1,7 +1,7 @@
 """Elementwise operations of one operand, any shape.
 
-Each maps input[i] to answer[i] alone, so its Jacobian is diagonal and the chain rule is one product an entry:
-grad_input[i] = grad_answer[i] f'(input[i]). What each docstring derives is f'.
+answer[i] depends on input[i] alone, so the Jacobian is diagonal and the chain rule is one product for each entry:
+grad_input[i] = grad_answer[i] f'(input[i]). Each docstring derives f'.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def square(input: Tensor, /) -> Differentiated:
         answer     = input * input
         grad_input = grad_answer * 2 * input
 
-    Derivation: (x + h)**2 = x**2 + 2 x h + h**2; the part linear in h is 2 x h.
+    Derivation: (x + h)**2 = x**2 + 2 x h + h**2; the term linear in h is 2 x h.
     """
     return input * input, lambda grad_answer: grad_answer * 2 * input
 
 
 @operation(analytic=True)
 def reciprocal(input: Tensor, /) -> Differentiated:
-    """Elementwise 1 / input; infinite at 0, as torch's.
+    """Elementwise 1 / input; infinite at 0, as in torch.
 
         answer     = 1 / input
         grad_input = -grad_answer * answer * answer
@@ -39,7 +39,7 @@ def reciprocal(input: Tensor, /) -> Differentiated:
 
 @operation(analytic=True)
 def sqrt(input: Tensor, /) -> Differentiated:
-    """Elementwise square root. Raises ValueError for a negative entry; at 0 the slope is infinite, as torch's.
+    """Elementwise square root. Raises ValueError for a negative entry; at 0 the slope is infinite, as in torch.
 
         answer     = sqrt(input)
         grad_input = grad_answer / (2 * answer)
@@ -65,7 +65,7 @@ def exp(input: Tensor, /) -> Differentiated:
 
 @operation(analytic=True)
 def log(input: Tensor, /) -> Differentiated:
-    """Elementwise natural logarithm. Raises ValueError for a negative entry; log(0) is -inf, as torch's.
+    """Elementwise natural logarithm. Raises ValueError for a negative entry; log(0) is -inf, as in torch.
 
         answer     = log(input)
         grad_input = grad_answer / input
@@ -96,7 +96,7 @@ def relu(input: Tensor, /) -> Differentiated:
         grad_input = where(input > 0, grad_answer, 0)
 
     Derivation: the slope is 1 right of 0 and 0 left of it. At the kink any value in [0, 1] is a subgradient;
-    torch takes 0. `where` and not a product: 0 times an infinite gradient is not a number.
+    torch takes 0. It is `where` and not a product because 0 times an infinite gradient is not a number.
     """
     xp = namespace(input)
     answer = xp.clip(input, 0, None)  # torch's maximum takes no Python number
@@ -119,14 +119,14 @@ def abs(input: Tensor, /) -> Differentiated:
 
 @operation(analytic=False)
 def clip(input: Tensor, /, *, min: float = -math.inf, max: float = math.inf) -> Differentiated:
-    """Elementwise limit to [min, max], two numbers. Raises ValueError where min > max.
+    """Elementwise limit to [min, max], two numbers. Raises ValueError if min > max.
 
         answer     = minimum(maximum(input, min), max)
         grad_input = where((input >= min) & (input <= max), grad_answer, 0)
 
     Derivation: the slope is 1 between the limits, where the answer is the input, and 0 outside, where it is
-    constant. At the limits any value in [0, 1] is a subgradient. Ours is 1, as torch's clamp has it before version
-    2.14; from there on it has 0, or 1/2 where the limits are tensors.
+    constant. At the limits any value in [0, 1] is a subgradient. Ours is 1, as in torch's clamp before version 2.14;
+    from 2.14 on, torch takes 0, or 1/2 if the limits are tensors.
     """
     if min > max:
         raise ValueError(f"min {min} is above max {max}")

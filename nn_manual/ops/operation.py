@@ -1,4 +1,4 @@
-"""What an operation is: an answer, and for each operand a vector-Jacobian product derived by hand."""
+"""Operations: each has an answer, and for each operand a vector-Jacobian product derived by hand."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 from nn_manual.arrays import Shape, namespace
 from nn_manual.errors import raise_if_out_of_memory
 
-#: A numpy array or a torch tensor: the formulas use the names that both libraries share, so either may come in.
+#: A numpy array or a torch tensor: the formulas use names that both libraries have, so they run on either.
 Tensor: TypeAlias = Any
 #: From the gradient for the answer to the gradient for one operand.
 Backward: TypeAlias = Callable[[Tensor], Tensor]
-#: What a rule returns: the answer, then one Backward for each operand.
+#: A rule returns this: the answer, then one Backward for each operand.
 Differentiated: TypeAlias = tuple[Tensor, *tuple[Backward, ...]]
 
 
 class Operation:
-    """A function of arrays that knows the vector-Jacobian product of each of its operands.
+    """A function of arrays, with the vector-Jacobian product of each of its operands.
 
-    Called as a function, it returns the answer; `vjp` gives the way back as well. Operands are numpy arrays or torch
+    Called as a function, it returns the answer; `vjp` returns the way back, too. Operands are numpy arrays or torch
     tensors, all of one library, or Python numbers, which are constants; options follow as keywords. `analytic` says
-    that the formula extends to complex operands, so that a complex step differentiates it to rounding.
+    that the formula extends to complex operands, so that a complex step gives its derivative but for rounding.
 
-    Infinities are values, as in torch: 1 / 0 and log(0) pass, silently. Raises TypeError for operands that are
-    neither, or of two libraries, and ValueError, naming the operation and the shapes, for shapes and axes that
-    don't fit and for an entry where the answer isn't a number though the operands are.
+    Infinities are values, as in torch: 1 / 0 and log(0) raise nothing. Raises TypeError for operands that are neither,
+    or of two libraries. Raises ValueError, which names the operation and the shapes, for shapes and axes that don't fit,
+    and if an entry of the answer isn't a number although the operands are.
     """
 
     __name__: str
@@ -47,9 +47,9 @@ class Operation:
         return answer
 
     def differentiate(self, arrays: list[Tensor], options: dict[str, Any]) -> Differentiated:
-        """Run the rule, its complaints prefixed with the operation's name and the operands' shapes."""
+        """Run the rule. Its error messages begin with the operation's name and the operands' shapes."""
         try:
-            with np.errstate(all="ignore"):  # numpy warns where torch gives inf; what isn't a number raises
+            with np.errstate(all="ignore"):  # where torch gives inf, numpy would warn; `defined` refuses a NaN
                 return self.rule(*arrays, **options)
         except (ValueError, IndexError, RuntimeError) as error:
             raise_if_out_of_memory(error)
@@ -68,17 +68,18 @@ def vjp(operation: Operation, *operands: Tensor, **options: Any) -> tuple[Tensor
         answer, backward = vjp(multiply, a, b)
         grad_a, grad_b = backward(grad_answer)
 
-    With a scalar loss f, grad_answer[j] = d f / d answer[j], of the answer's shape, and by the chain rule
-    grad_a[i] = sum_j grad_answer[j] d answer[j] / d a[i], of a's shape: the upstream vector times the Jacobian,
-    without ever forming the Jacobian. Any upstream gradient may be passed, and more than one, one after another.
+    For a scalar loss f, grad_answer[j] = d f / d answer[j], in the answer's shape. By the chain rule,
+    grad_a[i] = sum_j grad_answer[j] d answer[j] / d a[i], in a's shape: the upstream vector times the Jacobian, which
+    is never formed. `backward` may be called several times, with any upstream gradients.
 
-    `backward` returns one gradient for each array operand, in order; where there is one array only, that
-    gradient itself and no tuple, so that calls chain: `backward_exp(backward_sum(1.0))`. Python numbers are
-    constants and get none: `vjp(power, x, 2)` has one gradient. For an answer of shape () the upstream gradient
+    `backward` returns one gradient for each array operand, in order. If there is only one array, it returns this
+    gradient and no tuple, so that calls chain: `backward_exp(backward_sum(1.0))`. Python numbers are constants
+    and have no gradient: `vjp(power, x, 2)` has one gradient. For an answer of shape () the upstream gradient
     may be a Python number.
 
-    Raises TypeError for a function that is no Operation and unless the arrays share one floating dtype, and
-    ValueError, stating both shapes, for an upstream gradient that is not shaped as the answer: it is never broadcast.
+    Raises TypeError for a function that is no Operation, and unless the arrays share one floating dtype. Raises
+    ValueError, which states both shapes, for an upstream gradient that is not shaped as the answer: it is never
+    broadcast.
     """
     if not isinstance(operation, Operation):
         raise TypeError(f"vjp takes an operation of nn_manual.ops, not {operation!r}")
@@ -97,9 +98,9 @@ def vjp(operation: Operation, *operands: Tensor, **options: Any) -> tuple[Tensor
 
 
 def as_arrays(name: str, operands: Sequence[Tensor]) -> list[Tensor]:
-    """The operands with Python numbers made arrays of shape (), of the library and dtype of the others.
+    """The operands, with Python numbers as arrays of shape () in the library and dtype of the others.
 
-    Raises TypeError, in the name of the operation, for anything else and for arrays of two libraries.
+    Raises TypeError, with the operation's `name`, for anything else and for arrays of two libraries.
     """
     arrays = [operand for operand in operands if not is_constant(operand)]
     if any(namespace(array) is np and not isinstance(array, (np.ndarray, np.generic)) for array in arrays):
@@ -112,7 +113,7 @@ def as_arrays(name: str, operands: Sequence[Tensor]) -> list[Tensor]:
 
 
 def check_differentiable(name: str, arrays: Sequence[Tensor]) -> None:
-    """Raises TypeError, in the name of the operation, unless the arrays share one floating dtype."""
+    """Raise TypeError, with the operation's `name`, unless the arrays share one floating dtype."""
     dtypes = list(dict.fromkeys(str(array.dtype) for array in arrays))
     if len(dtypes) > 1:
         raise TypeError(f"{name}: a gradient needs operands of one dtype, not {' and '.join(dtypes)}")
@@ -121,9 +122,10 @@ def check_differentiable(name: str, arrays: Sequence[Tensor]) -> None:
 
 
 def check_upstream(name: str, grad_answer: Tensor, shape: Shape, like: Tensor) -> Tensor:
-    """The upstream gradient, made an array where it is a number; `like` has the answer's library and dtype.
+    """The upstream gradient as an array, also if it is a number; `like` has the answer's library and dtype.
 
-    Raises ValueError, in the name of the operation, unless it has the answer's shape, TypeError unless the dtype.
+    Raises, with the operation's `name`, ValueError unless it has the answer's shape, and TypeError unless it has the
+    answer's dtype.
     """
     (grad_answer,) = as_arrays(name, (as_array(grad_answer, like),))
     if tuple(grad_answer.shape) != tuple(shape):
@@ -137,7 +139,7 @@ def check_upstream(name: str, grad_answer: Tensor, shape: Shape, like: Tensor) -
 
 
 def is_constant(operand: Tensor) -> bool:
-    """Whether an operand is a Python number (numpy's float64 is a subclass of float, but an array of shape ())."""
+    """Whether an operand is a Python number. numpy's float64, a subclass of float, counts as an array of shape ()."""
     return isinstance(operand, (int, float)) and not isinstance(operand, np.generic)
 
 
