@@ -1,4 +1,4 @@
-"""Arrays: the user's own numbers."""
+"""Arrays: the user's own numbers, from a CSV or an .npz file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Task = Literal["classification", "regression"]
 class Arrays(Dataset):
     """The user's own data, from a .csv or .csv.gz whose first line names the columns or from an .npz.
 
-    The file "-" is a CSV on standard input, which can be read once: whoever runs the config again pipes it again.
-    `target` and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is
-    every column that isn't a target. Target of a classification: classes 0, 1, ..., num_classes - 1, each of which
-    occurs. Target of a regression: any numbers, one output for each column.
+    The file "-" is a CSV on standard input, which can be read once: to run the config again, pipe it again. `target`
+    and `input` name columns of the CSV, or one array each of the .npz; without `input`, a CSV's input is every column
+    that isn't a target. The target of a classification is classes 0, 1, ..., num_classes - 1, each of which occurs. The
+    target of a regression is any numbers, one output for each column.
 
     Numbers are taken as they are, unless `standardize`: then the input's columns, and a regression's targets, are
-    standardised by the training part. With `integer_input` the inputs are indices, of words or categories: each must be
-    an integer, they stay int64, and `standardize` leaves them as they are.
+    standardised by the training part. With `integer_input` the inputs are indices, such as words or categories: each
+    must be an integer, they stay int64, and `standardize` leaves them as they are.
     """
 
     file: Path
@@ -44,7 +44,7 @@ class Arrays(Dataset):
     validation_fraction: float = 0.2
 
     def __post_init__(self) -> None:
-        self.file = Path(self.file)  # a str is welcome from Python
+        self.file = Path(self.file)  # Python code may pass a str
         if self.file.name == STANDARD_INPUT.name:  # a config puts its own folder before each path
             self.file = STANDARD_INPUT
         elif not self.file.name.endswith((".csv", ".csv.gz", ".npz")):
@@ -72,8 +72,8 @@ class Arrays(Dataset):
         check_validation_fraction(self.validation_fraction)
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
-        """Read the file, check every number in it and split it by `seed`. Raises DataError naming the place."""
-        # What is standardised stays in float64 until then. All else is kept as the run has it, which takes less memory.
+        """Read the file, check every number in it and split it by `seed`. Raises DataError, which names the place."""
+        # Numbers stay in float64 until they are standardised. Others get the run's dtype, which takes less memory.
         kept = np.dtype(np.float64) if self.standardize or transform is not None else dtype
         of_input = Kind.INTEGERS if self.integer_input else Kind.NUMBERS
         of_target = Kind.NUMBERS if self.task == "regression" else Kind.CLASSES
@@ -112,7 +112,7 @@ def _names(names: str | list[str] | None) -> list[str]:
 
 
 def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The names of the classes: the `known` ones of a training, or the numbers of those that occur."""
+    """The names of the classes: those `known` from training, or "0", "1", ... for the classes that occur."""
     if known is None:
         return tuple(map(str, range(_num_classes(target))))
     if target.largest >= len(known):
@@ -122,12 +122,12 @@ def _classes(target: Part, known: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _num_classes(target: Part) -> int:
-    """The number of classes. Raises DataError where one below the largest is nowhere.
+    """The number of classes. Raises DataError if one below the largest doesn't occur.
 
-    A gap is far more often a label that is wrong, or classes counted from 1, than a class nobody has seen.
+    A gap is far more often a wrong label, or classes counted from 1, than a class that just doesn't occur.
     """
     labels = target.array
-    is_there = np.zeros(len(labels) + 1, dtype=bool)  # as many classes as labels at most, so one of these is missing
+    is_there = np.zeros(len(labels) + 1, dtype=bool)  # at most as many classes as labels: one is missing
     for start in range(0, len(labels), SLICE_SIZE):
         part = labels[start : start + SLICE_SIZE]
         is_there[part[part < len(is_there)]] = True

@@ -1,4 +1,4 @@
-"""Mini-batches: each example once an epoch, in an order that (seed, epoch) alone determine."""
+"""Mini-batches: each example once in an epoch, in an order that (seed, epoch) alone determine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def num_batches(num_examples: int, batch_size: int) -> int:
 
 
 def batches(examples: Examples, batch_size: int, seed: int, epoch: int, first: int = 0) -> Iterator[Examples]:
-    """The examples in batches of `batch_size`, from the one with the index `first` on; the last one has what remains.
+    """The examples in batches of `batch_size`, from the batch with the index `first` on; the last one may be smaller.
     Each example occurs exactly once in an epoch.
 
-    The order depends on (seed, epoch) and the number of examples, on nothing that happened before: a resumed
-    run goes on as if it had never stopped. A batch is a contiguous copy. Where one batch holds everything, it is
-    `examples` itself: neither permuted nor copied, as the order of a full batch cannot change its mean or sum.
-    Raises ValueError for a batch_size below 1, and for a `first` below 0.
+    The order depends on (seed, epoch) and the number of examples alone: a resumed run goes on as if it had never
+    stopped. A batch is a contiguous copy. If one batch holds everything, it is `examples` itself: neither permuted nor
+    copied, because the order of a full batch cannot change its mean or sum. Raises ValueError for a batch_size below
+    1, and for a `first` below 0.
     """
     check_batches(batch_size, first)
     num_examples = len(examples.input)
@@ -47,6 +47,6 @@ def shuffled(num_examples: int, seed: int, epoch: int) -> Array:
 
 def rows(array: Array, selection: Array) -> Array:
     """The selected examples, as a contiguous copy."""
-    # take needs half the time of indexing; but of overlapping windows it would make a copy first, of all of them.
+    # take needs half the time of indexing. But if windows overlap, it would first copy all of them.
     rows: Array = array.take(selection, axis=0) if array.flags.c_contiguous else array[selection]
     return rows

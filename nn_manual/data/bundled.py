@@ -1,4 +1,4 @@
-"""Real data that scikit-learn's wheel carries: nothing to download."""
+"""Real data that comes with scikit-learn: nothing to download."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.split import check_validation_fraction, split_examples
 from nn_manual.data.transform import Names, Transform
 
-# scikit-learn is imported where it is used: that takes longer than `nn-manual --help` may take.
+# scikit-learn is imported where it is used: its import takes longer than `nn-manual --help` may take.
 
 
 @dataclass
 class _Bundled(Dataset):
-    """A small set whose split is drawn by the seed, and whose columns are standardised by the training part."""
+    """A small data set. The seed determines its split, and the training part standardises its columns."""
 
     validation_fraction: float = 0.2
 
@@ -26,10 +26,10 @@ class _Bundled(Dataset):
 
     @abstractmethod
     def bunch(self) -> Any:
-        """The set as scikit-learn has it: `data` and `target`, float64 or int64 classes, and their names."""
+        """scikit-learn's own form: `data` and `target`, float64 values or int64 classes, and their names."""
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
-        """Split by `seed`; the inputs, and the targets of a regression, standardised by the training part."""
+        """Split by `seed`. The training part standardises the inputs, and the targets of a regression."""
         bunch = self.bunch()
         target, names = bunch.target, Names(input=tuple(bunch.feature_names))
         if self.num_classes is None:
@@ -85,7 +85,8 @@ class Iris(_Bundled):
 @dataclass
 class Diabetes(_Bundled):
     """442 patients: input (10,), age, sex, body mass index, blood pressure and six blood serum values; target (1,),
-    the progression of the disease a year later. The target is standardised, too: predicting its mean has an MSE of 1.
+    the progression of the disease a year later. The target is standardised, too: if the prediction is its mean, the MSE
+    is 1.
 
     Efron, Hastie, Johnstone and Tibshirani, "Least Angle Regression", 2004.
     """

@@ -1,4 +1,4 @@
-"""CSV: the columns of the user's own tables, from a file, gzipped or not, or from standard input."""
+"""CSV: columns of the user's own tables, from a file, gzipped or not, or from standard input."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from nn_manual.opening import open_file
 #: The file name that stands for standard input.
 STANDARD_INPUT = Path("-")
 
-#: How a file is read as text: line ends as they are, as the csv module asks for.
+#: How a file is read as text. Line ends stay as they are: the csv module needs them.
 AS_TEXT: dict[str, Any] = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
 
-#: A row has at most this many characters: a million columns. What is longer is no table, and could fill the memory.
+#: A row has at most this many characters: a million columns. A longer one isn't a table's, and could fill the memory.
 LONGEST_ROW = 1 << 24
 
 
 def read_csv(file: Path, input: Part, target: Part) -> Table:
-    """The columns that the parts name, of a CSV file whose first line names the columns; where `input` names none, all
-    but the targets.
+    """The columns that the parts name, from a CSV file whose first line names the columns. If `input` names none, it
+    gets all columns but the targets.
 
-    UTF-8 with commas, quotes and blank lines as the csv module reads them, gunzipped where the name ends in .gz. The
-    file "-" is standard input. Columns that are not named may hold anything. Raises DataError with the line and column.
+    The text is UTF-8, with commas, quotes and blank lines as the csv module reads them, gunzipped if the name ends in
+    .gz. The file "-" is standard input. Columns that are not named may hold anything. Raises DataError, which names the
+    line and the column.
     """
     source = "standard input" if file == STANDARD_INPUT else str(file)
     with reading(source, EOFError, zlib.error), _opened(file) as stream:
@@ -55,7 +56,7 @@ def read_csv(file: Path, input: Part, target: Part) -> Table:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[TextIO]:
-    """The text of a file; bytes that are no UTF-8 become surrogates, so that their line can be named."""
+    """The text of a file. Bytes that aren't UTF-8 become surrogates, so that a message can name their line."""
     if file == STANDARD_INPUT:
         if sys.stdin is None:
             raise DataError("standard input: is closed")
@@ -63,14 +64,14 @@ def _opened(file: Path) -> Iterator[TextIO]:
         try:
             yield stream
         finally:
-            stream.detach()  # or it would close standard input with itself
+            stream.detach()  # otherwise it would close standard input
         return
     with open_file(file) as raw, io.TextIOWrapper(gzip.open(raw) if file.suffix == ".gz" else raw, **AS_TEXT) as stream:
         yield stream
 
 
 def _choose(source: str, line: int, header: list[str], input: Part, target: Part) -> None:
-    """Complete the input's names. Raises DataError for a header that hasn't the columns, or has one of them twice."""
+    """Complete the input's names. Raises DataError if the header doesn't have a column, or has one twice."""
     if not header:
         raise DataError(f"{source}: is empty; the first line of a CSV file names the columns")
     counts = Counter(header)
@@ -88,7 +89,7 @@ def _choose(source: str, line: int, header: list[str], input: Part, target: Part
 def _read_rows(
     source: str, records: Iterator[tuple[int, list[str]]], header: list[str], input: Part, target: Part
 ) -> int:
-    """Fill both parts, a slice of rows at a time; how many rows there are."""
+    """Fill both parts, a slice of rows at a time. Returns the number of rows."""
     names, num_inputs, num_rows = [*input.names, *target.names], len(input.names), 0
     column_of = {name: column for column, name in enumerate(header)}
     columns = [column_of[name] for name in names]
@@ -116,12 +117,12 @@ def _read_rows(
 
 
 def _place(source: str, lines: list[int], names: Sequence[str]) -> Callable[[int], str]:
-    """What says where a number of some rows stands in the file."""
+    """A function that says where in the file the number with this index stands."""
     return lambda index: f"{source}:{lines[index // len(names)]}: column {quoted(names[index % len(names)])}"
 
 
 def _records(source: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each record that isn't blank; a record's line is the one that it ends on."""
+    """Line number and cells of each record that isn't blank; the line is the record's last one."""
     lines = _Lines(source, stream)
     reader = csv.reader(lines, strict=True)
     try:
@@ -137,12 +138,12 @@ def _records(source: str, stream: TextIO) -> Iterator[tuple[int, list[str]]]:
 
 
 class _Lines:
-    """The lines that the csv module asks for. Raises DataError where a row is too long, or isn't UTF-8."""
+    """The lines, for the csv module. Raises DataError if a row is too long, or isn't UTF-8."""
 
     def __init__(self, source: str, stream: TextIO) -> None:
         self.source, self.stream = source, stream
         self.num_lines = 0
-        self.num_characters = 0  # of the row so far: a quoted cell can go over many lines
+        self.num_characters = 0  # of the row so far: a quoted cell can have many lines
 
     def __iter__(self) -> _Lines:
         return self
@@ -152,7 +153,7 @@ class _Lines:
         if not line:
             raise StopIteration
         self.num_lines += 1
-        if self.num_lines == 1:  # one byte order mark has been read away; a program may have added one to another's
+        if self.num_lines == 1:  # "utf-8-sig" has removed one byte order mark; there may be more
             line = line.lstrip("\ufeff")
         self.num_characters += len(line)
         if self.num_characters > LONGEST_ROW:
@@ -167,9 +168,9 @@ class _Lines:
 
 
 def _add_numbers(numbers: array[float], cells: list[str]) -> bool:
-    """Append the numbers of a row; False where a cell may be none."""
+    """Append the numbers of a row. False if a cell may not be a finite number."""
     text = "".join(cells)
-    if not text.isascii() or "_" in text:  # which Python would take for digits, and for a separator
+    if not text.isascii() or "_" in text:  # Python takes other scripts' digits, and "_" between digits
         return False
     try:
         row = array("d", map(float, cells))
@@ -180,7 +181,7 @@ def _add_numbers(numbers: array[float], cells: list[str]) -> bool:
 
 
 def _refuse(place: str, names: list[str], cells: list[str]) -> NoReturn:
-    """Raise DataError for the first cell that is no finite number."""
+    """Raise DataError for the first cell that isn't a finite number."""
     for name, cell in zip(names, cells, strict=True):
         if not _add_numbers(found := array("d"), [cell]):
             kind = "a finite number" if found else "a number"

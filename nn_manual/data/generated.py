@@ -14,7 +14,7 @@ from nn_manual.data.split import check_validation_fraction, split_examples
 from nn_manual.data.transform import Transform
 from nn_manual.streams import Stream, generator
 
-#: The arms of the spirals begin at this radius: they meet at 0, where no model could tell them apart.
+#: The arms of the spirals begin at this radius: at 0 they would meet, and no model could tell them apart.
 INNER_RADIUS = 0.1
 
 
@@ -62,7 +62,7 @@ class Spirals(Dataset):
 
 @dataclass
 class LinearTeacher(Dataset):
-    """A regression that Linear(in_features, out_features) solves: the targets are those of a random teacher.
+    """A regression that Linear(in_features, out_features) solves: a random teacher gives the targets.
 
         input, weight, bias ~ normal(0, 1)
         target = input @ weight.T + bias + noise * normal(0, 1)
@@ -89,13 +89,13 @@ class LinearTeacher(Dataset):
         return (self.in_features,)
 
     def load(self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None) -> Split:
-        """Draw the teacher, then the inputs and the noise, with `seed`, and split."""
+        """Draw the teacher, then the inputs and the noise, with `seed`, and split the examples."""
         random = generator(seed, Stream.GENERATE)
         weight = random.standard_normal((self.out_features, self.in_features))
         bias = random.standard_normal(self.out_features)
         input = random.standard_normal((self.num_examples, self.in_features))
         noise = self.noise * random.standard_normal((self.num_examples, self.out_features))
-        # einsum and not @: the last bits of the BLAS depend on its number of threads.
+        # einsum and not @: the last bits of a BLAS depend on its number of threads.
         examples = Examples(input, np.einsum("ni,oi->no", input, weight) + bias + noise)
         return split_examples(
             examples, None, self.validation_fraction, seed, dtype, standardize=False, transform=transform

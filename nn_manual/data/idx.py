@@ -1,4 +1,4 @@
-"""MNIST and its likes: images and labels in IDX files, gzipped or not.
+"""MNIST and FashionMNIST: images and labels in IDX files, gzipped or not.
 
 The format, from yann.lecun.com/exdb/mnist: two zero bytes, a byte for the type (8: unsigned byte), a byte for the
 number of dimensions, the size of each as a big-endian 32-bit integer, and then the values, the last index fastest.
@@ -31,7 +31,7 @@ PIXEL = np.dtype(np.uint8)
 
 @dataclass
 class _Images(Dataset):
-    """Four IDX files in `folder`. The files are the split, whatever the seed."""
+    """Four IDX files in `folder`. The files determine the split, not the seed."""
 
     folder: Path
 
@@ -42,10 +42,10 @@ class _Images(Dataset):
     def load(
         self, seed: int, dtype: np.dtype[Any], transform: Transform | None = None  # noqa: ARG002 - the files are the split
     ) -> Split:
-        """Read the four files, the pixels standardised by the mean and std of all training pixels together."""
+        """Read the four files. Pixels are standardised by the mean and std of all training pixels together."""
         train, validation = self._read("train", dtype), self._read("t10k", dtype)
         # A pixel is one of 256 values: these are counted, standardised, and then looked up in one pass over the images.
-        # The usual division by 255 comes first and cancels: (pixel/255 - mean/255) / (std/255).
+        # A division by 255 before would change nothing: (pixel/255 - mean/255) / (std/255).
         pixel = np.arange(256)
         if transform is None:
             counts = _counts(train.input)
@@ -63,8 +63,8 @@ class _Images(Dataset):
         )
 
     def _read(self, part: str, dtype: np.dtype[Any]) -> Examples:
-        """uint8 images (examples, 784), to become `dtype`, and int64 labels (examples,) of the part "train" or
-        "t10k".
+        """uint8 images (examples, 784) and int64 labels (examples,) of the part "train" or "t10k". The memory must be
+        enough for the images in `dtype`.
         """
         images_file = _find(Path(self.folder), f"{part}-images-idx3-ubyte")
         labels_file = _find(Path(self.folder), f"{part}-labels-idx1-ubyte")
@@ -87,13 +87,13 @@ class _Images(Dataset):
 
 def _counts(pixels: Array) -> Array:
     """How often each of the values 0 to 255 occurs."""
-    flat = pixels.reshape(-1)  # in slices, here and below: numpy makes int64 of what it counts, or takes as indices
+    flat = pixels.reshape(-1)  # in slices, here and below: numpy converts what it counts, and indices, to int64
     slices = (flat[start : start + SLICE_SIZE] for start in range(0, len(flat), SLICE_SIZE))
     return sum((np.bincount(part, minlength=256) for part in slices), np.zeros(256, np.int64))
 
 
 def _looked_up(values: Array, indices: Array) -> Array:
-    """values[indices]"""
+    """values[indices], in slices."""
     result = np.empty(indices.shape, values.dtype)
     to, of = result.reshape(-1), indices.reshape(-1)
     for start in range(0, len(of), SLICE_SIZE):
@@ -132,11 +132,11 @@ class MNIST(_Images):
 
 
 def read_idx(file: Path, num_dimensions: int, dtype: np.dtype[Any] = PIXEL) -> Array:
-    """The uint8 array of `num_dimensions` dimensions in an IDX file, gunzipped where its name ends in .gz.
+    """The uint8 array of `num_dimensions` dimensions in an IDX file, gunzipped if its name ends in .gz.
 
-    Not a byte more is read than its header declares, and nothing if that can't be in the file, or in the memory once
-    it is of `dtype`. Raises DataError where the file can't be read, begins otherwise, or is shorter or longer than it
-    says.
+    No more numbers are read than the header declares, and none if so many can't be in the file, or if as many of
+    `dtype` don't fit into the memory. Raises DataError if the file can't be read, begins with other bytes, or is
+    shorter or longer than the header says.
     """
     is_gzipped = file.suffix == ".gz"
     with reading(file, EOFError, zlib.error), open_file(file) as raw, gzip.open(raw) if is_gzipped else raw as stream:

@@ -1,4 +1,4 @@
-"""NPZ: the arrays of the user's own archives, read a slice at a time and never by more than they declare."""
+"""NPZ: arrays of the user's own archives, read a slice at a time, and never more than they declare."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from nn_manual.errors import DataError
 from nn_manual.messages import counted, one_line, quoted
 from nn_manual.opening import open_file
 
-#: What zipfile raises for an archive that is cut off, flipped or encrypted.
+#: The exceptions of zipfile for an archive that is cut off, damaged or encrypted.
 CORRUPT_ARCHIVE = (ValueError, EOFError, RuntimeError, OverflowError, zipfile.BadZipFile, zlib.error, struct.error)
 
-#: numpy's most dimensions.
+#: numpy's largest number of dimensions.
 MAX_DIMENSIONS = 64
 
 
 class Member(NamedTuple):
-    """An array of an archive, of which only the header has been read. `offset` is where its numbers begin."""
+    """An array of an archive: only its header has been read. Its numbers begin at `offset`."""
 
     place: str
     info: zipfile.ZipInfo
@@ -47,12 +47,12 @@ class Member(NamedTuple):
 
 
 def read_npz(file: Path, input: Part, target: Part) -> Table:
-    """The arrays that the parts name, one for each, of an .npz file; a target (rows,) is taken as (rows, 1). A target
+    """The arrays that the parts name, one for each, from an .npz file; a target (rows,) is taken as (rows, 1). A target
     without a name is left out.
 
-    What they declare is compared with the archive's directory, with each other and with the machine's memory before a
-    number is read. Nothing in the file is executed: pickled objects are refused. Raises DataError with the array and
-    index.
+    Before a number is read, the shapes and dtypes in the headers are compared with the archive's directory, with each
+    other and with the machine's memory. Nothing in the file is executed: pickled objects are refused. Raises DataError,
+    which names the array and the index.
     """
     with reading(file, *CORRUPT_ARCHIVE), open_file(file) as stream:
         if not zipfile.is_zipfile(stream):
@@ -67,7 +67,7 @@ def read_npz(file: Path, input: Part, target: Part) -> Table:
 
 
 def _member(file: Path, archive: zipfile.ZipFile, name: str) -> Member:
-    """The array of this name: its header read, and what it declares compared with the archive's directory."""
+    """The array of this name. Its header is read and compared with the archive's directory."""
     infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     check_name(file, "array", name, list(infos))
     place, info = f"{file}: array {quoted(name)}", infos[name]
@@ -101,10 +101,10 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
             is_1 = version == (1, 0)
             read = np.lib.format.read_array_header_1_0 if is_1 else np.lib.format.read_array_header_2_0
             shape, is_fortran, dtype = read(stream)
-        except (zipfile.BadZipFile, zlib.error):  # damage around it, which the caller names
+        except (zipfile.BadZipFile, zlib.error):  # the archive is damaged: the caller names it
             raise
-        # numpy reads the header as Python's own text of a dict, and damage can make any text of it: what is raised, and
-        # what is warned of, has no end: Python's parser raises MemoryError of what is nested too deeply.
+        # numpy parses the header as a Python dict, and damage can turn it into any text. So many kinds of errors and
+        # warnings are possible: Python's parser raises MemoryError for text that is nested too deeply.
         except Exception as error:
             words = one_line(str(error), LISTED_NAMES) or type(error).__name__
             raise DataError(f"{place}: its header can't be read: {words}") from error
@@ -116,8 +116,8 @@ def _header(place: str, stream: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
 
 
 def _check_shapes(file: Path, members: list[Member], parts: list[Part]) -> None:
-    """Raise DataError unless the arrays are there for the same examples, at least one, and fit into memory: the inputs,
-    and the targets, if there are some.
+    """Raise DataError unless the arrays, the inputs and, if there are any, the targets, have the same number of
+    examples, at least one, and fit into memory.
     """
     inputs, targets = members[0], members[-1]
     if len(inputs.shape) < 2:
@@ -149,7 +149,7 @@ def _read_array(archive: zipfile.ZipFile, member: Member, part: Part) -> None:
             content = stream.read(num_bytes)
             if len(content) < num_bytes:
                 raise EOFError("ends too early")
-            with np.errstate(over="ignore"):  # a longdouble that is too large becomes infinite, and is refused
+            with np.errstate(over="ignore"):  # a longdouble that is too large becomes infinite: it is refused
                 values = np.frombuffer(content, dtype).astype(np.float64)
 
             def where(index: int, start: int = start) -> str:

@@ -1,4 +1,4 @@
-"""What the readers of data files share: errors that name the file, the nearest name, and the machine's memory."""
+"""For all readers of data files: errors that name the file or the nearest name, and the machine's memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nn_manual.messages import nearest, one_line, quoted
 #: A message lists names up to this many characters: a table can have hundreds of columns.
 LISTED_NAMES = 200
 
-#: Files are read, and numbers converted, in slices of this many: 1 MiB of float64.
+#: Files are read, and numbers are converted, in slices of so many numbers: 1 MiB of float64.
 SLICE_SIZE = 1 << 17
 
-#: A byte of deflate, which gzip and zip use, holds at most this many: 258 of them in 2 bits.
+#: One byte of deflate, which gzip and zip use, becomes at most so many bytes: 258 for each 2 bits.
 MOST_A_BYTE = 1032
 
 
 @contextmanager
 def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
-    """Raise DataError, naming `place`, for what the operating system refuses and for the types in `corrupt`. A lack of
-    memory gets a note that names it.
+    """Raise DataError, which names `place`, for an error of the operating system and for the types in `corrupt`. A
+    MemoryError gets a note that names `place`.
     """
     try:
         yield
@@ -31,7 +31,7 @@ def reading(place: Path | str, *corrupt: type[Exception]) -> Iterator[None]:
         raise_if_out_of_memory(error)
         raise DataError(f"{place}: {error.strerror or error}") from error
     except MemoryError as error:
-        if not hasattr(error, "__notes__"):  # of the array in an archive, which says more
+        if not hasattr(error, "__notes__"):  # a note that is there names an array in the archive, which says more
             error.add_note(f"while {place} was read")
         raise
     except corrupt as error:
@@ -44,9 +44,9 @@ def machine_memory() -> int:
 
 
 def check_memory(place: Path | str, num_bytes: int) -> None:
-    """Raise DataError where the numbers at `place` take more memory than the machine has.
+    """Raise DataError if the numbers at `place` take more memory than the machine has.
 
-    Left to the system, so much may be granted, and the process killed when it fills what it was given.
+    The system might grant so much memory, and kill the process when it uses it.
     """
     if num_bytes > machine_memory():
         raise DataError(
@@ -56,7 +56,7 @@ def check_memory(place: Path | str, num_bytes: int) -> None:
 
 
 def check_name(place: Path | str, kind: str, name: str, names: Sequence[str]) -> None:
-    """Raise DataError, with the nearest of `names` or else the first of them, unless `name` is among them."""
+    """Raise DataError unless `name` is in `names`. The message has the nearest one or, if none is near, the first."""
     if name in names:
         return
     meant, listed = nearest(name, names), one_line(", ".join(map(quoted, names)), LISTED_NAMES)

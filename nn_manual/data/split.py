@@ -1,4 +1,4 @@
-"""From all examples to a training and a validation part: the split, standardising, the dtype."""
+"""The training and the validation part of a data set: split, standardised and cast."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def split_examples(
 ) -> Split:
     """Hold out round(validation_fraction * examples) examples, chosen by `seed`, but never all of them.
 
-    Both parts keep the order of the source: shuffling is the business of `batches`. `standardize` applies to the inputs
-    and, where `num_classes` is None, to the targets. It is computed in float64, before the cast. Inputs that are
-    integers stay as they are, in int64. Where `transform` is given, it is applied instead; raises ValueError where it
-    has other columns.
+    Both parts keep the order of the source: `batches` shuffles. `standardize` applies to the inputs and, if
+    `num_classes` is None, to the targets. It is computed in float64, before the cast. Integer inputs stay as they are,
+    in int64. If `transform` is given, it is applied instead. Raises ValueError if it has other columns.
 
-    With `use_up` the arrays of `examples`, which own their memory and of which no view exists, give it back row by row,
-    and are empty at the end: the two parts then need no memory beside them but that of a wider dtype.
+    With `use_up` the arrays of `examples` give back their memory while they are copied, and are empty at the end. So
+    the two parts need no additional memory, unless their dtype is wider. The arrays must own their memory, and no view
+    of them may exist.
     """
     if transform is not None:
         _check_columns(names.input, transform.names.input)
@@ -72,7 +72,7 @@ def split_examples(
 
 
 def _check_columns(names: tuple[str, ...] | None, of_training: tuple[str, ...] | None) -> None:
-    """Raise ValueError where both are known and differ."""
+    """Raise ValueError if both are known and differ."""
     if names is None or of_training is None or names == of_training:
         return
     if len(names) != len(of_training):
@@ -82,9 +82,9 @@ def _check_columns(names: tuple[str, ...] | None, of_training: tuple[str, ...] |
 
 
 def _held_out(num_examples: int, validation_fraction: float, seed: int) -> Array:
-    """Which examples are the validation part's, as bools."""
+    """Which examples belong to the validation part, as bools."""
     num_validation = min(round(validation_fraction * num_examples), num_examples - 1)
-    # permutation(n) shuffles the same numbers the same way, in int64: beside a narrow table that is much memory.
+    # permutation(n) shuffles the same numbers in the same way, but in int64: for a narrow table this is much memory.
     order = np.arange(num_examples, dtype=np.min_scalar_type(num_examples))
     generator(seed, Stream.SPLIT).shuffle(order)
     is_validation = np.zeros(num_examples, dtype=bool)
@@ -93,7 +93,7 @@ def _held_out(num_examples: int, validation_fraction: float, seed: int) -> Array
 
 
 def _starts(array: Array) -> range:
-    """Where slices of rows begin that have SLICE_SIZE numbers, or one row."""
+    """The starts of slices of rows. Each slice has at most SLICE_SIZE numbers, or is one row."""
     return range(0, len(array), max(1, SLICE_SIZE // max(1, size_of(array.shape[1:]))))
 
 
@@ -118,7 +118,7 @@ def _moved(
     *,
     use_up: bool,
 ) -> tuple[Array, Array]:
-    """The training and the validation part, filled from the end: there an array that is used up can shrink."""
+    """The training and the validation part. They are filled from the end, where a used-up array can shrink."""
     num_validation = int(np.count_nonzero(is_validation))
     ends = {False: len(array) - num_validation, True: num_validation}
     parts = {held_out: np.empty((end, *array.shape[1:]), dtype) for held_out, end in ends.items()}

@@ -1,4 +1,4 @@
-"""Numbers from the user's own files: checked as they are read, so that an error names the place."""
+"""Numbers from the user's own files, checked while they are read, so that an error names the place."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nn_manual.data.reading import check_memory
 from nn_manual.data.transform import Names
 from nn_manual.errors import DataError
 
-#: A file is read in float64, which holds every integer up to here.
+#: Numbers are read in float64, which has every integer up to this one.
 LARGEST_INTEGER = 2**53
 
 
 class Kind(Enum):
-    """What numbers may be."""
+    """Which numbers are allowed."""
 
     NUMBERS = "finite numbers"
     INTEGERS = "integers up to 2**53"
@@ -26,10 +26,10 @@ class Kind(Enum):
 
 
 class Part:
-    """The inputs or the targets of a table: `names` of columns or arrays, what their numbers may be, and the dtype
-    that they are kept in, int64 for all but NUMBERS. A reader fills `array`, (rows, ...), which owns its memory.
+    """The inputs or the targets of a table: the `names` of their columns or arrays, the `kind` of their numbers, and
+    their `dtype`, int64 for every kind but NUMBERS. A reader fills `array`, (rows, ...), which owns its memory.
 
-    `largest` is the largest magnitude so far, and `largest_place` says where it stands first.
+    `largest` is the largest magnitude so far, and `largest_place` says where it first occurs.
     """
 
     def __init__(self, names: Sequence[str], kind: Kind, dtype: np.dtype[Any]) -> None:
@@ -41,7 +41,7 @@ class Part:
     def checked(self, values: Array, place: Callable[[int], str]) -> Array:
         """float64 `values` in the part's dtype. `place(index)` says where one of them stands in the file.
 
-        Raises DataError with the first one that is none of the kind, or too large for the dtype.
+        Raises DataError for the first value that isn't of this kind, or is too large for the dtype.
         """
         self._refuse(values, ~np.isfinite(values), "not a finite number", place)
         magnitudes = np.abs(values)
@@ -63,24 +63,24 @@ class Part:
             raise DataError(f"{place(index)} holds {values.flat[index]}, {why}")
 
     def row_shape(self, shape: Shape) -> Shape:
-        """The shape of a row of `array` for one of the file's: classes are single, all others have a dimension."""
+        """The shape of a row of `array`, for a row of this shape in the file: () for classes, never () for others."""
         if self.kind is Kind.CLASSES:
             return ()
         return shape or (1,)
 
     def append(self, rows: Array, place: Callable[[int], str], file: str) -> None:
-        """Add rows of columns, float64, after `checked`."""
+        """Check rows of columns, float64, and append them."""
         shape, num_before = self.row_shape(rows.shape[1:]), len(self.array)
         checked = self.checked(rows, place).reshape(len(rows), *shape)
         check_memory(file, self.array.nbytes + checked.nbytes)
-        # The array grows where it is: whoever collects pieces and joins them needs twice the memory. No view of it
-        # exists that could be left behind, which is what numpy would check by counting references.
+        # The array grows in place: to collect pieces and join them would take twice the memory. No view of it exists,
+        # so numpy need not look for one by counting references.
         self.array.resize((num_before + len(rows), *shape), refcheck=False)
         self.array[num_before:] = checked
 
 
 class Table(NamedTuple):
-    """The inputs and the targets, as many rows of each, at least one. `names` are those of a CSV's columns."""
+    """The inputs and the targets, with the same number of rows, at least one. `names` are those of a CSV's columns."""
 
     input: Part
     target: Part

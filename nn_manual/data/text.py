@@ -1,4 +1,4 @@
-"""Text: windows of characters, each with the same window one character on."""
+"""Text: windows of characters. The target of each is the window one character later."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ NUM_CODE_POINTS = 0x110000
 
 @dataclass
 class Text(Dataset):
-    """A text, to predict each next character: input int64 (context,), target int64 (context,), one class a character.
+    """A text whose next characters are predicted: input and target int64 (context,), one class for each character.
 
         input[n, t]  = index of character n * stride + t
         target[n, t] = index of character n * stride + t + 1
 
     `file` is UTF-8; each of its line ends, \\n, \\r\\n or \\r, is read as \\n, and a byte order mark is left out.
     Without `file`, the text is Python's own manual: the values of pydoc_data.topics.topics in the order of their sorted
-    keys, joined by \\n. It differs between versions of Python; that of 3.11.7 has 465,048 characters, 103 different.
+    keys, joined by \\n. It differs between versions of Python; in 3.11.7 it has 465,048 characters, 103 different ones.
 
-    The validation part is the tail, round(validation_fraction * characters) of them. The classes are the characters of
-    the training part, sorted by code point. No window crosses from one part to the other. The last characters of a part
-    that don't fill a window are left out. With a stride below the context windows overlap; with one above it, there
-    are characters between them that are never seen.
+    The validation part is the last round(validation_fraction * characters) characters. The classes are the characters
+    of the training part, sorted by code point. No window crosses from one part to the other. The last characters of a
+    part are left out if they don't fill a window. If the stride is less than the context, windows overlap; if it is
+    more, the characters between windows are never seen.
     """
 
     file: Path | None = None
@@ -52,7 +52,7 @@ class Text(Dataset):
 
     def __post_init__(self) -> None:
         if self.file is not None:
-            self.file = Path(self.file)  # a str is welcome from Python
+            self.file = Path(self.file)  # Python code may pass a str
         for name in ("context", "stride"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -106,7 +106,7 @@ class Text(Dataset):
         )
 
     def _windows(self, indices: Array) -> Examples:
-        """The windows of one part; none of an empty one."""
+        """The windows of one part; an empty part has none."""
         if not indices.size:
             none = np.empty((0, self.context), np.int64)
             return Examples(none, none)
@@ -120,9 +120,9 @@ class Text(Dataset):
 def read_text(file: Path) -> str:
     """The characters of a UTF-8 file, its line ends as \\n, without a byte order mark.
 
-    Raises DataError where the file can't be read, and with the offset of the first byte that is no UTF-8.
+    Raises DataError if the file can't be read, and for the first byte that isn't UTF-8, with its offset.
     """
-    with reading(file, ValueError), open_file(file) as stream:  # ValueError: of a path with a NUL in it
+    with reading(file, ValueError), open_file(file) as stream:  # ValueError: for a path with a NUL in it
         check_memory(file, os.fstat(stream.fileno()).st_size)
         content = stream.read()
     try:
@@ -147,7 +147,7 @@ def python_manual() -> str:
 
 
 def _vocabulary(characters: tuple[str, ...] | None) -> Array:
-    """The code points of a training's characters. Raises ValueError where its classes are none."""
+    """The code points of training's characters. Raises ValueError if training's classes aren't characters."""
     if characters is None or any(len(character) != 1 for character in characters):
         raise ValueError("is a text, and the classes of training are no characters")
     return np.array([ord(character) for character in characters])

@@ -1,4 +1,4 @@
-"""What was done to the numbers of a data set, and what they are called: what a prediction for other examples needs."""
+"""What was done to the numbers of a data set, and their names: a prediction for other examples needs both."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from nn_manual.arrays import Array
 
 
 class Standardization(NamedTuple):
-    """(array - mean) / std, column by column; `mean` and `std` are float64, of the shape of one example or single."""
+    """(array - mean) / std, column by column; `mean` and `std` are float64, shaped as one example or ()."""
 
     mean: Array
     std: Array
 
     @classmethod
     def of(cls, train: Iterable[Array]) -> Standardization:
-        """By the mean and the std of some examples, column by column; `train` has them in slices, each time it is
-        iterated.
+        """By the mean and the std of the examples in `train`, column by column. `train` is iterated several times, and
+        each time has the examples in slices.
 
-        std is the population's, divided by n. A column that is constant is divided by 1, and so is one of
-        numbers below 1e-160, whose squares are 0.
+        std divides by the number of examples. A constant column is divided by 1, and so is a column of numbers below
+        1e-160, whose squares are 0.
         """
         num_examples = sum(len(part) for part in train)
         first = next(part[0] for part in train if len(part)).copy()
         mean = sum(part.sum(axis=0) for part in train) / num_examples
         std = np.sqrt(sum(np.square(part - mean).sum(axis=0) for part in train) / num_examples)
-        # Compared by values: the std of a constant column is often not 0 but a rounding error of the mean.
+        # The values are compared: the std of a constant column is often not 0 but a rounding error of the mean.
         is_constant = np.logical_and.reduce([(part == first).all(axis=0) for part in train])
         return cls(mean, np.where(is_constant | (std == 0), 1.0, std))
 
@@ -40,14 +40,14 @@ class Standardization(NamedTuple):
         return standardized
 
     def undo(self, array: Array) -> Array:
-        """array * std + mean, in float64: what `apply` made `array` of."""
+        """array * std + mean, in float64: the inverse of `apply`."""
         original: Array = array * self.std + self.mean
         return original
 
 
 class Names(NamedTuple):
-    """What the columns of the inputs, those of the targets, and the classes are called, as far as the source says. The
-    classes of a text are its characters.
+    """The names of the inputs' columns, of the targets' columns and of the classes; None if the source has no names.
+    The classes of a text are its characters.
     """
 
     input: tuple[str, ...] | None = None
@@ -56,8 +56,8 @@ class Names(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """What stands between the source's numbers and a Split's. Where `input` or `target` is None, they were taken as
-    they are.
+    """What was done to the source's numbers to make a Split's. If `input` or `target` is None, they were taken as they
+    are.
     """
 
     input: Standardization | None = None
@@ -65,7 +65,7 @@ class Transform(NamedTuple):
     names: Names = Names()
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in a run's data.json, where floats read back to the same bits:
+        """The content of a run's data.json. Floats that are read back have the same bits:
 
         {"input": {"mean": [...], "std": [...]}, "target": null,
          "names": {"input": [...], "target": null, "classes": [...]}}
@@ -74,7 +74,7 @@ class Transform(NamedTuple):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Transform:
-        """What `as_json` wrote. Raises ValueError, which names the key at fault."""
+        """The Transform from what `as_json` returned. Raises ValueError, which names the wrong key."""
         names = _entry(content, "names")
         if not isinstance(names, Mapping):
             raise ValueError('"names" must be an object')
@@ -109,7 +109,7 @@ def _read_standardization(key: str, content: Any) -> Standardization | None:
 
 
 def _read_numbers(key: str, content: Any) -> Array:
-    """A number, or lists of numbers as deep as an example has dimensions."""
+    """A number, or nested lists of numbers, with as many levels as an example has dimensions."""
     try:
         numbers = np.array(content)
     except ValueError:  # lists of different lengths

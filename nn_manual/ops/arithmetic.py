@@ -1,8 +1,8 @@
 """Elementwise operations of two operands, which broadcast against each other.
 
 Each answer[j] depends on one entry of a and one entry of b, those that broadcasting copies to j. The gradient at j is
-grad_answer[j] times the partial derivative; `unbroadcast` adds the gradients of all positions that an entry is copied to.
-Shapes that don't broadcast raise ValueError.
+grad_answer[j] times the partial derivative; `unbroadcast` adds the gradients of all positions that an entry is copied
+to. Shapes that don't broadcast raise ValueError.
 """
 
 from __future__ import annotations

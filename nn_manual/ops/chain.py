@@ -34,8 +34,8 @@ def chain_gradients(*matrices: Tensor, grad_output: Tensor | None = None) -> tup
     they saved up to a fifth for some and nothing for most.
 
     A sum is a chain, too: output.sum() = ones(1, sizes[0]) @ M[0] @ ... @ M[n-1] @ ones(sizes[n], 1). For
-    grad_output=None, the two vectors are put at the ends. Then every product has a vector as a factor, and all gradients
-    together take about three multiplications for each entry of the matrices.
+    grad_output=None, the two vectors are put at the ends. Then every product has a vector as a factor, and all
+    gradients together take about three multiplications for each entry of the matrices.
 
     Raises ValueError for an operand that isn't a matrix, for neighbours whose sizes don't fit, and for a
     grad_output that isn't shaped as the output. Raises TypeError for operands that `vjp` doesn't take.

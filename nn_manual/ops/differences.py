@@ -60,8 +60,8 @@ def slope(function: Callable[[float], Array], at: float, upstream: Array) -> Slo
         (f(x + h) - f(x)) / h       = f'(x) + h f''(x) / 2 + ...
 
     Differences at smaller and smaller steps cancel its terms, one after the other (Richardson's extrapolation). How
-    well they agree is the error, and says when to stop: the rounding error, epsilon f / h, grows as the step h falls. No
-    step suits all functions: a normalization of tiny values needs a step a thousand times smaller than a sigmoid.
+    well they agree is the error, and says when to stop: the rounding error, epsilon f / h, grows as the step h falls.
+    No step suits all functions: a normalization of tiny values needs a step a thousand times smaller than a sigmoid.
     """
     middle = function(at)
     magnitude = np.abs(upstream * middle)

@@ -21,15 +21,16 @@ def numerical_gradient(
     """Gradients of sum(grad_answer * function(*operands, **options)) for the operands, entry by entry.
 
     `function` is an Operation, or any function of numpy arrays. It runs in float64 on numpy arrays, whatever the
-    operands' library and dtype. An analytic Operation is differentiated by the complex step,
+    operands' library and dtype: so this is the derivative at the operands, not at their neighbours in float32. An
+    analytic Operation is differentiated by the complex step,
 
         f(x + i h) = f(x) + i h f'(x) - h**2 f''(x) / 2 - ...,  so  f'(x) = imag(f(x + i h)) / h + O(h**2)
 
     which is exact but for rounding; any other function by extrapolated differences, to about 1e-12 of f (see
-    `differences`). At a kink or tie these give the mean of the slopes left and right. `grad_answer` may be left out only
-    for an answer of shape (). Returns what the `backward` of `vjp` returns: a float64 array for each array operand, and
-    no tuple if there is only one; Python numbers are constants. Raises ValueError for a grad_answer that isn't shaped as
-    the answer.
+    `differences`). At a kink or tie these give the mean of the slopes left and right. `grad_answer` may be left out
+    only for an answer of shape (). Returns what the `backward` of `vjp` returns: a float64 array for each array
+    operand, and no tuple if there is only one; Python numbers are constants. Raises ValueError for a grad_answer that
+    isn't shaped as the answer.
     """
     arrays = [operand if is_constant(operand) else np.asarray(operand, dtype=np.float64) for operand in operands]
     answer = np.asarray(function(*arrays, **options))

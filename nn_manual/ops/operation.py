@@ -27,8 +27,8 @@ class Operation:
     that the formula extends to complex operands, so that a complex step gives its derivative but for rounding.
 
     Infinities are values, as in torch: 1 / 0 and log(0) raise nothing. Raises TypeError for operands that are neither,
-    or of two libraries. Raises ValueError, which names the operation and the shapes, for shapes and axes that don't fit,
-    and if an entry of the answer isn't a number although the operands are.
+    or of two libraries. Raises ValueError, which names the operation and the shapes, for shapes and axes that don't
+    fit, and if an entry of the answer isn't a number although the operands are.
     """
 
     __name__: str
@@ -152,15 +152,15 @@ def as_array(operand: Tensor, like: Tensor) -> Tensor:
 
 
 def unbroadcast(grad: Tensor, shape: Shape) -> Tensor:
-    """The gradient for an operand of this shape, from the gradient for what it was broadcast to.
+    """The gradient for an operand of this shape, from the gradient for the array that it was broadcast to.
 
         grad_operand = sum of grad over every axis along which the operand was repeated
 
     Derivation: broadcasting copies operand[i] to every position j of a set R(i), broadcast[j] = operand[i], so
     d broadcast[j] / d operand[i] is 1 for j in R(i) and 0 elsewhere, and grad_operand[i] = sum over R(i) of
-    grad[j]. R(i) runs along the leading axes that the operand lacks and along those where its size is 1.
-    A broadcast to size 0 repeats nothing: the sum over no positions is 0. Raises ValueError where the shape
-    doesn't broadcast to grad's.
+    grad[j]. R(i) runs along the leading axes that the operand doesn't have, and along those where its size is 1.
+    A broadcast to size 0 repeats nothing: the sum over no positions is 0. Raises ValueError if the shape doesn't
+    broadcast to grad's.
     """
     num_added = grad.ndim - len(shape)
     aligned = (1,) * num_added + tuple(shape)
@@ -173,7 +173,7 @@ def unbroadcast(grad: Tensor, shape: Shape) -> Tensor:
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
-    """The shape that two shapes broadcast to. Raises ValueError where they don't."""
+    """The shape that two shapes broadcast to. Raises ValueError if they don't broadcast."""
     try:
         return np.broadcast_shapes(tuple(a), tuple(b))
     except ValueError:
@@ -181,7 +181,7 @@ def broadcast_shape(a: Shape, b: Shape) -> Shape:
 
 
 def defined(answer: Tensor, *operands: Tensor) -> Tensor:
-    """The answer of an elementwise operation. Raises ValueError where it is not a number though the operands are."""
+    """The answer of an elementwise operation. Raises ValueError if an entry isn't a number but its operands are."""
     xp = namespace(answer)
     undefined = xp.isnan(answer)
     for operand in operands:

@@ -43,9 +43,9 @@ def matmul(a: Tensor, b: Tensor, /) -> Differentiated:
         d answer[i, j] / d a[i, l] = b[l, j]  and  grad_a[i, l] = sum_j grad_answer[i, j] b[l, j]
         d answer[i, j] / d b[l, j] = a[i, l]  and  grad_b[l, j] = sum_i a[i, l] grad_answer[i, j]
 
-    which are grad_answer @ b.T and a.T @ grad_answer. A vector on the left is a matrix of one row, a vector on
-    the right one of one column; a stack is one such product for each of its entries, and a matrix that was used
-    by several of them collects their gradients. Raises ValueError where the shapes don't fit.
+    which are grad_answer @ b.T and a.T @ grad_answer. A vector on the left is a matrix of one row, and a vector on
+    the right is a matrix of one column. A stack is one such product for each of its matrices; if several products use
+    the same matrix, their gradients add. Raises ValueError if the shapes don't fit.
     """
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError("a number is no matrix: multiply is the product with one")
@@ -70,7 +70,7 @@ def trace(input: Tensor, /) -> Differentiated:
         answer     = sum(diagonal(input))
         grad_input = where(eye(*input.shape), grad_answer, 0)
 
-    Derivation: input[i, i] is added once, with slope 1; entries off the diagonal not at all.
+    Derivation: input[i, i] is added once, so its slope is 1; entries off the diagonal have slope 0.
     """
     if input.ndim != 2:
         raise ValueError("the input must be a matrix")

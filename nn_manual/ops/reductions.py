@@ -1,7 +1,7 @@
 """Reductions over all axes (`axis=None`), one axis or several, and softmax.
 
-`axis` counts from the end where it is negative. With `keepdims` the reduced axes stay, with size 1. A ValueError
-says so where an axis is out of range or named twice, and where there is nothing to reduce and no neutral element.
+A negative `axis` counts from the end. With `keepdims` the reduced axes stay, with size 1. Raises ValueError for an axis
+that is out of range or named twice, and if there is nothing to reduce and no neutral element.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def sum(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Diffe
         answer     = sum(input, axis=axis, keepdims=keepdims)
         grad_input = spread(grad_answer, input.shape, axis)
 
-    Derivation: each entry of the input is added once, to one entry of the answer, with slope 1: it gets that
-    entry's gradient. `spread` copies the answer's gradient along the axes that were summed.
+    Derivation: each entry of the input is added once, to one entry of the answer, so its slope is 1: its gradient is
+    that entry's gradient. `spread` copies the answer's gradient along the axes that were summed.
     """
     axes = reduced_axes(axis, input.ndim)
     answer = namespace(input).sum(input, axes, keepdims=keepdims)
@@ -32,12 +32,12 @@ def sum(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Diffe
 
 @operation(analytic=True)
 def mean(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Differentiated:
-    """Sum over axes, divided by the number of entries summed. Raises ValueError where that number is 0.
+    """Sum over axes, divided by the number of entries summed. Raises ValueError if this number is 0.
 
         answer     = mean(input, axis=axis, keepdims=keepdims)
         grad_input = spread(grad_answer, input.shape, axis) / (input.size // answer.size)
 
-    Derivation: as the sum's; each entry has slope 1 / number.
+    Derivation: as for sum, but each entry has slope 1 / number.
     """
     axes = reduced_axes(axis, input.ndim)
     count = count_entries(input, axes)
@@ -47,15 +47,15 @@ def mean(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Diff
 
 @operation(analytic=False)
 def max(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Differentiated:
-    """Largest entry, of all (axis=None) or along one axis. Raises ValueError where there is none.
+    """Largest entry, of all (axis=None) or along one axis. Raises ValueError if there is none.
 
         answer     = max(input, axis=axis, keepdims=keepdims)
         share      = chosen(input, argmax, axis)
         grad_input = where(share > 0, spread(grad_answer, input.shape, axis) * share, 0)
 
-    Derivation: a small step of the largest entry moves the answer as much, a step of any other not at all. At a
-    tie any split that adds up to 1 is a subgradient. torch has two, and so has `chosen`: of all entries, each
-    of n tied gets 1 / n; along an axis, the first of them gets everything.
+    Derivation: a small step of the largest entry moves the answer by as much; a step of any other entry doesn't move
+    it. At a tie, any shares that add up to 1 are a subgradient. torch has two ways, and so has `chosen`: over all
+    entries, each of n tied ones has the share 1 / n; along an axis, the first of them has the share 1.
     """
     xp = namespace(input)
     axes = extremum_axes(input, axis)
@@ -69,13 +69,13 @@ def max(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) ->
 
 @operation(analytic=False)
 def min(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Differentiated:
-    """Smallest entry, of all (axis=None) or along one axis. Raises ValueError where there is none.
+    """Smallest entry, of all (axis=None) or along one axis. Raises ValueError if there is none.
 
         answer     = min(input, axis=axis, keepdims=keepdims)
         share      = chosen(input, argmin, axis)
         grad_input = where(share > 0, spread(grad_answer, input.shape, axis) * share, 0)
 
-    Derivation: as max's.
+    Derivation: as for max.
     """
     xp = namespace(input)
     axes = extremum_axes(input, axis)
@@ -89,14 +89,14 @@ def min(input: Tensor, /, *, axis: int | None = None, keepdims: bool = False) ->
 
 @operation(analytic=True)
 def logsumexp(input: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Differentiated:
-    """log(sum(exp(input))) over axes, without overflow; of nothing it is -inf.
+    """log(sum(exp(input))) over axes, without overflow; -inf where there are no entries.
 
         answer     = log(sum(exp(input), axis=axis, keepdims=keepdims))
         grad_input = spread(grad_answer, input.shape, axis) * exp(input - spread(answer, input.shape, axis))
 
     Derivation: with s = sum_k exp(x_k), d log(s) / d x_i = exp(x_i) / s = exp(x_i - log(s)): the softmax.
-    Subtracting the largest entry m first changes nothing, log(sum_k exp(x_k)) = m + log(sum_k exp(x_k - m)), and
-    no exponent is then above 0.
+    The largest entry m is subtracted first: log(sum_k exp(x_k)) = m + log(sum_k exp(x_k - m)), and no exponent is
+    above 0.
     """
     xp = namespace(input)
     axes = reduced_axes(axis, input.ndim)
@@ -127,7 +127,7 @@ def softmax(input: Tensor, /, *, axis: int = -1) -> Differentiated:
 
 
 def reduced_axes(axis: Axis, num_dimensions: int) -> tuple[int, ...]:
-    """The axes to reduce, counted from the front. Raises ValueError where one is out of range or named twice."""
+    """The axes to reduce, counted from the front. Raises ValueError if one is out of range or named twice."""
     if axis is None:
         return tuple(range(num_dimensions))
     axes = axis if isinstance(axis, tuple) else (axis,)
@@ -143,7 +143,7 @@ def reduced_axes(axis: Axis, num_dimensions: int) -> tuple[int, ...]:
 
 
 def extremum_axes(input: Tensor, axis: int | None) -> tuple[int, ...]:
-    """The axes of max and min: all or one, as ties are split differently over several; never over no entries."""
+    """The axes of max and min: all, or one. Raises ValueError for several, and where there are no entries."""
     if isinstance(axis, tuple):
         raise ValueError(f"axis is None or one integer, not {axis}")
     axes = reduced_axes(axis, input.ndim)
@@ -152,7 +152,7 @@ def extremum_axes(input: Tensor, axis: int | None) -> tuple[int, ...]:
 
 
 def count_entries(input: Tensor, axes: tuple[int, ...]) -> int:
-    """How many entries are reduced to one. Raises ValueError where none are."""
+    """How many entries are reduced to one. Raises ValueError if the number is 0."""
     count = size_of(tuple(input.shape[axis] for axis in axes))
     if count == 0:
         raise ValueError(f"there are no entries along axis {axes}")
@@ -160,14 +160,14 @@ def count_entries(input: Tensor, axes: tuple[int, ...]) -> int:
 
 
 def spread(reduced: Tensor, shape: Shape, axis: Axis) -> Tensor:
-    """Copy a reduction's answer, or its gradient, along the reduced axes: a read-only view of the input's shape."""
+    """A reduction's answer, or its gradient, copied along the reduced axes: a read-only view in the input's shape."""
     axes = reduced_axes(axis, len(shape))
     kept = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return namespace(reduced).broadcast_to(reduced.reshape(kept), tuple(shape))
 
 
 def finite_max(input: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """The largest entry over the axes, reduced axes kept; 0 where it is infinite or there are no entries."""
+    """The largest entry over the axes, which stay with size 1; 0 where it is infinite or there are no entries."""
     xp = namespace(input)
     if 0 in input.shape:
         return xp.sum(input, axes, keepdims=True)
@@ -176,10 +176,10 @@ def finite_max(input: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 
 def chosen(input: Tensor, arg_extreme: Callable[..., Tensor], axis: int | None) -> Tensor:
-    """The share that each entry has in the extreme: 1 for the first along an axis; of all, 1 / n for n tied."""
+    """Each entry's share in the extreme: along an axis, 1 for the first; over all entries, 1 / n for each of n tied."""
     xp = namespace(input)
     if axis is None:
-        extreme = input.reshape(-1)[arg_extreme(input)]  # where there is a NaN, that
+        extreme = input.reshape(-1)[arg_extreme(input)]  # NaN, if there is one
         tied = (input == extreme) | xp.isnan(input)
         return xp.where(tied, xp.ones_like(input) / int(tied.sum()), 0)
     num_after = input.ndim - 1 - axis % input.ndim

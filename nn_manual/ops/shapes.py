@@ -1,7 +1,7 @@
 """Operations that move entries and compute nothing.
 
-Each entry of the answer is one entry of an operand, with slope 1: the gradient goes back where the entry came from,
-and where an entry was used several times its gradients add up.
+Each entry of the answer is one entry of an operand, so its slope is 1: the gradient goes back to the entry's place in
+the operand. If an entry was used several times, its gradients add.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nn_manual.ops.reductions import reduced_axes
 
 @operation(analytic=True)
 def reshape(input: Tensor, /, *, shape: Shape) -> Differentiated:
-    """The same entries, in the same order, in another shape; one size may be -1, the one that fits.
+    """The same entries, in the same order, in another shape; one size may be -1: it follows from the others.
 
         answer     = input.reshape(shape)
         grad_input = grad_answer.reshape(input.shape)
@@ -33,9 +33,9 @@ def transpose(input: Tensor, /, *, axes: tuple[int, ...] | None = None) -> Diffe
         answer     = transpose(input, axes)
         grad_input = transpose(grad_answer, argsort(axes))
 
-    Derivation: the entry at (j[0], j[1], ...) of the answer came from where axis axes[i] has index j[i]; going
-    back is the inverse permutation, which is what argsort makes of a permutation. In the code `moveaxis` moves
-    the axes from places to places, so the way back is the same call with the two swapped.
+    Derivation: the entry at (j[0], j[1], ...) of the answer is the entry of the input where axis axes[i] has index
+    j[i]. The way back is the inverse permutation, which argsort gives. In the code, `moveaxis` moves axes from source
+    to places, so the way back is the same call with the two swapped.
     """
     xp = namespace(input)
     places = tuple(range(input.ndim))
@@ -47,7 +47,7 @@ def transpose(input: Tensor, /, *, axes: tuple[int, ...] | None = None) -> Diffe
 
 @operation(analytic=True)
 def broadcast_to(input: Tensor, /, *, shape: Shape) -> Differentiated:
-    """The input repeated along the axes that it lacks, or where its size is 1, to `shape`; a read-only view.
+    """The input, repeated to `shape` along axes that it doesn't have or where its size is 1; a read-only view.
 
         answer     = broadcast_to(input, shape)
         grad_input = unbroadcast(grad_answer, input.shape)
@@ -62,14 +62,14 @@ def broadcast_to(input: Tensor, /, *, shape: Shape) -> Differentiated:
 
 @operation(analytic=True)
 def concatenate(*inputs: Tensor, axis: int = 0) -> Differentiated:
-    """Arrays one after the other along an axis; their other sizes agree.
+    """Arrays one after the other along an axis; their other sizes must be equal.
 
         stops       = cumsum([input.shape[axis] for input in inputs])
         answer      = concatenate(inputs, axis)
         grad_inputs = split(grad_answer, stops[:-1], axis)
 
-    Derivation: an input starts where the one before it stops, so entry i of it along the axis is entry start + i.
-    Raises ValueError where the shapes don't fit.
+    Derivation: an input starts where the one before it stops, so its entry i along the axis is the answer's entry
+    start + i. Raises ValueError if the shapes don't fit.
     """
     xp = namespace(inputs[0])
     (along,) = reduced_axes(axis, inputs[0].ndim)
@@ -87,14 +87,14 @@ def concatenate(*inputs: Tensor, axis: int = 0) -> Differentiated:
 
 @operation(analytic=True)
 def index(input: Tensor, /, *, key: Any) -> Differentiated:
-    """input[key], for a key of integers, slices, None, ... and arrays of integers, as the library takes it.
+    """input[key]; the key has integers, slices, None, ... and arrays of integers, as in the operand's library.
 
         positions  = arange(input.size).reshape(input.shape)[key]
         answer     = input.reshape(-1)[positions]
         grad_input = bincount(positions.reshape(-1), grad_answer.reshape(-1), input.size).reshape(input.shape)
 
-    Derivation: number the entries of the input row by row; taking the key of the numbers says where each entry
-    of the answer came from. An entry may be taken several times, so
+    Derivation: number the entries of the input row by row. The same key, applied to the numbers, gives the number of
+    each entry of the answer. An entry may be taken several times, so
     grad_input[p] = sum of grad_answer[j] over all j with positions[j] = p, which is a count with weights.
     Raises ValueError for a key out of range.
     """
@@ -103,14 +103,14 @@ def index(input: Tensor, /, *, key: Any) -> Differentiated:
 
 @operation(analytic=True)
 def diagonal(input: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Differentiated:
-    """The diagonal of each matrix that two axes span, `offset` columns to the right, as the answer's last axis.
+    """The diagonal, `offset` columns to the right, of each matrix that two axes span, as the answer's last axis.
 
         positions  = diagonal(arange(input.size).reshape(input.shape), offset, axis1, axis2)
         answer     = diagonal(input, offset, axis1, axis2)
         grad_input = bincount(positions.reshape(-1), grad_answer.reshape(-1), input.size).reshape(input.shape)
 
-    Derivation: an `index`: entry i of a diagonal is the entry at (i, i + offset), or (i - offset, i) for a
-    negative offset, each taken once.
+    Derivation: as for `index`. Entry i of a diagonal is the entry at (i, i + offset), or (i - offset, i) for a
+    negative offset; each is taken once.
     """
     xp = namespace(input)
     first, second = reduced_axes((axis1, axis2), input.ndim)
@@ -129,6 +129,6 @@ def collect(grad_answer: Tensor, positions: Tensor, input: Tensor) -> Tensor:
     """grad_input, where entry j of the answer is the input's entry number positions[j]."""
     xp = namespace(input)
     grad_input = xp.zeros_like(input).reshape(-1)
-    # added in place, which keeps grad_input's dtype: numpy counts in float64
+    # Added in place, which keeps grad_input's dtype: numpy's bincount is in float64.
     grad_input += xp.bincount(positions.reshape(-1), grad_answer.reshape(-1), grad_input.shape[0])
     return grad_input.reshape(input.shape)

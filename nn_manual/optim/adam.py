@@ -16,7 +16,7 @@ from nn_manual.optim.base import Optimizer
 
 @dataclass(eq=False)
 class _Moments(Optimizer):
-    """What Adam and AdamW share: all but the weight decay. Adam's docstring has the formulas."""
+    """Adam and AdamW without their weight decay. Adam's docstring has the formulas."""
 
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
@@ -27,7 +27,7 @@ class _Moments(Optimizer):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Each setting alone, an eps that counts, and everything at once; betas of 0 have no memory."""
+        """Each setting alone, betas of 0, which have no memory, with a large eps, and all settings together."""
         return [
             {},
             {"betas": (0.5, 0.9)},
@@ -38,7 +38,7 @@ class _Moments(Optimizer):
         ]
 
     def check_settings(self) -> None:
-        """torch's ranges."""
+        """Raise ValueError outside torch's ranges."""
         for name in ("lr", "eps", "weight_decay"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
@@ -46,11 +46,11 @@ class _Moments(Optimizer):
             raise ValueError(f"betas must be at least 0 and below 1, not {list(self.betas)}")
 
     def vector_names(self) -> list[str]:
-        """The two moments, and with amsgrad the largest second one."""
+        """exp_avg and exp_avg_sq; with amsgrad, max_exp_avg_sq too."""
         return ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if self.amsgrad else [])]
 
     def coefficients(self, step: int) -> dict[str, float]:
-        """The corrections of the moments are in step_size and eps: Adam's docstring has the last line written so."""
+        """step_size and eps contain the corrections of the moments, as the last line of Adam's docstring has them."""
         beta1, beta2 = self.betas
         correction = math.sqrt(1 - beta2**step)
         return {
@@ -65,11 +65,11 @@ class _Moments(Optimizer):
 
     @abstractmethod
     def decay_factor(self) -> float:
-        """What `decay` multiplies the parameters with."""
+        """The factor that `decay` multiplies the parameters by."""
 
     @abstractmethod
     def decay(self, direction: Array, factor: Array, *, param: Array) -> Array:
-        """The direction with weight decay, or the direction as it was where `param` itself decays."""
+        """The direction with weight decay; or the direction itself, after `param` was decayed in place."""
 
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
@@ -101,14 +101,15 @@ class Adam(_Moments):
         mean_sq    = exp_avg_sq / (1 - beta2**step)
         param      = param - lr * mean / (sqrt(mean_sq) + eps)
 
-    With the steps counted from 1. Why the corrections: after `step` steps from 0, exp_avg is the sum of
-    (1 - beta1) * beta1**(step - i) * direction_i, and these weights add up to 1 - beta1**step. Divided by that, it is a
-    weighted mean of the directions. The same holds of exp_avg_sq.
+    Steps are counted from 1. Why the corrections: exp_avg starts as 0, so after `step` steps it is the sum of
+    (1 - beta1) * beta1**(step - i) * direction_i, and these weights add up to 1 - beta1**step. Divided by this, exp_avg
+    is a weighted mean of the directions. The same holds for exp_avg_sq.
 
     With amsgrad (Reddi et al., 2018), max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq) takes the place of exp_avg_sq in
-    mean_sq: the divisor never falls but for its correction, as in torch.
+    mean_sq: but for its correction, the divisor never falls, as in torch.
 
-    The order of section 2 of the paper saves passes: with c = sqrt(1 - beta2**step), numerator and denominator times c,
+    The order of section 2 of the paper needs fewer passes. With c = sqrt(1 - beta2**step), numerator and denominator
+    are multiplied by c:
 
         param = param - (lr * c / (1 - beta1**step)) * exp_avg / (sqrt(exp_avg_sq) + eps * c)
 
@@ -131,8 +132,9 @@ class AdamW(_Moments):
 
         param = param - lr * weight_decay * param
 
-    and then Adam's formulas without their line of weight_decay. In Adam the decay goes through the moments, so that
-    parameters with large gradients decay less; here all decay at one rate. Raises ValueError for values out of range.
+    and then Adam's formulas without their line of weight_decay. In Adam the decay goes through the moments, so
+    parameters with large gradients decay less. Here all parameters decay at the same rate. Raises ValueError for values
+    out of range.
     """
 
     weight_decay: float = 1e-2
@@ -142,6 +144,6 @@ class AdamW(_Moments):
         return 1 - self.lr * self.weight_decay
 
     def decay(self, direction: Array, factor: Array, *, param: Array) -> Array:
-        """The parameters decay, and the direction is what it was."""
+        """Decay the parameters in place; return the direction unchanged."""
         param *= factor
         return direction

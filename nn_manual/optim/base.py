@@ -21,22 +21,22 @@ class Optimizer(ABC):
     """Moves the parameters of a model along its gradients.
 
     A concrete optimizer is a dataclass. Its fields, but for `model` and `groups`, are its settings: keyword arguments
-    of the torch.optim class of the same name, and the keys in YAML. Its docstring states the formulas. What they need
-    of lr, the settings and the number of the step is in `coefficients`; `move` is the formulas.
+    of the torch.optim class of the same name, and the keys in YAML. Its docstring states the formulas. `coefficients`
+    has the numbers that lr, the settings and the number of the step give; `move` is the formulas.
 
-    `groups` gives parameters settings of their own: each of its entries has a pattern of parameter names, as the shell
-    matches file names, and settings. The first entry whose pattern matches a parameter counts:
+    `groups` gives parameters settings of their own. Each of its entries has settings, and a pattern of parameter names,
+    like a shell's pattern of file names. For each parameter, the first entry whose pattern matches counts:
 
         SGD(model, lr=0.1, weight_decay=1e-4, groups=[{"parameters": "*.bias", "weight_decay": 0.0}])
 
     `members` are the optimizer itself, which has the settings of all other parameters, and a copy of it for each group,
-    with the group's settings. Each has an `lr` of its own, which may be set between steps.
+    with the group's settings. Each has its own `lr`, which may be set between steps.
 
-    What an optimizer remembers from step to step lies in flat vectors, laid out as the model's `param_arena`. `vectors`
-    holds them by the names that torch has for them in its state ("momentum_buffer"). They are zeros before the first
-    step, as `num_steps` is.
+    What an optimizer remembers from step to step is in flat vectors, laid out as the model's `param_arena`. `vectors`
+    holds them under the names that they have in torch's state ("momentum_buffer"). Before the first step they are
+    zeros, and `num_steps` is 0.
 
-    Raises ValueError for settings that are out of range, for a group that has no parameter, and for one that would
+    Raises ValueError for settings that are out of range, for a group without parameters, and for a group that would
     need vectors which the optimizer doesn't keep.
     """
 
@@ -44,8 +44,8 @@ class Optimizer(ABC):
     lr: float = 1e-3
     groups: Groups = field(default_factory=list, kw_only=True)
 
-    #: The step from which on the coefficients are the same as long as the settings are: by default none. A class that
-    #: writes `coefficients` writes this, too, or has the default again.
+    #: From this step on, the coefficients stay the same as long as the settings do: by default, never. A class that
+    #: defines `coefficients` has the default again, unless it defines this, too.
     settles_at: ClassVar[float] = math.inf
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -60,8 +60,8 @@ class Optimizer(ABC):
         for reason in without_parameters(self.groups, list(shapes)).values():
             raise ValueError(reason)
         self.num_steps = 0
-        # np.zeros takes no memory before it is written to, np.zeros_like does: of vectors that processes divide, only
-        # their own pieces ever do.
+        # np.zeros takes no memory until it is written to, np.zeros_like does: if several processes divide the vectors,
+        # each writes to its own pieces only.
         size = self.model.param_arena.size
         self.vectors = {name: np.zeros(size, dtype) for name in self.vector_names()}
         places = runs(self.groups, shapes)
@@ -74,8 +74,8 @@ class Optimizer(ABC):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """The settings, as keyword arguments, with which the catalogue checks the class. Together they use each line
-        of its formula, and each pair of lines that could interfere.
+        """Settings, as keyword arguments: the catalogue checks the class with each. Together they use each line of the
+        formula, and each pair of lines that could interfere.
         """
         return [{}]
 
@@ -90,24 +90,25 @@ class Optimizer(ABC):
 
     @abstractmethod
     def vector_names(self) -> list[str]:
-        """The names of the vectors that these settings need."""
+        """The names of the state vectors that these settings need."""
 
     @abstractmethod
     def coefficients(self, step: int) -> dict[str, float]:
-        """The numbers in the formulas of one step, the steps counted from 1, in float64."""
+        """The numbers in the formulas of one step, in float64; steps are counted from 1."""
 
     @abstractmethod
     def move(
         self, param: Array, grad: Array, vectors: Mapping[str, Array], coefficients: Mapping[str, Array]
     ) -> None:
-        """One step of `param` and of `vectors`, in place. All are vectors of one size; `grad` must stay as it is.
+        """One step of `param` and of `vectors`, in place. All arrays have one dimension and the same size; `grad` must
+        not be written to.
 
-        The coefficients are rounded once, to the parameters' dtype, and have no dimension. The formulas are
+        The coefficients are rounded once, to the parameters' dtype, and have no dimensions. The formulas are
         elementwise. They may branch on settings, never on the value of an array.
         """
 
     def step(self) -> None:
-        """Move the model's parameters once, along its gradients: a cache-sized block of the flat vectors at a time."""
+        """Move the model's parameters once, along its gradients: one block that fits into the cache after the other."""
         param, grad = self.model.param_arena, self.model.grad_arena
         for part in self.parts:
             coefficients = part.rounded_coefficients(self.num_steps + 1)
@@ -117,12 +118,12 @@ class Optimizer(ABC):
         self.num_steps += 1
 
     def state(self) -> dict[str, Array]:
-        """`num_steps`, an int64 scalar, and the vectors by name, as views: a copy is the caller's to make."""
+        """`num_steps`, an int64 scalar, and the vectors by name. They are views: the caller may need a copy."""
         return {"num_steps": np.array(self.num_steps), **self.vectors}
 
     def load_state(self, state: Mapping[str, Array]) -> None:
-        """Copy in what `state` returned. Raises ValueError for a missing or unexpected name and for a shape that
-        doesn't fit, before anything is changed.
+        """Copy in what `state` returned. Raises ValueError, before anything is changed, for a missing or unexpected
+        name and for a shape that doesn't fit.
         """
         own = self.state()
         for name in sorted(own.keys() ^ state.keys()):
@@ -135,7 +136,7 @@ class Optimizer(ABC):
             vector[...] = state[name]
 
     def _member(self, index: int, group: Group) -> Optimizer:
-        """A copy with the settings of a group. Messages about a setting begin with `groups`, index and name."""
+        """A copy with the settings of a group. Messages about a setting begin with groups.<index>.<name>."""
         own = {name: value for name, value in group.items() if name != PATTERN}
         for name in own:
             if name not in self.setting_names():
@@ -170,19 +171,19 @@ class Run(NamedTuple):
 
 
 class Part:
-    """The parameters that are moved with the settings of one member: `runs` are where they lie, and `blocks` are pieces
-    of these that fit into the processor's cache.
+    """The parameters that move with the settings of one member. `runs` are their places, and `blocks` are pieces of the
+    runs that fit into the processor's cache.
     """
 
     def __init__(self, member: Optimizer, its_runs: list[slice], dtype: np.dtype[Any]) -> None:
         self.member = member
         self.take([Run(run, run) for run in its_runs])
-        # Kept, and filled anew: to make an array of no dimension takes 0.25 us, to fill it 0.05, and a product with it
-        # takes 0.4 us less than one with a Python float.
+        # Kept, and filled in each step: to make an array without dimensions takes 0.25 us, to fill it 0.05 us, and a
+        # product with it takes 0.4 us less than a product with a Python float.
         self._coefficients = {name: np.array(0, dtype) for name in member.coefficients(1)}
 
     def take(self, its_runs: list[Run]) -> None:
-        """Move these from here on."""
+        """From now on, move these runs."""
         self.runs = its_runs
         self.blocks = [
             Run(_within(where, block), _within(of_vectors, block))
@@ -191,7 +192,7 @@ class Part:
         ]
 
     def rounded_coefficients(self, step: int) -> Mapping[str, Array]:
-        """The member's coefficients of a step in the parameters' dtype."""
+        """The member's coefficients of a step, in the parameters' dtype."""
         for name, value in self.member.coefficients(step).items():
             self._coefficients[name][()] = value
         return self._coefficients

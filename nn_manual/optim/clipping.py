@@ -13,8 +13,8 @@ def clip_grad_norm(grad: Array, max_norm: float) -> np.float64:
         norm = sqrt(sum(grad**2))
         grad = grad * min(1, max_norm / (norm + 1e-6))
 
-    The 1e-6 is torch.nn.utils.clip_grad_norm_'s. The sum of squares runs block by block in grad's dtype, in float64
-    across blocks; squares that overflow make the norm infinite and the gradient zero, as torch's do.
+    The 1e-6 is the one of torch.nn.utils.clip_grad_norm_. Squares are added in grad's dtype within a block, and in
+    float64 across blocks. If squares overflow, the norm is infinite and the gradient becomes 0, as in torch.
     """
     squares = (np.dot(grad[block], grad[block]).astype(np.float64) for block in blocks(grad.size))
     norm: np.float64 = np.sqrt(sum(squares, start=np.float64(0)))

@@ -1,4 +1,4 @@
-"""Groups of parameters that an optimizer moves with settings of their own."""
+"""Groups of parameters with settings of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATTERN = "parameters"
 
 
 def group_of_each(groups: Sequence[Group], names: Sequence[str]) -> list[int]:
-    """For each parameter name, the number from 1 of the first group whose pattern matches it; 0 where none does."""
+    """For each parameter name, the number, from 1, of the first group whose pattern matches it; 0 if none does."""
     return [
         next((number for number, group in enumerate(groups, 1) if fnmatchcase(name, group[PATTERN])), 0)
         for name in names
@@ -25,7 +25,7 @@ def group_of_each(groups: Sequence[Group], names: Sequence[str]) -> list[int]:
 
 
 def without_parameters(groups: Sequence[Group], names: Sequence[str]) -> dict[int, str]:
-    """By the index of each group that has none of the parameters: why. A model without parameters has none to match."""
+    """Why a group has no parameters, by its index, for each such group; {} for a model without parameters."""
     taken = set(group_of_each(groups, names))
     reasons = {}
     for index, group in enumerate(groups):
@@ -40,7 +40,7 @@ def without_parameters(groups: Sequence[Group], names: Sequence[str]) -> dict[in
 
 
 def runs(groups: Sequence[Group], shapes: Mapping[str, Shape]) -> list[list[slice]]:
-    """For no group and then for each, where its parameters lie in a flat vector: slices, of which no two touch."""
+    """Where the parameters without a group, then those of each group, lie in a flat vector: slices with gaps between."""
     result: list[list[slice]] = [[] for _ in range(len(groups) + 1)]
     start = 0
     for number, shape in zip(group_of_each(groups, list(shapes)), shapes.values(), strict=True):

@@ -1,4 +1,4 @@
-"""A schedule that watches the validation loss."""
+"""A schedule that follows the validation loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nn_manual.optim.schedulers import Scheduler, check_count
 
 @dataclass
 class ReduceLROnPlateau(Scheduler):
-    """Smaller steps once the validation loss falls no more, as torch.optim.lr_scheduler.ReduceLROnPlateau.
+    """A smaller lr when the validation loss stops falling, as torch.optim.lr_scheduler.ReduceLROnPlateau.
 
     After each epoch:
 
@@ -21,14 +21,13 @@ class ReduceLROnPlateau(Scheduler):
         num_bad_epochs   = 0 if is_better or cooldown_counter > 0, else num_bad_epochs + 1
         cooldown_counter = max(0, cooldown_counter - 1)
 
-    and if num_bad_epochs > patience, the lr is reduced once more, num_bad_epochs = 0 and cooldown_counter = cooldown.
-    To reduce is
+    If num_bad_epochs > patience, then num_bad_epochs = 0, cooldown_counter = cooldown, and the lr is reduced:
 
         reduced = max(factor * lr, min_lr)
         lr      = reduced if lr - reduced > eps, else lr
 
-    `mode` is torch's: a loss is to be lowered, so it can only be min. best starts at infinity, the counts at 0. Raises
-    ValueError for values out of range.
+    `mode` is torch's; it can only be min, because a loss should fall. best starts at infinity, the counts start at 0.
+    Raises ValueError for values out of range.
     """
 
     mode: Literal["min"] = "min"
@@ -56,7 +55,7 @@ class ReduceLROnPlateau(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """Little patience, so that much happens, and an lr and losses that lie on each threshold or beside it."""
+        """Little patience, so that the lr is reduced often, and values on each threshold or close to it."""
         return [
             cls(factor=0.5, patience=3),
             cls(factor=0.9, patience=0, threshold=0.5, cooldown=2),
@@ -82,7 +81,7 @@ class ReduceLROnPlateau(Scheduler):
             self.num_bad_epochs, self.cooldown_counter = 0, self.cooldown
 
     def lr(self, initial_lr: float, count: int) -> float:  # noqa: ARG002 - the contract's signature
-        """The initial lr, reduced as often as the losses so far asked for it."""
+        """The initial lr, reduced `num_reductions` times."""
         lr = initial_lr
         for _ in range(self.num_reductions):
             reduced = max(lr * self.factor, self.min_lr)
@@ -90,7 +89,7 @@ class ReduceLROnPlateau(Scheduler):
         return lr
 
     def state(self) -> dict[str, float]:
-        """What the losses so far have left behind."""
+        """best and the three counts."""
         return {
             "best": self.best,
             "num_bad_epochs": self.num_bad_epochs,
@@ -100,7 +99,7 @@ class ReduceLROnPlateau(Scheduler):
 
     def load_state(self, state: Mapping[str, float]) -> None:
         """Go on from what `state` returned. Raises ValueError for names that are not the schedule's, and for a count
-        that is none.
+        that isn't an integer of at least 0.
         """
         super().load_state(state)
         for name in ("num_bad_epochs", "cooldown_counter", "num_reductions"):

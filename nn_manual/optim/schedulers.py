@@ -1,4 +1,4 @@
-"""Learning-rate schedules in closed form: the lr depends on the epoch or step alone, not on the way there."""
+"""Learning-rate schedules in closed form: the lr depends on the number of the epoch or step alone."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nn_manual.messages import counted
 
 
 class Scheduler(ABC):
-    """A schedule, named as in torch.optim.lr_scheduler, asked for the lr once an epoch or once a step."""
+    """A schedule, named as in torch.optim.lr_scheduler. It gives the lr of each epoch, or of each step."""
 
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Scheduler]:
-        """The schedules that the catalogue checks. Together they use each line of the formula."""
+        """Schedules of this class: the catalogue checks them. Together they use each line of the formula."""
 
     @abstractmethod
     def lr(self, initial_lr: float, count: int) -> float:
@@ -27,14 +27,14 @@ class Scheduler(ABC):
 
     @property
     def duration(self) -> int:
-        """How many epochs or steps it takes to its end, or to its first change where it has no end."""
+        """The number of epochs or steps to the schedule's end or, if it has no end, to its first change."""
         return 0
 
     def observe(self, validation_loss: float) -> None:  # noqa: B027 - most schedules have nothing to do here
         """Take note of the validation loss after an epoch."""
 
     def state(self) -> dict[str, float]:
-        """What the schedule remembers of the epochs so far; nothing where their number alone gives the lr."""
+        """What the schedule remembers of the epochs so far; {} if their number alone gives the lr."""
         return {}
 
     def load_state(self, state: Mapping[str, float]) -> None:
@@ -44,7 +44,7 @@ class Scheduler(ABC):
 
 
 def check_count(name: str, value: int, least: int) -> None:
-    """Raise ValueError for what isn't an integer of `least` at least: between two counts nothing can happen."""
+    """Raise ValueError unless `value` is an integer of at least `least`."""
     if not isinstance(value, Integral):
         raise ValueError(f"{name} must be an integer, not {value!r}")
     if value < least:
@@ -55,8 +55,8 @@ def check_count(name: str, value: int, least: int) -> None:
 class ConstantLR(Scheduler):
     """lr = initial_lr * factor for the first `total_iters` epochs or steps, initial_lr from then on.
 
-    With total_iters = 0 it is initial_lr * factor for ever, as torch's is. Only then may factor be 0: at the end of
-    total_iters torch divides by it.
+    With total_iters = 0 it is always initial_lr * factor, as in torch. Only then may factor be 0, because torch divides
+    by it at the end of total_iters.
     """
 
     factor: float = 1 / 3
@@ -71,7 +71,7 @@ class ConstantLR(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """torch's defaults, so long that a wrong count shows, and without an end."""
+        """torch's defaults, a long one, which shows a wrong count, and one without an end."""
         return [cls(), cls(factor=1e-3, total_iters=1500), cls(total_iters=0)]
 
     def lr(self, initial_lr: float, count: int) -> float:
@@ -80,7 +80,7 @@ class ConstantLR(Scheduler):
 
     @property
     def duration(self) -> int:
-        """From then on the lr is the initial one."""
+        """total_iters: from then on the lr is the initial one."""
         return self.total_iters
 
 
@@ -88,8 +88,8 @@ class ConstantLR(Scheduler):
 class LinearLR(Scheduler):
     """lr = initial_lr * (start_factor + (end_factor - start_factor) * min(count, total_iters) / total_iters).
 
-    Warm-up, as a rule: from start_factor in a straight line to end_factor, where it stays. With total_iters = 0 it
-    stays at start_factor, as torch's does.
+    Mostly used as warm-up: the factor goes in a straight line from start_factor to end_factor, and stays there. With
+    total_iters = 0 it stays at start_factor, as in torch.
     """
 
     start_factor: float = 1 / 3
@@ -105,7 +105,7 @@ class LinearLR(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """torch's defaults, a fall to 0, and no way to go."""
+        """torch's defaults, a fall to 0, and total_iters = 0."""
         return [cls(), cls(start_factor=0.9, end_factor=0.0, total_iters=20), cls(total_iters=0)]
 
     def lr(self, initial_lr: float, count: int) -> float:
@@ -115,7 +115,7 @@ class LinearLR(Scheduler):
 
     @property
     def duration(self) -> int:
-        """From then on the lr stays."""
+        """total_iters: from then on the lr stays."""
         return self.total_iters
 
 
@@ -133,19 +133,19 @@ class StepLR(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """A change at each count, some, and few: after a long time a wrong count shows."""
+        """A change at each count, some changes, and few: after a long time a wrong count shows."""
         return [cls(step_size=1, gamma=0.8), cls(step_size=7, gamma=0.5), cls(step_size=501, gamma=0.5)]
 
     def lr(self, initial_lr: float, count: int) -> float:
         """The learning rate after `count` epochs or steps."""
         try:
             return float(initial_lr * self.gamma ** (count // self.step_size))
-        except OverflowError:  # torch multiplies step by step: to infinity, but for an lr of 0
+        except OverflowError:  # torch multiplies step by step: to infinity, unless lr is 0
             return initial_lr and math.inf
 
     @property
     def duration(self) -> int:
-        """Then the lr changes for the first time."""
+        """step_size: then the lr changes for the first time."""
         return self.step_size
 
 
@@ -163,7 +163,7 @@ class CosineAnnealingLR(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """To 0, and down and up again above an eta_min."""
+        """Down to 0, and down to an eta_min and up again."""
         return [cls(T_max=50), cls(T_max=11, eta_min=0.02)]
 
     def lr(self, initial_lr: float, count: int) -> float:
@@ -172,13 +172,13 @@ class CosineAnnealingLR(Scheduler):
 
     @property
     def duration(self) -> int:
-        """Then the lr is eta_min."""
+        """T_max: then the lr is eta_min."""
         return self.T_max
 
 
 @dataclass(frozen=True)
 class SequentialLR(Scheduler):
-    """One schedule after the other: schedulers[i] from milestones[i - 1] on, where it starts at its own count of 0."""
+    """One schedule after the other: schedulers[i] begins at milestones[i - 1], with a count of 0."""
 
     schedulers: list[Scheduler]
     milestones: list[int]
@@ -188,7 +188,7 @@ class SequentialLR(Scheduler):
             raise ValueError("schedulers must hold at least one")
         for scheduler in self.schedulers:
             if scheduler.state() or isinstance(scheduler, SequentialLR):
-                # It takes a validation loss; torch can't start a SequentialLR anew.
+                # One with a state needs the validation loss, and torch can't restart a SequentialLR.
                 raise ValueError(f"schedulers must not hold a {type(scheduler).__name__}: torch's SequentialLR can't")
         if len(self.milestones) != len(self.schedulers) - 1:
             raise ValueError(
@@ -205,7 +205,7 @@ class SequentialLR(Scheduler):
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
-        """Warm-up and cosine, and four in a row."""
+        """Warm-up and cosine, and four schedules."""
         return [
             cls([LinearLR(total_iters=10), CosineAnnealingLR(T_max=40)], [10]),
             cls([ConstantLR(factor=0.5), StepLR(step_size=3), ConstantLR(), LinearLR()], [8, 25, 31]),

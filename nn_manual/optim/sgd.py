@@ -1,4 +1,4 @@
-"""SGD on the two flat vectors of a model."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class SGD(Optimizer):
         direction       = direction + momentum * momentum_buffer  if nesterov  else  momentum_buffer
         param           = param - lr * direction
 
-    (the lines of the momentum_buffer apply where momentum is not 0). Source: the algorithm in torch.optim.SGD's
-    documentation; nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
+    The lines with momentum_buffer apply if momentum is not 0. Source: the algorithm in torch.optim.SGD's documentation;
+    nesterov as in Sutskever et al., 2013. Raises ValueError for values out of range.
     """
 
     lr: float = 1e-3
@@ -36,7 +36,7 @@ class SGD(Optimizer):
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
-        """Momentum with and without each of what changes it, weight decay, and everything at once."""
+        """Momentum alone and with each setting that changes it, weight decay, and all settings together."""
         return [
             {},
             {"momentum": 0.9},
@@ -49,7 +49,7 @@ class SGD(Optimizer):
         ]
 
     def check_settings(self) -> None:
-        """No negative numbers, and nesterov with plain momentum alone."""
+        """Raise ValueError for a negative number, and for nesterov without momentum or with dampening."""
         for name in ("lr", "momentum", "weight_decay"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
@@ -57,11 +57,11 @@ class SGD(Optimizer):
             raise ValueError("nesterov needs a momentum above 0 and a dampening of 0")
 
     def vector_names(self) -> list[str]:
-        """The momentum_buffer, where there is momentum."""
+        """momentum_buffer, if momentum is not 0."""
         return ["momentum_buffer"] if self.momentum else []
 
     def coefficients(self, step: int) -> dict[str, float]:
-        """At the first step the momentum_buffer is zeros, and not dampened it becomes the direction."""
+        """The numbers of a step. The first step isn't dampened: momentum_buffer is 0, and becomes the direction."""
         return {
             "lr": self.lr,
             "weight_decay": self.weight_decay,
