@@ -40,7 +40,7 @@ def without_parameters(groups: Sequence[Group], names: Sequence[str]) -> dict[in
 
 
 def runs(groups: Sequence[Group], shapes: Mapping[str, Shape]) -> list[list[slice]]:
-    """Where the parameters without a group, then those of each group, lie in a flat vector: slices with gaps between."""
+    """Where the parameters without a group, then those of each group, lie in a flat vector: slices with gaps."""
     result: list[list[slice]] = [[] for _ in range(len(groups) + 1)]
     start = 0
     for number, shape in zip(group_of_each(groups, list(shapes)), shapes.values(), strict=True):
