@@ -15,20 +15,20 @@ from nn_manual import data, layers, losses, optim
 from nn_manual.model import initializers
 
 
-class Kind(NamedTuple):
+class ComponentKind(NamedTuple):
     """A kind of component: its name in messages, and the module that exports its components."""
 
     label: str
     module: ModuleType
 
 
-KINDS: dict[type, Kind] = {
-    data.Dataset: Kind("data set", data),
-    layers.Layer: Kind("layer", layers),
-    initializers.Initializer: Kind("initializer", initializers),
-    losses.Loss: Kind("loss", losses),
-    optim.Optimizer: Kind("optimizer", optim),
-    optim.Scheduler: Kind("lr_scheduler", optim),
+KINDS: dict[type, ComponentKind] = {
+    data.Dataset: ComponentKind("data set", data),
+    layers.Layer: ComponentKind("layer", layers),
+    initializers.Initializer: ComponentKind("initializer", initializers),
+    losses.Loss: ComponentKind("loss", losses),
+    optim.Optimizer: ComponentKind("optimizer", optim),
+    optim.Scheduler: ComponentKind("lr_scheduler", optim),
 }
 
 

@@ -16,7 +16,7 @@ from nn_manual.check.many_steps.ring import MOST_STEPS
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.run_directory import ledger
 from nn_manual.run_directory.checkpoints import checkpoints_of
 from nn_manual.run_directory.ledger_table import GRADIENTS_COLUMNS, VERDICT_COLUMNS

@@ -13,7 +13,7 @@ from nn_manual.errors import ConfigError, GradientMismatch, NotReproducedError
 from nn_manual.messages import counted, one_line, printable
 
 if TYPE_CHECKING:
-    from nn_manual.step.group import Group
+    from nn_manual.step.process_group import ProcessGroup
 
 
 def train(options: argparse.Namespace) -> int:
@@ -35,7 +35,7 @@ def train(options: argparse.Namespace) -> int:
     return GradientMismatch.exit_status if summary["gradient_check"]["vacuous"] else 0
 
 
-def _train(options: argparse.Namespace, group: Group) -> tuple[Path, dict[str, Any] | None]:
+def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict[str, Any] | None]:
     """The run directory, and the summary; None in its place for a run that had finished."""
     if options.resume is not None and options.config is not None:  # what looks like CONFIG is the first override
         options.config, options.overrides = None, [str(options.config), *options.overrides]
@@ -51,7 +51,7 @@ def _train(options: argparse.Namespace, group: Group) -> tuple[Path, dict[str, A
             return resume(Path(started), group=group)
         return resume(options.resume, options.overrides, group)
     from nn_manual.config import load_config, reported
-    from nn_manual.run.run import default_run_directory, run
+    from nn_manual.run.new_run import default_run_directory, run
 
     config = load_config(options.config, options.overrides)
     directory = options.run_dir or Path(group.gather(str(default_run_directory(options.config)))[0])

@@ -38,7 +38,7 @@ PR_SET_PDEATHSIG = 1
 Arguments: TypeAlias = tuple[str, str, str, str, list[str], list[str]]
 
 
-class Verdict(NamedTuple):
+class FunctionVerdict(NamedTuple):
     """The text of a report, and whether the function passed."""
 
     text: str
@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
         return self.text
 
 
-def check_in_own_process(*arguments: *Arguments) -> Verdict:
+def check_in_own_process(*arguments: *Arguments) -> FunctionVerdict:
     """`check_named_function(*arguments)` in a new process, and where a kernel ends it in a row, in another one behind
     that row.
 
@@ -65,7 +65,7 @@ def check_in_own_process(*arguments: *Arguments) -> Verdict:
     return verdict
 
 
-def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected: set[str]) -> Verdict | None:
+def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected: set[str]) -> FunctionVerdict | None:
     """What a process says that runs all but the known rows; None where it ended in a row. Its rows are known then.
     Where the reference ended it, a kernel may have written into memory before: it is only suspected, and the row runs
     again, first of all in another process.
@@ -87,14 +87,15 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
                         process.wait(ENDS_WITHIN)
                     if what == "error":
                         raise value
-                    return Verdict(*value)
+                    return FunctionVerdict(*value)
             words, by_reference = _how_it_ended(process.wait(), dump)
             if doing is None:
                 raise ConfigError(f"{words}, while {arguments[0]} and {arguments[1]} were imported")
             if not doing.startswith(ROW):
                 if by_reference:
                     raise ConfigError(f"the reference {arguments[1]}: {words}, in {doing}")
-                return Verdict(one_line(f"gradient check failed: {arguments[0]}: {words}, in {doing}"), passed=False)
+                text = one_line(f"gradient check failed: {arguments[0]}: {words}, in {doing}")
+                return FunctionVerdict(text, passed=False)
             row = doing.removeprefix(ROW)
             if not by_reference:
                 known[row] = ("WRONG", words)

@@ -1,8 +1,8 @@
 """Configs: YAML to validated objects, every error at once with its `file:line:column`."""
 
-from nn_manual.config.files import dump_config, load_config
+from nn_manual.config.config_file import dump_config, load_config
+from nn_manual.config.misfits import check_sizes
 from nn_manual.config.run_config import Checkpointing, EarlyStopping, GradientCheck, RunConfig
-from nn_manual.config.sizes import check_sizes
 from nn_manual.config.user_layers import reported
 
 __all__ = [

@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from nn_manual.config.component_names import REPEAT, advice, beside, named, unknown
 from nn_manual.config.layer_fields import LayerField, layer_field, without_none
 from nn_manual.config.leaf import describe, read_leaf
-from nn_manual.config.names import REPEAT, advice, beside, named, unknown
 from nn_manual.config.repeat import layers_of
 from nn_manual.config.stand_ins import Unfinished, default, nearest_node, stand_in, taken_out
-from nn_manual.config.tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.config.user_layers import CannotImport, Importer, is_import_path
+from nn_manual.config.yaml_tree import MAX_ERRORS, Errors, Node, Place
 from nn_manual.errors import LayerError, raise_if_nobodys_fault, words_of
 from nn_manual.layers import Layer
 from nn_manual.messages import quoted

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from nn_manual.config.tree import Errors, Node, Place, becomes_infinite, becomes_zero, plain
+from nn_manual.config.yaml_tree import Errors, Node, Place, becomes_infinite, becomes_zero, plain
 from nn_manual.errors import ConfigError
 from nn_manual.messages import quoted
 

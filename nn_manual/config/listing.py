@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from nn_manual import data, layers, losses, optim
-from nn_manual.config.names import named
+from nn_manual.config.component_names import named
 from nn_manual.config.stand_ins import default
 from nn_manual.model import initializers
 from nn_manual.optim import Optimizer

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from nn_manual.config.component_names import is_component
 from nn_manual.config.leaf import describe
-from nn_manual.config.names import is_component
 from nn_manual.config.repeat import expand_repeats
-from nn_manual.config.tree import Errors, Node, Place, read_tree
+from nn_manual.config.yaml_tree import Errors, Node, Place, read_tree
 from nn_manual.messages import quoted
 
 #: One name of a path. That of a user's own layer, `package.module:Class`, has dots in it; an index ends it on the left.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nn_manual.config.component_names import REPEAT, advice
 from nn_manual.config.leaf import describe
-from nn_manual.config.names import REPEAT, advice
-from nn_manual.config.tree import Errors, Node
+from nn_manual.config.yaml_tree import Errors, Node
 from nn_manual.messages import quoted
 
 #: More layers than this are no config of a person's: a digit too many must not fill the memory.

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from nn_manual.compile.blas import BlasName, Choice
-from nn_manual.config.tree import Place
 from nn_manual.config.user_layers import import_path
+from nn_manual.config.yaml_tree import Place
 from nn_manual.data import Dataset
 from nn_manual.errors import ConfigError
 from nn_manual.layers import Layer

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from nn_manual.config.tree import Node
+from nn_manual.config.yaml_tree import Node
 
 
 class Unfinished(list[Any]):

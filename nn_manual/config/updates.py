@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nn_manual.config.tree import Errors, Place
+from nn_manual.config.yaml_tree import Errors, Place
 from nn_manual.layers import Layer
 from nn_manual.model import Sequential
 from nn_manual.optim import ReduceLROnPlateau

@@ -16,9 +16,9 @@ from typing import get_type_hints
 
 from pydantic.errors import PydanticUserError
 
+from nn_manual.config.component_names import advice, named
 from nn_manual.config.layer_fields import layer_field
 from nn_manual.config.leaf import adapter
-from nn_manual.config.names import advice, named
 from nn_manual.errors import (
     ConfigError,
     NNManualError,

@@ -1,6 +1,6 @@
 """Data: what a config can name, loaded into a training and a validation part, and batches of it."""
 
-from nn_manual.data.arrays import Arrays
+from nn_manual.data.arrays_dataset import Arrays
 from nn_manual.data.base import Dataset, Examples, Split
 from nn_manual.data.batches import batches, num_batches
 from nn_manual.data.bundled import Diabetes, Digits, Iris

@@ -16,7 +16,7 @@ from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 
 
-class Misfit(NamedTuple):
+class LayerMisfit(NamedTuple):
     """A layer in a model, by its name there, that doesn't take its input, whose shape is `shape`; `words` say why."""
 
     name: str
@@ -25,12 +25,12 @@ class Misfit(NamedTuple):
 
 
 class _Refused(Exception):  # noqa: N818 - says what happened; nobody else sees it
-    def __init__(self, misfit: Misfit) -> None:
+    def __init__(self, misfit: LayerMisfit) -> None:
         super().__init__(misfit.words)
         self.misfit = misfit
 
 
-def first_misfit(model: Sequential, input: Array) -> Misfit | None:
+def first_misfit(model: Sequential, input: Array) -> LayerMisfit | None:
     """The first layer that refuses what a forward of a copy of the model on `input` gives it, or None. A layer that
     raises for another reason is none: the run itself tells more about it.
     """
@@ -57,5 +57,5 @@ def _asked(name: str, layer: Layer, forward: Callable[[Array], tuple[Array, Any]
     except ValueError as error:
         words = words or str(error)
     if words:
-        raise _Refused(Misfit(name, input.shape, words))
+        raise _Refused(LayerMisfit(name, input.shape, words))
     return forward(input)

@@ -11,8 +11,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.messages import one_line, quoted
-from nn_manual.plotting.names import shorten
 from nn_manual.plotting.saving import save
+from nn_manual.plotting.short_names import shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.plotting.axes import Look, looks
 from nn_manual.plotting.heat_map import FRAME_WIDTH, draw_heat_map, height_of
-from nn_manual.plotting.names import shorten
 from nn_manual.plotting.panels import draw_accuracies, draw_gradient_errors, draw_losses
 from nn_manual.plotting.saving import check_ending, save
-from nn_manual.run_directory.metrics import Run, read_run
+from nn_manual.plotting.short_names import shorten
+from nn_manual.run_directory.metrics import RecordedRun, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log
     return save(partial(draw_runs, recorded, smoothing=smoothing, log_y=log_y), output)
 
 
-def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:
+def draw_runs(runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:
     """The figure of `plot_runs`: axes for all that at least one run has recorded, and the heat map of a single run.
 
     A run has one colour in all axes; a line's label is the column that it shows. Raises DataError if no run has
@@ -96,7 +96,7 @@ def draw_runs(runs: Sequence[Run], *, smoothing: float = 0.0, log_y: bool = Fals
     return figure
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
+def _labels(runs: Sequence[RecordedRun]) -> list[str]:
     """The name of each run, and what is to be said of it."""
     names = shorten([run.name for run in runs], MAXIMUM_NAME)
     labels = []

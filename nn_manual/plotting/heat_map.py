@@ -9,9 +9,9 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.plotting.axes import EXCUSED, WRONG, Style, finish
-from nn_manual.plotting.names import shorten
+from nn_manual.plotting.short_names import shorten
 from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING, Ledger
-from nn_manual.run_directory.metrics import Run
+from nn_manual.run_directory.metrics import RecordedRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ def height_of(ledger: Ledger) -> float:
     return FRAME_HEIGHT + ROW_HEIGHT * min(len(ledger.tensors), MAXIMUM_ROWS)
 
 
-def draw_heat_map(axes: Axes, run: Run) -> None:
+def draw_heat_map(axes: Axes, run: RecordedRun) -> None:
     """Draw the ledger of a run with at least one checked step and one tensor."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm, to_rgba
@@ -100,7 +100,7 @@ def draw_heat_map(axes: Axes, run: Run) -> None:
     bar.tick_params(labelsize="small")
 
 
-def _edges(run: Run, first: Array, stretch: int) -> Array:
+def _edges(run: RecordedRun, first: Array, stretch: int) -> Array:
     """The steps between which each column lies."""
     first_step, last_step, num_steps = (run.gradients[key] for key in ("first_step", "last_step", "num_steps"))
     within_first = (last_step[0] - first_step[0]) / max(num_steps[0] - 1, 1)

@@ -23,8 +23,8 @@ from nn_manual.plotting.axes import (
     mark,
     widths,
 )
-from nn_manual.plotting.names import shorten
-from nn_manual.run_directory.metrics import COUNTS, Run
+from nn_manual.plotting.short_names import shorten
+from nn_manual.run_directory.metrics import COUNTS, RecordedRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ LEAST_BOTTOM = 1e-12
 MAXIMUM_NAME = 26
 
 
-def draw_losses(axes: Axes, runs: Sequence[Run], looks: Sequence[Look], smoothing: float, log_y: bool) -> None:
+def draw_losses(axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look], smoothing: float, log_y: bool) -> None:
     """Training and validation loss over epochs; `log_y` makes the axis logarithmic.
 
     Losses that are sums over the examples are drawn per example: the two parts of the data differ in size.
@@ -69,7 +69,7 @@ def draw_losses(axes: Axes, runs: Sequence[Run], looks: Sequence[Look], smoothin
     finish(axes, "Loss by epoch", unit, [x for x, _, _ in curves], key)
 
 
-def draw_accuracies(axes: Axes, runs: Sequence[Run], looks: Sequence[Look], smoothing: float) -> None:
+def draw_accuracies(axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look], smoothing: float) -> None:
     """Validation accuracy over epochs."""
     from matplotlib.ticker import PercentFormatter
 
@@ -83,7 +83,7 @@ def _in_key(style: Style) -> Style:
 
 
 def _draw_epochs(
-    axes: Axes, runs: Sequence[Run], looks: Sequence[Look], column: str, style: Style, smoothing: float
+    axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look], column: str, style: Style, smoothing: float
 ) -> list[Curve]:
     """Draw one column of metrics.jsonl over epochs, smoothed, and return the raw curves that there are."""
     drawn = [(run, look) for run, look in zip(runs, looks, strict=True) if column in run.metrics]
@@ -106,13 +106,13 @@ def _marked(num_points: int, index: int, num_runs: int) -> tuple[int, int] | lis
     return (index * distance // num_runs, distance) if num_runs > 1 else []
 
 
-def _values(run: Run, column: str) -> Array:
+def _values(run: RecordedRun, column: str) -> Array:
     """A column of metrics.jsonl; per example where it is a sum over examples."""
     values, count = run.metrics[column], COUNTS.get(column)
     return values / run.metrics[count] if count in run.metrics else values
 
 
-def draw_gradient_errors(axes: Axes, runs: Sequence[Run], looks: Sequence[Look]) -> None:
+def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look]) -> None:
     """The worst error of each checked step, in percent of what the tolerance of that tensor allows, and one line at
     100%. What lies beyond is marked: rounding, which is excused, and the mismatch that ended a run.
     """
@@ -151,7 +151,7 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[Run], looks: Sequence[Look])
     axes.set_xlabel("step" if stretch == 1 else f"step  (each point the worst of {stretch:,})")
 
 
-def percent_of_tolerance(run: Run) -> Array:
+def percent_of_tolerance(run: RecordedRun) -> Array:
     """The worst error of each line of gradients.jsonl in percent of what its tensor's tolerance allows; NaN for what no
     axis has room for.
     """
@@ -177,7 +177,7 @@ def _mark_mismatches(axes: Axes, curves: Sequence[Curve], mismatches: Sequence[A
     return [(f"wrong at step {step:,}: {shorten([name], MAXIMUM_NAME)[0]}", MISMATCH) for step, name in wrong]
 
 
-def _steps_in_a_point(run: Run) -> int:
+def _steps_in_a_point(run: RecordedRun) -> int:
     num_steps = run.gradients["num_steps"]
     return math.ceil(int(num_steps.sum()) / min(num_steps.size, MAXIMUM_POINTS))
 

@@ -16,13 +16,13 @@ from nn_manual.model import Sequential
 from nn_manual.run.changes import differences, shown
 from nn_manual.run.environment import blas, sha256_of, versions
 from nn_manual.run.sources import sources_of
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 
 #: So much of a SHA-256 is compared, and shown.
 SHOWN = 16
 
 
-def agree(config: RunConfig, split: Split, model: Sequential, group: Group, **others: str) -> None:
+def agree(config: RunConfig, split: Split, model: Sequential, group: ProcessGroup, **others: str) -> None:
     """Compare config, data, package and parameters of all processes, and what else is given by name. Raises ConfigError
     or, for data, DataError, with the process, the key and both values.
     """
@@ -59,7 +59,7 @@ def _package() -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def check_all_see(directory: Path, group: Group) -> None:
+def check_all_see(directory: Path, group: ProcessGroup) -> None:
     """Raise DataError where a process doesn't see the run directory that process 0 has just made, which is empty."""
     group.gather(None)  # it is made
     try:

@@ -22,13 +22,14 @@ from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array, carve
 from nn_manual.config import RunConfig, dump_config
-from nn_manual.config.files import dump_yaml
-from nn_manual.config.tree import Errors, Place, plain, read_tree
+from nn_manual.config.config_file import dump_yaml
+from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
 from nn_manual.messages import one_line
 from nn_manual.run.environment import versions
-from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically, write_weights
+from nn_manual.run_directory.files import check_run_exists, read_file, write_atomically
 from nn_manual.run_directory.values import SHA256, Count, Finite, NotNegative, Positive, Text, validated
+from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
 from nn_manual.training.trainer import Trainer
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from nn_manual.config.tree import Errors, Place, plain, read_tree
+from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.errors import ConfigError
 
 #: The keys of a config that may change when a run goes on.

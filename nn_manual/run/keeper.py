@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from nn_manual.config import RunConfig, dump_config
+from nn_manual.data import Split
+from nn_manual.run.environment import blas, blas_of_compiled_steps, sha256_of, versions
 from nn_manual.run.silent import NoLines, NoWriter
+from nn_manual.run.sources import sources_of
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.files import JsonLines
@@ -65,3 +69,14 @@ class CheckpointKeeper:
         tensors = self.training.tensors()  # of which every process has a part
         self.writer.write_checkpoint(self.training, self.origin, tensors)
         self._last, self._last_step = time.monotonic(), step
+
+
+def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
+    """What every checkpoint of a run says of it: what a resumed run must have in common with it, and what it should."""
+    return {
+        "config": dump_config(config),
+        "data": sha256_of(split),
+        "sources": sources_of(config),  # now: a user who sees the run go wrong may change a file before it ends
+        "versions": versions(),
+        "blas": blas() | blas_of_compiled_steps(config),
+    }

@@ -18,7 +18,7 @@ from nn_manual.run_directory.values import validated
 _MANIFEST = TypeAdapter(Manifest)
 
 
-class Kept(NamedTuple):
+class RunCheckpoint(NamedTuple):
     """What a checkpoint of a run has: the manifest, the arrays by file and name, and the values of the config. `sha256`
     is that of the manifest, which has those of the arrays.
     """
@@ -29,7 +29,7 @@ class Kept(NamedTuple):
     sha256: str
 
 
-def read_kept(checkpoint: Path) -> Kept:
+def read_run_checkpoint(checkpoint: Path) -> RunCheckpoint:
     """The checkpoint in this folder. Raises DataError, with the file, and the key of a value that is wrong."""
     content, tensors = read_checkpoint(checkpoint)
     place = str(checkpoint / MANIFEST_FILE)
@@ -41,7 +41,7 @@ def read_kept(checkpoint: Path) -> Kept:
     except ValueError as error:
         raise DataError(f'{place}: "config" {error}') from error
     _check_counts(place, manifest, config["epochs"])
-    return Kept(manifest, tensors, config, content["sha256"])
+    return RunCheckpoint(manifest, tensors, config, content["sha256"])
 
 
 def _check_counts(place: str, manifest: Mapping[str, Any], num_epochs: int) -> None:
@@ -75,7 +75,7 @@ def _check_counts(place: str, manifest: Mapping[str, Any], num_epochs: int) -> N
             raise DataError(f'{place}: "sizes.{name}" is 0, expected at least 1')
 
 
-def check_place(kept: Kept, num_batches: int) -> None:
+def check_place(kept: RunCheckpoint, num_batches: int) -> None:
     """Raise ValueError unless step, epoch and batch are of one place in a run with so many batches an epoch."""
     step, epoch, batch = (kept.manifest[key] for key in ("step", "epoch", "batch"))
     if step != epoch * num_batches + batch or batch >= num_batches:

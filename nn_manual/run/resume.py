@@ -13,9 +13,10 @@ from nn_manual.messages import counted, one_line
 from nn_manual.run.agreement import agree
 from nn_manual.run.changes import MAY_CHANGE, changes, values_of
 from nn_manual.run.environment import blas, set_blas_threads
+from nn_manual.run.epochs import train
+from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import check_compiling, load, quiet
-from nn_manual.run.manifest import Kept, check_place, read_kept
-from nn_manual.run.run import note_processes, origin_of, train
+from nn_manual.run.manifest import RunCheckpoint, check_place, read_run_checkpoint
 from nn_manual.run.silent import NoWriter, writer_of
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import FIGURE_FILE, RunWriter
@@ -27,11 +28,13 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
 )
 from nn_manual.run_directory.within import within
-from nn_manual.step.group import ALONE, Group
+from nn_manual.step.process_group import ALONE, ProcessGroup
 
 
 @quiet
-def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> tuple[Path, dict[str, Any] | None]:
+def resume(
+    path: Path, overrides: Sequence[str] = (), group: ProcessGroup = ALONE
+) -> tuple[Path, dict[str, Any] | None]:
     """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`: the later ones are
     removed then. Without a checkpoint the run starts anew. Returns the run directory and the summary; None in its place
     for a run that had finished.
@@ -77,7 +80,6 @@ def resume(path: Path, overrides: Sequence[str] = (), group: Group = ALONE) -> t
             writer.remember(group)
             where = "from the start" if checkpoint is None else f"from step {training.trainer.num_steps:,}"
             writer.say(f"going on {where} of {config.epochs * training.num_batches:,}")
-            note_processes(config, group, writer)
             return directory, train(training, directory, writer, kept and kept.manifest, origin)
 
 
@@ -103,10 +105,10 @@ def _place(path: Path) -> tuple[Path, Path | None]:
     return path, next(iter(checkpoints_of(path)), None)
 
 
-def _read(checkpoint: Path) -> Kept:
+def _read(checkpoint: Path) -> RunCheckpoint:
     """What a checkpoint has. An error offers the one before it."""
     try:
-        return read_kept(checkpoint)
+        return read_run_checkpoint(checkpoint)
     except DataError as error:
         raise _offering(error, checkpoint) from error
 
@@ -122,7 +124,7 @@ def _offering(error: DataError, checkpoint: Path) -> DataError:
     return error
 
 
-def _check_config(config: RunConfig, config_file: Path, kept: Kept | None) -> None:
+def _check_config(config: RunConfig, config_file: Path, kept: RunCheckpoint | None) -> None:
     """Raise ConfigError where the config differs in what may not change from that of the checkpoint, or else of the
     run.
     """
@@ -134,7 +136,7 @@ def _check_config(config: RunConfig, config_file: Path, kept: Kept | None) -> No
         raise ConfigError(f"epochs must be above {num_epochs}, which the run has done, not {config.epochs}")
 
 
-def _load(training: TrainingRun, kept: Kept, checkpoint: Path) -> None:
+def _load(training: TrainingRun, kept: RunCheckpoint, checkpoint: Path) -> None:
     try:
         check_place(kept, training.num_batches)
         training.load(kept.manifest, kept.tensors)

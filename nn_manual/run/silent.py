@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nn_manual.run.writer import RunWriter
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.training.steps import Step
 
 
@@ -79,7 +79,7 @@ class NoWriter:
     def cut_back(self, *args: object) -> None:
         """What a run leaves at its end."""
 
-    def remember(self, group: Group) -> None:
+    def remember(self, group: ProcessGroup) -> None:
         """Where the run is."""
 
     def say(self, text: str) -> None:
@@ -117,6 +117,6 @@ class NoWriter:
         return {}
 
 
-def writer_of(directory: Path, group: Group) -> RunWriter | NoWriter:
+def writer_of(directory: Path, group: ProcessGroup) -> RunWriter | NoWriter:
     """Who writes the run directory on this process of a group: the first, and nobody else."""
     return NoWriter() if group.rank else RunWriter(directory)

@@ -18,7 +18,7 @@ from nn_manual.run.early_stop import EarlyStop
 from nn_manual.run.progress import GradientTally
 from nn_manual.run.recorded_loss import recorded_loss
 from nn_manual.step.cut import Slicing
-from nn_manual.step.group import ALONE, Group
+from nn_manual.step.process_group import ALONE, ProcessGroup
 from nn_manual.training.steps import Step
 from nn_manual.training.trainer import Trainer
 
@@ -45,7 +45,7 @@ class TrainingRun:
     on from there, bit for bit. Some batch of the epoch must be left, or the epoch have ended.
     """
 
-    def __init__(self, config: RunConfig, split: Split, model: Sequential, group: Group = ALONE) -> None:
+    def __init__(self, config: RunConfig, split: Split, model: Sequential, group: ProcessGroup = ALONE) -> None:
         self.split, self.group = split, group
         num_slices = config.slices or group.size
         slicing = Slicing(num_slices, group, config.bitwise, config.shard_optimizer, config.sync_batch_norm)

@@ -25,8 +25,9 @@ from nn_manual.run_directory.checkpoints import (
     step_of,
     write_checkpoint,
 )
+from nn_manual.run_directory.weights import write_weights
 from nn_manual.run_directory.within import within
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 
 FIGURE_FILE = "loss.png"
 
@@ -75,7 +76,7 @@ class RunWriter:
         for name in (*of_the_end, *grown):
             paths[name].unlink(missing_ok=True)
 
-    def remember(self, group: Group) -> None:
+    def remember(self, group: ProcessGroup) -> None:
         """Have processes that start again find the run."""
         group.remember_run(str(self.directory))
 
@@ -129,7 +130,7 @@ class RunWriter:
     def finish(self, training: TrainingRun, origin: Mapping[str, Any]) -> dict[str, Any]:
         """Write the weights, the summary, which it returns, and the figure."""
         directory, model, tally = self.directory, training.trainer.model, training.tally
-        sha256 = files.write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
+        sha256 = write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
         summary: dict[str, Any] = {
             **training.record,
             "parameters": model.num_parameters,
@@ -150,7 +151,7 @@ class RunWriter:
             },
         }
         if training.best:
-            best_sha256 = files.write_weights(within(directory, BEST_FILE), training.best_weights)
+            best_sha256 = write_weights(within(directory, BEST_FILE), training.best_weights)
             summary["best"] = {**training.best, "sha256": best_sha256}
         files.write_json(within(directory, metrics.SUMMARY_FILE), summary)
         plot_runs([directory], within(directory, FIGURE_FILE))

@@ -24,9 +24,10 @@ from pydantic import TypeAdapter
 
 from nn_manual.arrays import Array
 from nn_manual.errors import DataError
-from nn_manual.run_directory.files import parse_weights, read_file, sync_directory, weights_as_bytes
+from nn_manual.run_directory.files import read_file, sync_directory
 from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.values import SHA256, FileName, validated
+from nn_manual.run_directory.weights import parse_weights, weights_as_bytes
 from nn_manual.run_directory.within import within
 
 CHECKPOINTS_DIRECTORY = "checkpoints"

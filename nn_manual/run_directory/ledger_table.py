@@ -14,11 +14,11 @@ from nn_manual.arrays import Array
 from nn_manual.errors import DataError
 from nn_manual.run_directory.columns import columns, columns_of
 from nn_manual.run_directory.records import read_records, shown
-from nn_manual.run_directory.schema import Line, Verdict
+from nn_manual.run_directory.schema import Line, LineVerdict
 from nn_manual.run_directory.step_line import ERRORS
 
 GRADIENTS_COLUMNS = columns_of(Line)
-VERDICT_COLUMNS = columns_of(Verdict)
+VERDICT_COLUMNS = columns_of(LineVerdict)
 
 
 #: What a difference means, in a ledger: within the tolerance, beyond it by rounding, or wrong.

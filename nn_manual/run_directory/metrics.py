@@ -57,7 +57,7 @@ class Stop(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RecordedRun:
     """What a run directory says. A column is an array with one entry a line: int64, float64, or Python strings."""
 
     #: The last two parts of the directory's path: `digits/<time>` for a run in its default place.
@@ -75,7 +75,7 @@ class Run:
     stop: Stop | None = None
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RecordedRun:
     """Read the run directory `path`. The last line of a .jsonl file may lack its end and is then left out.
 
     Raises DataError, with the file and the line, for a file that is missing or can't be read, a line that isn't a
@@ -91,7 +91,8 @@ def read_run(path: Path) -> Run:
     # A directory's name is bytes: those that are no UTF-8 would fail to print, and line ends would draw several lines.
     name = one_line(os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace"))
     metrics = columns(metrics_file, read_records(metrics_file), METRICS_COLUMNS, OPTIONAL_COLUMNS)
-    return Run(name, config, metrics, *read_gradients(within(path, GRADIENTS_FILE)), _stop_of(read_summary(path)))
+    gradients, ledger = read_gradients(within(path, GRADIENTS_FILE))
+    return RecordedRun(name, config, metrics, gradients, ledger, _stop_of(read_summary(path)))
 
 
 _SUMMARY = TypeAdapter(Summary)

@@ -62,7 +62,7 @@ class Line(Figures, total=False):
     num_steps: Count
 
 
-class Verdict(TypedDict):
+class LineVerdict(TypedDict):
     """Of the line's lists: how many tensors were beyond their tolerance by rounding, and what was wrong first, empty
     where nothing was.
     """
@@ -71,7 +71,7 @@ class Verdict(TypedDict):
     mismatch: Text
 
 
-class Step(Figures, total=False):
+class StepRecord(Figures, total=False):
     """What a checkpoint keeps of a checked step."""
 
     rounding: list[Text]
@@ -109,7 +109,7 @@ class Best(TypedDict, total=False):
     validation_loss: Finite
 
 
-def _worst(step: Step) -> Step:
+def _worst(step: StepRecord) -> StepRecord:
     """Nothing before the first; else what a run's end says of it is there, and its tolerance can be divided by."""
     if step:
         if missing := sorted({"step", "worst", "relative", "tolerance"} - step.keys()):
@@ -126,7 +126,7 @@ class Tally(TypedDict):
     num_steps: Count
     num_rounding: Count
     num_together: NotRequired[Count]  # older runs don't say
-    worst: Annotated[Step, AfterValidator(_worst)]
+    worst: Annotated[StepRecord, AfterValidator(_worst)]
     worst_severity: Annotated[NotNaN, Field(ge=-1)]
 
 
@@ -172,14 +172,14 @@ class EarlyStop(TypedDict):
     num_epochs_since: Count
 
 
-class Ledger(TypedDict, total=False):
+class WaitingSteps(TypedDict, total=False):
     """The steps that wait for a line of gradients.jsonl; where none wait, `window` alone."""
 
     window: Positive
     num_steps: Positive
     first_step: Count
     last_step: Count
-    record: Step
+    record: StepRecord
     not_judged: list[Text]
     errors: dict[Text, tuple[NotNegative, NotNegative]]
 
@@ -215,7 +215,9 @@ class Manifest(TypedDict):
     vacuous: NotRequired[list[Text]]  # older runs don't say: it was all that is unproven
     best: Annotated[Best, AfterValidator(_all_or(frozenset(), frozenset(Best.__annotations__)))]
     sizes: Sizes
-    ledger: Annotated[Ledger, AfterValidator(_all_or(frozenset({"window"}), frozenset(Ledger.__annotations__)))]
+    ledger: Annotated[
+        WaitingSteps, AfterValidator(_all_or(frozenset({"window"}), frozenset(WaitingSteps.__annotations__)))
+    ]
     config: Text
     data: SHA256
     sources: dict[Text, SHA256]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.step.cut import Part
-from nn_manual.step.group import Group
+from nn_manual.step.cut import BatchPart
 from nn_manual.step.lockstep import Lockstep
+from nn_manual.step.process_group import ProcessGroup
 
 
 class BatchStatistics:
@@ -23,11 +23,11 @@ class BatchStatistics:
     A process without a slice calls `attend` between `begin` and its return.
     """
 
-    def __init__(self, num_slices: int, group: Group) -> None:
+    def __init__(self, num_slices: int, group: ProcessGroup) -> None:
         self._num_slices, self._group = num_slices, group
         self.lockstep = Lockstep()
 
-    def begin(self, parts: Sequence[Part], own: Sequence[Part]) -> None:
+    def begin(self, parts: Sequence[BatchPart], own: Sequence[BatchPart]) -> None:
         """These are the batch's slices, and this process's of them."""
         self.own, self.num_parts = own, len(parts)
         self.num_rows: int = parts[-1].rows.stop

@@ -8,11 +8,11 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.model import Sequential
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.step.train_step import OneSlice
 
 
-def move_buffers(model: Sequential, own: Sequence[OneSlice], group: Group) -> list[Array]:
+def move_buffers(model: Sequential, own: Sequence[OneSlice], group: ProcessGroup) -> list[Array]:
     """Move the buffers by each slice, of which `own` are this process's. Each process begins where the one before it
     has ended, and all end where the last one does. Returns the buffers before each own slice.
     """

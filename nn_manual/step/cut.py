@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
-from nn_manual.step.group import ALONE, Group
+from nn_manual.step.process_group import ALONE, ProcessGroup
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """A slice that has examples. `number` counts it, `rows` are its examples in the batch.
 
     With the denominators d of the slices, `weight` is what its loss and its gradients are multiplied by:
@@ -37,7 +37,7 @@ def cut(num_rows: int, num_slices: int) -> list[slice]:
     return [slice(start, stop) for start, stop in itertools.pairwise(starts)]
 
 
-def parts_of(loss: Loss, target: Array, num_slices: int) -> list[Part]:
+def parts_of(loss: Loss, target: Array, num_slices: int) -> list[BatchPart]:
     """The slices of a batch with this target that have examples, in their order."""
     slices = [rows for rows in cut(len(target), num_slices) if rows.start < rows.stop]
     denominators = [loss.denominator(target[rows]) for rows in slices]
@@ -46,7 +46,7 @@ def parts_of(loss: Loss, target: Array, num_slices: int) -> list[Part]:
         weights = [denominator / total if total else 0.0 for denominator in denominators]
     else:
         weights = [1.0] * len(slices)
-    return [Part(*part) for part in zip(range(len(slices)), slices, denominators, weights, strict=True)]
+    return [BatchPart(*part) for part in zip(range(len(slices)), slices, denominators, weights, strict=True)]
 
 
 def share(num_slices: int, rank: int, num_processes: int) -> range:
@@ -61,7 +61,7 @@ def share(num_slices: int, rank: int, num_processes: int) -> range:
     return range(rank * size, (rank + 1) * size)
 
 
-def loss_of(loss: Loss, parts: Sequence[Part], values: Sequence[float]) -> float:
+def loss_of(loss: Loss, parts: Sequence[BatchPart], values: Sequence[float]) -> float:
     """The loss of the batch, of those of its slices: their sum, each by its weight. NaN where nothing counts."""
     both = zip(parts, values, strict=True)
     counting = [value * part.weight for part, value in both if loss.has_value(part.denominator)]
@@ -79,7 +79,7 @@ class Slicing:
     """
 
     num_slices: int = 1
-    group: Group = ALONE
+    group: ProcessGroup = ALONE
     bitwise: bool = False
     shard_optimizer: bool = False
     sync_batch_norm: bool = False

@@ -15,8 +15,8 @@ import numpy as np
 from nn_manual.arrays import Array, blocks
 from nn_manual.model import Sequential
 from nn_manual.step.buckets import Bucket, buckets_of
-from nn_manual.step.cut import Part, cut
-from nn_manual.step.group import Group, Work
+from nn_manual.step.cut import BatchPart, cut
+from nn_manual.step.process_group import ProcessGroup, Work
 
 #: Of the processes' own sums, so many buckets are held at once: the first is added up before the next one goes.
 #: docs/machines.md has what that saves.
@@ -31,7 +31,7 @@ class GradientSum(Protocol):
     the gradient of a slice; at the end, it holds the sum. `other` is summed over the processes on the way.
     """
 
-    def begin(self, own: Sequence[Part], num_parts: int, *, whole: bool) -> None:
+    def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:
         """Begin the sum of `num_parts` slices, of which `own` are this process's. With `whole`, all get all of it."""
 
     def part(self, position: int) -> Filled:
@@ -52,7 +52,7 @@ class InOrder:
     def __init__(self, model: Sequential) -> None:
         self._grad, self._total = model.grad_arena, np.empty_like(model.grad_arena)
 
-    def begin(self, own: Sequence[Part], num_parts: int, *, whole: bool) -> None:  # noqa: ARG002 - one process has all
+    def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:  # noqa: ARG002 - one process has all
         """As of every GradientSum."""
         self._own = own
 
@@ -88,11 +88,11 @@ class InOrder:
 class Reduced:
     """The sum of several processes. Each bucket is on its way as soon as the last own slice has filled it."""
 
-    def __init__(self, model: Sequential, group: Group) -> None:
+    def __init__(self, model: Sequential, group: ProcessGroup) -> None:
         self._grad, self._group, self._own_sum = model.grad_arena, group, InOrder(model)
         self._buckets = buckets_of(model)
 
-    def begin(self, own: Sequence[Part], num_parts: int, *, whole: bool) -> None:
+    def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:
         """As of every GradientSum."""
         self._own_sum.begin(own, num_parts, whole=whole)
         self._works, self._num_own = list[Work](), len(own)
@@ -132,7 +132,7 @@ class Exchanged:
     whole.
     """
 
-    def __init__(self, model: Sequential, group: Group, num_own: int, *, by_slice: bool) -> None:
+    def __init__(self, model: Sequential, group: ProcessGroup, num_own: int, *, by_slice: bool) -> None:
         self._grad, self._group, self._own_sum = model.grad_arena, group, InOrder(model)
         self._buckets, self._by_slice, self._num_own = buckets_of(model), by_slice, num_own if by_slice else 1
         #: Of each bucket, the piece of each process.
@@ -149,7 +149,7 @@ class Exchanged:
         shared = [np.zeros(self._group.size * max(sizes), self._grad.dtype) for _ in range(NUM_UNDER_WAY)]
         return [shared[i % NUM_UNDER_WAY][: shape[1] * size].reshape(*shape, size) for i, size in enumerate(sizes)]
 
-    def begin(self, own: Sequence[Part], num_parts: int, *, whole: bool) -> None:
+    def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:
         """As of every GradientSum."""
         self._own, self._num_parts, self._whole = own, num_parts, whole
         self._own_sum.begin(own, num_parts, whole=whole)

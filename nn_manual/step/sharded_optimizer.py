@@ -11,7 +11,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.optim import Optimizer
 from nn_manual.optim.base import Run
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 
 
 class ShardedOptimizer:
@@ -22,7 +22,7 @@ class ShardedOptimizer:
     `pieces` has of each bucket the piece of each process.
     """
 
-    def __init__(self, optimizer: Optimizer, group: Group, pieces: Sequence[Sequence[slice]]) -> None:
+    def __init__(self, optimizer: Optimizer, group: ProcessGroup, pieces: Sequence[Sequence[slice]]) -> None:
         self.optimizer, self._group, self._pieces = optimizer, group, pieces
         own = [of_bucket[group.rank] for of_bucket in pieces]
         stops = list(itertools.accumulate(piece.stop - piece.start for piece in own))

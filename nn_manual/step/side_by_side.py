@@ -11,8 +11,8 @@ from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.step.batch_statistics import BatchStatistics
-from nn_manual.step.cut import Part
-from nn_manual.step.group import Group
+from nn_manual.step.cut import BatchPart
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.step.sync_batch_norm import synchronized_copy, take_settings
 from nn_manual.step.train_step import OneSlice, run_slice
 
@@ -24,14 +24,14 @@ class SynchronizedSlices:
     The gradients of a slice are those of the batch's loss, so each slice's weight is in them already.
     """
 
-    def __init__(self, model: Sequential, loss: Loss, num_own: int, num_slices: int, group: Group) -> None:
+    def __init__(self, model: Sequential, loss: Loss, num_own: int, num_slices: int, group: ProcessGroup) -> None:
         self._model, self._loss, self._statistics = model, loss, BatchStatistics(num_slices, group)
         #: Of each own slice the model, and the loss.
         self.copies = [
             (synchronized_copy(model, self._statistics, position), copy.copy(loss)) for position in range(num_own)
         ]
 
-    def run(self, parts: Sequence[Part], own: Sequence[Part], input: Array, target: Array) -> list[OneSlice]:
+    def run(self, parts: Sequence[BatchPart], own: Sequence[BatchPart], input: Array, target: Array) -> list[OneSlice]:
         """Forward and backward of the own slices. Their gradients are those of the copies."""
         self._statistics.begin(parts, own)
         if not own:

@@ -14,12 +14,12 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.step.buffers import move_buffers, packed_buffers, restore_buffers
-from nn_manual.step.cut import Part, Slicing, loss_of, parts_of
+from nn_manual.step.cut import BatchPart, Slicing, loss_of, parts_of
 from nn_manual.step.gradient_sum import Exchanged, GradientSum, InOrder, Reduced
 from nn_manual.step.sharded_optimizer import ShardedOptimizer
 from nn_manual.step.side_by_side import SynchronizedSlices
 from nn_manual.step.sync_batch_norm import has_batch_norm
-from nn_manual.step.train_step import Made, OneSlice, Runner
+from nn_manual.step.train_step import MadeBatch, OneSlice, Runner
 from nn_manual.step.watch import Watch
 
 
@@ -48,7 +48,7 @@ class SlicedBatch:
             self.sharded = ShardedOptimizer(self.optimizer, self.group, exchanged.pieces)
         return exchanged
 
-    def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> Made:
+    def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> MadeBatch:
         """As of all Slices. Where each slice is watched, the buffers move, too."""
         parts = parts_of(self.loss, target, self.slicing.num_slices)
         own = [part for part in parts if part.number in self.slicing.own]
@@ -61,7 +61,7 @@ class SlicedBatch:
         value = self._sum_up(batch, made)
         if watch is not None:
             watch.compare_sum(value)
-        return Made(value, made)
+        return MadeBatch(value, made)
 
     def _begin(self, batch: _Batch, watch: Watch | None, *, whole: bool) -> None:
         """Let all who take part know how the batch is cut."""
@@ -111,7 +111,7 @@ class SlicedBatch:
         """The own slices, each proven before the next one is made, and before its gradients are added up."""
         before, after = self._buffers_before(batch)
 
-        def make(part: Part) -> OneSlice:
+        def make(part: BatchPart) -> OneSlice:
             self.model.first_row = batch.first_row + part.rows.start
             made = OneSlice(math.nan, self.model, [])  # of a slice that is wrong, which `settle` raises
             with watch.slice(part):
@@ -119,7 +119,7 @@ class SlicedBatch:
                 made.move_buffers()
             return made
 
-        def make_again(part: Part) -> None:
+        def make_again(part: BatchPart) -> None:
             self._sum.finish(_NOTHING.copy())  # what is under way writes into the gradients
             make(part)
 
@@ -200,8 +200,8 @@ class _Batch(NamedTuple):
     """A batch: who runs its slices, all of them and those of this process, and the row at which it begins."""
 
     runner: Runner
-    parts: list[Part]
-    own: list[Part]
+    parts: list[BatchPart]
+    own: list[BatchPart]
     input: Array
     target: Array
     first_row: int

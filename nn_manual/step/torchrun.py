@@ -18,7 +18,7 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError, Interrupted, ProcessLostError, raise_if_out_of_memory
 from nn_manual.messages import quoted
-from nn_manual.step.group import ALONE, DONE, Group, Work
+from nn_manual.step.process_group import ALONE, DONE, ProcessGroup, Work
 from nn_manual.step.roll_call import RollCall, first_line
 
 #: What torchrun sets in the environment of each process.
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def processes() -> Iterator[Group]:
+def processes() -> Iterator[ProcessGroup]:
     """The context in which this process is one of those that torchrun has started, by its environment; ALONE without.
     An error that another process reports gets `is_told`. Raises ProcessLostError where the others don't come.
     """
@@ -72,7 +72,7 @@ def processes() -> Iterator[Group]:
         raise error from None
 
 
-class TorchGroup(Group):
+class TorchGroup(ProcessGroup):
     """Processes that torchrun has started, with gloo between them. Arrays are sent and received where they lie.
 
     A collective that fails, or takes longer than the limit, raises ProcessLostError, which names the processes that
@@ -129,17 +129,17 @@ class TorchGroup(Group):
         self._is_connected = True
 
     def remember_run(self, directory: str) -> None:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         self._lasting.set(RUN, directory)
 
     def remembered_run(self) -> str | None:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         if not self.num_restarts or not self._lasting.check([RUN]):
             return None
         return str(self._lasting.get(RUN).decode())
 
     def gather(self, value: Any) -> list[Any]:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         if self._is_connected:
             own = np.frombuffer(json.dumps(value).encode(), np.uint8)
             return [json.loads(array.tobytes()) for array in self.gather_arrays(own)]
@@ -166,7 +166,7 @@ class TorchGroup(Group):
         raise ProcessLostError(f"process {rank} didn't come within {self.limit:g} s")
 
     def gather_arrays(self, array: Array) -> list[Array]:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         torch = self._torch
         row = int(np.prod(array.shape[1:])) * array.itemsize
         counts = torch.zeros(self.size, dtype=torch.int64)
@@ -183,23 +183,23 @@ class TorchGroup(Group):
         ]
 
     def broadcast(self, array: Array, source: int) -> None:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         self.start_broadcast(array, source).wait()
 
     def start_broadcast(self, array: Array, source: int) -> Work:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         if not array.size:
             return DONE
         tensor = self._torch.from_numpy(array)
         return _Started(self, self._collective(lambda: self._distributed.broadcast(tensor, source, async_op=True)))
 
     def start_sum(self, array: Array) -> Work:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         tensor = self._torch.from_numpy(array)
         return _Started(self, self._collective(lambda: self._distributed.all_reduce(tensor, async_op=True)))
 
     def start_exchange(self, sent: Array, sent_sizes: list[int], received: Array, received_sizes: list[int]) -> Work:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         given, taken = self._torch.from_numpy(sent), self._torch.from_numpy(received)
         return _Started(
             self,
@@ -223,11 +223,11 @@ class TorchGroup(Group):
         return self.roll_call.lost(error)
 
     def claim_last_word(self) -> bool:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         return self.roll_call.claim_last_word()
 
     def leave(self) -> None:
-        """As of every Group."""
+        """As of every ProcessGroup."""
         self.roll_call.end()
         if self._is_connected and not self._is_lost:
             self._distributed.destroy_process_group()

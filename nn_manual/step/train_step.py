@@ -21,7 +21,7 @@ from nn_manual.arrays import Array
 from nn_manual.losses import Loss, as_number
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer, clip_grad_norm
-from nn_manual.step.cut import Part
+from nn_manual.step.cut import BatchPart
 from nn_manual.step.gradient_sum import Filled
 from nn_manual.step.watch import Watch
 
@@ -76,17 +76,22 @@ class OneSlice(NamedTuple):
 class Runner(Protocol):
     """Who computes a step: forward, loss and backward of its slices, and the update after them."""
 
-    def begin(self, parts: Sequence[Part], input: Array, target: Array, watch: Watch | None) -> None:
+    def begin(self, parts: Sequence[BatchPart], input: Array, target: Array, watch: Watch | None) -> None:
         """The batch is cut into these. Every process calls it, before anything else of the step."""
 
     def slice(
-        self, part: Part, input: Array, target: Array, filled: Filled | None = None, evaluated: Evaluated | None = None
+        self,
+        part: BatchPart,
+        input: Array,
+        target: Array,
+        filled: Filled | None = None,
+        evaluated: Evaluated | None = None,
     ) -> OneSlice:
         """The slice `part` of the batch of this input and target. Its gradients are left in the model. `filled` is
         called while backward fills them.
         """
 
-    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:
+    def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:
         """What the buffers will be moved by alone."""
 
     def update(self, max_norm: float | None) -> None:
@@ -99,16 +104,21 @@ class Formulas:
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer) -> None:
         self.model, self.loss, self.optimizer = model, loss, optimizer
 
-    def begin(self, parts: Sequence[Part], input: Array, target: Array, watch: Watch | None) -> None:
+    def begin(self, parts: Sequence[BatchPart], input: Array, target: Array, watch: Watch | None) -> None:
         """As of every Runner."""
 
     def slice(
-        self, part: Part, input: Array, target: Array, filled: Filled | None = None, evaluated: Evaluated | None = None
+        self,
+        part: BatchPart,
+        input: Array,
+        target: Array,
+        filled: Filled | None = None,
+        evaluated: Evaluated | None = None,
     ) -> OneSlice:
         """As of every Runner."""
         return run_slice(self.model, self.loss, part, input, target, filled, evaluated)
 
-    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - as of every Runner
+    def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - as of every Runner
         """As of every Runner."""
         saved = self.model.forward(input[part.rows])[1]
         return OneSlice(math.nan, self.model, self.model.kept_for_buffers(saved))
@@ -121,7 +131,7 @@ class Formulas:
 def run_slice(
     model: Sequential,
     loss: Loss,
-    part: Part,
+    part: BatchPart,
     input: Array,
     target: Array,
     filled: Filled | None = None,
@@ -157,7 +167,7 @@ def run_slice(
 class Slices(Protocol):
     """The slices that a batch is cut into, on this process and others."""
 
-    def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> Made:
+    def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> MadeBatch:
         """Leave the sum of the gradients of all slices in the model; each process may have a part of it unless it is
         asked for the `whole`.
         """
@@ -169,7 +179,7 @@ class Slices(Protocol):
         """The parameters have moved: of each of them, where the processes divide them."""
 
 
-class Made(NamedTuple):
+class MadeBatch(NamedTuple):
     """The loss of a batch, and the slices of it that this process has made."""
 
     value: float
@@ -210,17 +220,17 @@ class TrainStep:
             self.slices.spread()
         return value
 
-    def _gradients(self, input: Array, target: Array, watch: Watch | None) -> Made:
+    def _gradients(self, input: Array, target: Array, watch: Watch | None) -> MadeBatch:
         """Forward, loss and backward of each slice, and the sum of their gradients."""
         if self.slices is None:
-            whole = Part(0, slice(0, len(target)), self.loss.denominator(target), 1.0)
+            whole = BatchPart(0, slice(0, len(target)), self.loss.denominator(target), 1.0)
 
             def evaluated(value: float) -> None:
                 if watch is None and not math.isfinite(value):
                     self.not_finite(value, input, target)
 
             made = self.runner.slice(whole, input, target, None, evaluated)
-            return Made(made.value, [made])
+            return MadeBatch(made.value, [made])
         # Clipping needs the whole gradient, for one process's norm bit for bit.
         sum_of_all = self.slices.gradients(self.runner, input, target, watch, whole=self.max_norm is not None)
         if watch is None and not math.isfinite(sum_of_all.value):

@@ -9,7 +9,7 @@ from typing import Any
 from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.step.cut import Part
+from nn_manual.step.cut import BatchPart
 
 
 class Watch:
@@ -20,10 +20,10 @@ class Watch:
     #: The recording that a plan fills in, in the place of layers that are watched; None where they are.
     recorded: Any = None
 
-    def begin(self, parts: list[Part], target: Array) -> None:
+    def begin(self, parts: list[BatchPart], target: Array) -> None:
         """The batch is cut into these."""
 
-    def slice(self, part: Part) -> AbstractContextManager[Any]:  # noqa: ARG002 - it needs none
+    def slice(self, part: BatchPart) -> AbstractContextManager[Any]:  # noqa: ARG002 - it needs none
         """The context in which forward, loss, backward and the buffers of a slice run; proven when it ends."""
         return nullcontext()
 
@@ -32,7 +32,7 @@ class Watch:
         """
         return nullcontext()
 
-    def settle(self, make_again: Callable[[Part], object]) -> None:
+    def settle(self, make_again: Callable[[BatchPart], object]) -> None:
         """The processes tell each other what they have found. A slice that is wrong somewhere is made again."""
 
     def compare_sum(self, value: float) -> None:

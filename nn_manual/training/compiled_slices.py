@@ -18,11 +18,11 @@ from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.step.cut import Part, parts_of
+from nn_manual.step.cut import BatchPart, parts_of
 from nn_manual.step.gradient_sum import Filled
 from nn_manual.step.train_step import Evaluated, OneSlice, Runner
 from nn_manual.step.watch import Watch
-from nn_manual.training.steps import Settings
+from nn_manual.training.steps import TrainerSettings
 
 if TYPE_CHECKING:
     from nn_manual.check.step.recording import Recording
@@ -41,7 +41,7 @@ class CompiledSlices:
     run, and so would the bits.
     """
 
-    def __init__(self, settings: Settings, formulas: Runner) -> None:
+    def __init__(self, settings: TrainerSettings, formulas: Runner) -> None:
         self.settings, self._formulas = settings, formulas
         slicing, blas, threads = settings.slicing, settings.blas, settings.threads
         self._group = slicing.group
@@ -65,7 +65,7 @@ class CompiledSlices:
             self.begin(parts, batch[0], batch[1], None)
         return self.plans.choice
 
-    def begin(self, parts: Sequence[Part], input: Array, target: Array, watch: Watch | None) -> None:
+    def begin(self, parts: Sequence[BatchPart], input: Array, target: Array, watch: Watch | None) -> None:
         """As of every Runner: make the plans that are missing."""
         self._is_compiled, self._recorded = False, None if watch is None else watch.recorded
         if len(input) != self.num_rows:
@@ -98,7 +98,12 @@ class CompiledSlices:
             yield arrays
 
     def slice(
-        self, part: Part, input: Array, target: Array, filled: Filled | None = None, evaluated: Evaluated | None = None
+        self,
+        part: BatchPart,
+        input: Array,
+        target: Array,
+        filled: Filled | None = None,
+        evaluated: Evaluated | None = None,
     ) -> OneSlice:
         """As of every Runner."""
         model = self.settings.model
@@ -122,7 +127,7 @@ class CompiledSlices:
             filled(-1)
         return OneSlice(float(done.losses[0]), model, kept)
 
-    def kept(self, part: Part, input: Array, target: Array) -> OneSlice:
+    def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:
         """As of every Runner."""
         if not self._is_compiled:
             return self._formulas.kept(part, input, target)
@@ -147,5 +152,5 @@ class CompiledSlices:
 _NO_BATCH = np.zeros((1, 0))
 
 
-def _shapes(part: Part, input: Array, target: Array) -> tuple[Any, ...]:
+def _shapes(part: BatchPart, input: Array, target: Array) -> tuple[Any, ...]:
     return input[part.rows].shape, target[part.rows].shape

@@ -23,7 +23,7 @@ from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer
 from nn_manual.step.watch import Watch
-from nn_manual.training.steps import Settings, Step, Steps
+from nn_manual.training.steps import Step, Steps, TrainerSettings
 
 #: A call takes about so long, in seconds, at most: between two, signals are heard and progress is shown.
 SECONDS_OF_CALL = 0.2
@@ -38,7 +38,7 @@ class CompiledSteps:
     Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
 
-    def __init__(self, settings: Settings, steps: Steps) -> None:
+    def __init__(self, settings: TrainerSettings, steps: Steps) -> None:
         self.settings, self.steps = settings, steps
         self.plans = Plans(Choice(settings.blas, settings.threads))
         self._seconds = 0.0

@@ -42,7 +42,7 @@ class Step(NamedTuple):
     check: StepCheck | None
 
 
-class Settings(Protocol):
+class TrainerSettings(Protocol):
     """What each step asks the Trainer for: some of it may change between two."""
 
     model: Sequential
@@ -78,7 +78,7 @@ class Watcher(Protocol):
 class Steps:
     """Makes the steps of one training. `model.num_steps` counts them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TrainerSettings) -> None:
         self.settings, self.model, self.optimizer = settings, settings.model, settings.optimizer
         self.model.num_steps = 0
         own = settings.model, settings.loss, settings.optimizer

@@ -19,9 +19,9 @@ from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
 from nn_manual.step.cut import ONE_SLICE, Slicing
 from nn_manual.training.compiled_slices import CompiledSlices
 from nn_manual.training.compiled_steps import CompiledSteps
-from nn_manual.training.evaluation import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.finite import FiniteWatch
-from nn_manual.training.memory import keep_freed_memory
+from nn_manual.training.freed_memory import keep_freed_memory
+from nn_manual.training.loss_and_accuracy import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.steps import Step, Steps
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked

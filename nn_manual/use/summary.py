@@ -43,7 +43,7 @@ class Sizes(NamedTuple):
     is_tied: bool
 
 
-class Row(NamedTuple):
+class LayerRow(NamedTuple):
     """A layer: its name behind as many blanks as it is deep, and for one example the shape of its output and about how
     many multiplications its forward takes. None stands for what isn't known, or what the layers in it have. `note` is
     what there is to say of `counterpart`, or empty.
@@ -70,7 +70,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
         split = config.data.load(config.seed, DTYPES[config.dtype])
         check_sizes(config, split)
         example_shape = split.train.input.shape[1:]
-    rows: list[Row] = []
+    rows: list[LayerRow] = []
     shape: Shape = (NUM_EXAMPLES, *example_shape)
     for index, layer in enumerate(config.model):
         rows += _rows(layer, str(index), shape, depth=0)
@@ -94,7 +94,7 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
     return "\n".join(map(one_line, [*lines, *notes, *said]))
 
 
-def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[Row]:
+def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[LayerRow]:
     """The row of a layer, and of those in it."""
     label = f"{'  ' * depth}{name} {type(layer).__name__}"
     children = layer.children()
@@ -109,7 +109,7 @@ def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[
         if shape is not None:
             products = checked_length(layer, "num_products", layer.num_products(shape)) or 0
             num_products = products // NUM_EXAMPLES
-    yield Row(label, output_shape, num_parameters, num_products, *_counterpart(layer, label.strip()))
+    yield LayerRow(label, output_shape, num_parameters, num_products, *_counterpart(layer, label.strip()))
     shapes: dict[str, Shape] = {}
     if children and shape is not None:
         shapes = checked_input_shapes(layer, shape)

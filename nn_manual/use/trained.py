@@ -17,13 +17,14 @@ from nn_manual.losses import CrossEntropyLoss
 from nn_manual.model import Sequential
 from nn_manual.run.changes import changes, values_of
 from nn_manual.run.loading import quiet
-from nn_manual.run.manifest import read_kept
+from nn_manual.run.manifest import read_run_checkpoint
 from nn_manual.run.training_run import BEST_FILE, STATE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of
-from nn_manual.run_directory.files import check_run_exists, read_file, read_weights, sha256_of_file
+from nn_manual.run_directory.files import check_run_exists, read_file, sha256_of_file
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, read_summary
 from nn_manual.run_directory.records import read_object
 from nn_manual.run_directory.schema import Summary
+from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.training.evaluation_slices import slice_size
 
@@ -181,7 +182,7 @@ def _of_checkpoint(directory: Path, which: Checkpoint | None, summary: Summary |
         if summary is None:
             raise DataError(f"{directory / SUMMARY_FILE}: is missing: the run has not ended")
         raise DataError(f"{directory}: stopped before its first checkpoint: {summary['stopped']}")
-    kept = read_kept(newest)
+    kept = read_run_checkpoint(newest)
     if lines := changes(kept.config, values_of(dump_config(read_config(directory)))):
         raise DataError(*(f"{directory / CONFIG_FILE}: {line} since the checkpoint" for line in lines))
     if _takes_best(directory, which, has_best=BEST_FILE in kept.tensors):

@@ -19,7 +19,7 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.run import run as run_module
+from nn_manual.run import new_run
 from nn_manual.run.loading import load
 from nn_manual.training import trainer as trainer_module
 
@@ -74,7 +74,7 @@ def with_fault(fault: Fault) -> Iterator[None]:
             make(fault, model, config.loss, stack)
             return split, model
 
-        stack.enter_context(patch.object(run_module, "load", faulty))
+        stack.enter_context(patch.object(new_run, "load", faulty))
         yield
 
 

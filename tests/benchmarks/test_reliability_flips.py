@@ -6,7 +6,7 @@ import pytest
 from benchmarks.reliability import flips
 
 from nn_manual.run_directory import checkpoints
-from nn_manual.run_directory.files import parse_weights
+from nn_manual.run_directory.weights import parse_weights
 
 
 def test_no_spoilt_checkpoint_is_read(capsys: pytest.CaptureFixture[str]) -> None:

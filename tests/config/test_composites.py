@@ -9,7 +9,7 @@ import pytest
 
 from nn_manual import Linear, ReLU, Residual, Sequential
 from nn_manual.config import RunConfig, dump_config, load_config
-from nn_manual.config.tree import Node
+from nn_manual.config.yaml_tree import Node
 from nn_manual.errors import ConfigError
 
 from .conftest import VALID, ErrorsOf, valid_but

@@ -10,7 +10,7 @@ from composites import Gate, StochasticDepth
 
 from nn_manual import BatchNorm1d, Dropout, Embedding, Layer, Linear, Sequential, Tanh
 from nn_manual.arrays import Array
-from nn_manual.model.fit import Misfit, first_misfit
+from nn_manual.model.fit import LayerMisfit, first_misfit
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_first_misfit(layer: Layer, batch_size: int, misfit: tuple[Any, ...]
     model = Sequential(Linear(3, 3), layer)
     before = model.param_arena.copy()
     found = first_misfit(model, np.ones((batch_size, 3), np.float32))
-    assert found == (misfit and Misfit(*misfit))
+    assert found == (misfit and LayerMisfit(*misfit))
     assert not any("forward" in vars(inner) for _, inner in model.descendants())
     np.testing.assert_array_equal(model.param_arena, before)
 

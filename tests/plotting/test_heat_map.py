@@ -18,10 +18,10 @@ from nn_manual.plotting.axes import EXCUSED, WRONG
 from nn_manual.plotting.figure import draw_runs
 from nn_manual.plotting.heat_map import EQUAL, MAXIMUM_COLUMNS, MAXIMUM_ROWS, NOT_COMPARED, pool, rows_to_draw
 from nn_manual.run_directory.ledger_table import MISMATCH, ROUNDING
-from nn_manual.run_directory.metrics import Run
+from nn_manual.run_directory.metrics import RecordedRun
 
 
-def run_of(percent: Array, *, every: int = 1, names: tuple[str, ...] = (), verdict: Array | None = None) -> Run:
+def run_of(percent: Array, *, every: int = 1, names: tuple[str, ...] = (), verdict: Array | None = None) -> RecordedRun:
     run = make_run([1.0], [1e-7] * len(percent), ledger=ledger_of(percent, names, verdict))
     for key in ("step", "first_step", "last_step"):
         run.gradients[key] *= every

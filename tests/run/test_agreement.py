@@ -13,13 +13,13 @@ from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.run.agreement import agree, check_all_see
 from nn_manual.run.loading import load
-from nn_manual.run.run import run
-from nn_manual.step.group import Group
+from nn_manual.run.new_run import run
+from nn_manual.step.process_group import ProcessGroup
 
 CONFIG = Path(__file__).parents[2] / "config" / "digits.yaml"
 
 
-class Pair(Group):
+class Pair(ProcessGroup):
     """Process 0 of two, of which the other gives what `change` makes of what this one gives."""
 
     size = 2
@@ -92,7 +92,7 @@ def test_the_run_directory_is_there_and_empty(tmp_path: Path) -> None:
 def test_a_run_is_remembered_once_there_is_something_to_go_on_from(tmp_path: Path) -> None:
     """Processes that end before begin anew where torchrun starts them again."""
 
-    class Remembering(Group):
+    class Remembering(ProcessGroup):
         has_config = False
 
         def remember_run(self, directory: str) -> None:

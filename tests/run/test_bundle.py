@@ -18,7 +18,7 @@ from nn_manual.optim import StepLR
 from nn_manual.run import bundle
 from nn_manual.run.bundle import read_bundle
 from nn_manual.run.sources import sources_of
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 from nn_manual.use.replay import replay
 
 

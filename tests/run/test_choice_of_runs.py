@@ -17,10 +17,9 @@ from nn_manual.compile import blas, choosing, plan
 from nn_manual.compile.cache import DIRECTORY
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, Interrupted
-from nn_manual.run import run as run_module
-from nn_manual.run import training_run
+from nn_manual.run import epochs, training_run
+from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run.run import run
 from nn_manual.run.stop_request import StopRequest
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
 
@@ -95,7 +94,7 @@ def stop_at(step: int, config: Any, directory: Path, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patch:
         patch.setattr(training_run.TrainingRun, "steps", asked)
-        patch.setattr(run_module, "stop_request", lambda: nullcontext(request))
+        patch.setattr(epochs, "stop_request", lambda: nullcontext(request))
         with pytest.raises(Interrupted):
             run(config, directory)
 

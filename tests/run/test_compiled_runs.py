@@ -19,8 +19,8 @@ from nn_manual.compile import plan
 from nn_manual.compile.program import Call, Lowered, Program
 from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import ConfigError, GradientMismatch, Interrupted, NotFiniteError
+from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run.run import run
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of
 from nn_manual.training import compiled_steps as compiled
 from nn_manual.use.replay import replay

@@ -19,14 +19,14 @@ from stopped_runs import stopped
 from nn_manual import Tanh, load_run
 from nn_manual.config import load_config
 from nn_manual.errors import ConfigError, DataError, GradientMismatch
-from nn_manual.run import run as run_module
 from nn_manual.run import training_run
+from nn_manual.run.keeper import origin_of
 from nn_manual.run.loading import load
+from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run.run import run
 from nn_manual.run_directory import files
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, step_of, write_checkpoint
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 
 pytestmark = pytest.mark.usefixtures("without_figure")
 
@@ -217,7 +217,6 @@ def test_what_else_has_changed_is_noted(
     config_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopped(config_path, tmp_path / "run", 4)
-    origin_of = run_module.origin_of
 
     def other(*arguments: Any) -> dict[str, Any]:
         origin = origin_of(*arguments)

@@ -17,7 +17,7 @@ from nn_manual.data import Spirals
 from nn_manual.errors import ConfigError, DataError, GradientMismatch, NotFiniteError
 from nn_manual.layers import Tanh
 from nn_manual.model import Sequential
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.run_directory.ledger_table import MISMATCH
 from nn_manual.run_directory.metrics import read_run
 

@@ -11,7 +11,7 @@ from nn_manual.config import EarlyStopping, load_config
 from nn_manual.errors import ConfigError
 from nn_manual.run.early_stop import EarlyStop
 from nn_manual.run.loading import load
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 
 
 @pytest.mark.usefixtures("without_figure")

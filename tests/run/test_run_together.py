@@ -15,7 +15,7 @@ from runs import CONFIG, lines, write_config
 from nn_manual import Linear
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch, NotFiniteError
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.run_directory.metrics import WEIGHTS_FILE
 
 pytestmark = pytest.mark.usefixtures("without_figure")

@@ -12,8 +12,8 @@ from stopped_runs import forged, stopped
 
 from nn_manual.config import load_config
 from nn_manual.errors import DataError
+from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run.run import run
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint, write_checkpoint
 
 pytestmark = pytest.mark.usefixtures("without_figure")

@@ -13,7 +13,7 @@ from mismatches import mismatch, rewrite, wrong_from_step, wrong_tanh
 
 from nn_manual.errors import ConfigError, DataError
 from nn_manual.layers import Tanh
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 from nn_manual.use.replay import replay
 
 

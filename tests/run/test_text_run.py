@@ -10,8 +10,8 @@ from runs import lines, write_config
 
 from nn_manual.cli import main
 from nn_manual.data.text import read_text
-from nn_manual.run_directory.files import read_weights
 from nn_manual.run_directory.metrics import read_run
+from nn_manual.run_directory.weights import read_weights
 
 #: Three characters, each predicted from the one before it alone.
 CONFIG = """\

@@ -18,13 +18,8 @@ import pytest
 from no_files import NO_FILES
 
 from nn_manual.errors import DataError
-from nn_manual.run_directory.files import (
-    JsonLines,
-    create_run_directory,
-    read_weights,
-    remove_temporary,
-    write_atomically,
-)
+from nn_manual.run_directory.files import JsonLines, create_run_directory, remove_temporary, write_atomically
+from nn_manual.run_directory.weights import read_weights
 
 # The run directory
 
@@ -165,7 +160,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 import numpy as np
-from nn_manual.run_directory.files import write_weights
+from nn_manual.run_directory.weights import write_weights
 path, value = Path(sys.argv[1]), 0
 while True:
     write_weights(path, {"0.weight": np.full(100_000, value)})

@@ -29,8 +29,8 @@ WAITING: dict[str, Any] = {
         (values.SHA256, 64 * "a", 64 * "a"),
         (values.FileName, "state.safetensors", "state.safetensors"),
         (schema.Best, {}, {}),
-        (schema.Step, {"step": 3, "of a later version": []}, {"step": 3}),
-        (schema.Ledger, WAITING, {**WAITING, "errors": {"loss": (12.5, 1.0)}}),
+        (schema.StepRecord, {"step": 3, "of a later version": []}, {"step": 3}),
+        (schema.WaitingSteps, WAITING, {**WAITING, "errors": {"loss": (12.5, 1.0)}}),
     ],
 )
 def test_what_is_taken(kind: Any, value: Any, read: Any) -> None:
@@ -62,12 +62,16 @@ def test_what_is_taken(kind: Any, value: Any, read: Any) -> None:
         (values.FileName, "/etc/passwd", 'is "/etc/passwd", expected a string of the form ^[a-z]+'),
         (values.FileName, "x.safetensors\n", 'is "x.safetensors\\n", expected a string of the form ^[a-z]+'),
         (values.Size, math.nan, "is NaN, expected at least 0"),
-        (schema.Step, [], "is [], expected an object"),
-        (schema.Step, {"absolute": -1e-9}, '"key.absolute" is -1e-09, expected at least 0'),
+        (schema.StepRecord, [], "is [], expected an object"),
+        (schema.StepRecord, {"absolute": -1e-9}, '"key.absolute" is -1e-09, expected at least 0'),
         (schema.Zeros, {"shape": 3, "steps": 1, "multiples": []}, '"key.shape" is 3, expected a list'),
         (schema.Zeros, {"shape": [], "steps": 1, "multiples": [[1]]}, '"key.multiples.0.1" is missing'),
         (schema.Zeros, {"shape": [], "steps": 1, "multiples": [[1, 2, 3]]}, '"key.multiples.0" is [1, 2, 3], expected'),
-        (schema.Ledger, WAITING | {"errors": {"loss": [0, -1]}}, '"key.errors.loss.1" is -1, expected at least 0'),
+        (
+            schema.WaitingSteps,
+            WAITING | {"errors": {"loss": [0, -1]}},
+            '"key.errors.loss.1" is -1, expected at least 0',
+        ),
     ],
 )
 def test_what_is_refused(kind: Any, value: Any, problem: str) -> None:

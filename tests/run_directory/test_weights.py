@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 
 from nn_manual.errors import DataError
-from nn_manual.run_directory.files import read_weights, write_weights
+from nn_manual.run_directory.weights import read_weights, write_weights
 
 WEIGHTS: dict[str, Callable[[], Any]] = {
     "transposed": lambda: np.arange(6.0).reshape(2, 3).T,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nn_manual import CrossEntropyLoss, MSELoss
-from nn_manual.step.cut import Part, Slicing, cut, loss_of, parts_of, share
+from nn_manual.step.cut import BatchPart, Slicing, cut, loss_of, parts_of, share
 
 
 def test_sizes_differ_by_one_at_most_and_the_larger_come_first() -> None:
@@ -39,7 +39,7 @@ def test_where_nothing_counts_nothing_weighs() -> None:
 
 
 def test_the_loss_leaves_out_a_slice_of_which_nothing_counts() -> None:
-    parts = [Part(0, slice(0, 1), 1, 1.0), Part(1, slice(1, 2), 0, 0.0)]
+    parts = [BatchPart(0, slice(0, 1), 1, 1.0), BatchPart(1, slice(1, 2), 0, 0.0)]
     assert loss_of(CrossEntropyLoss(), parts, [0.75, np.nan]) == 0.75
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from processes import Case, log_of, run_cases, statuses_of
 
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 
 #: With what depends on the slices: dropout, clipping, a batch that doesn't divide, and one with empty slices, of 3.
 CONFIG = """

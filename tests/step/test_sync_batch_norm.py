@@ -32,7 +32,7 @@ from nn_manual import (
 from nn_manual.arrays import Array
 from nn_manual.step.batch_statistics import BatchStatistics
 from nn_manual.step.cut import Slicing, parts_of
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.step.sync_batch_norm import SyncBatchNorm, synchronized_copy
 
 RNG = np.random.default_rng(0)
@@ -108,7 +108,7 @@ def test_it_is_torchs_batch_norm_of_the_whole_batch(layer: Any, shape: tuple[int
     for parameter in vars(model.param).values():
         parameter[...] = rng.normal(size=3)
     parts = parts_of(MSELoss("sum"), input, 3)
-    statistics = BatchStatistics(3, Group())
+    statistics = BatchStatistics(3, ProcessGroup())
     copies = [synchronized_copy(model, statistics, position) for position in range(3)]
     outputs, grad_inputs = np.zeros(shape), np.zeros(shape)
 
@@ -143,7 +143,7 @@ def test_it_is_torchs_batch_norm_of_the_whole_batch(layer: Any, shape: tuple[int
 
 def test_a_copy_shares_parameters_and_buffers_and_has_gradients_of_its_own() -> None:
     model = Sequential(Residual(Linear(3, 3), BatchNorm1d(3)), seed=1)
-    copied = synchronized_copy(model, BatchStatistics(1, Group()), 0)
+    copied = synchronized_copy(model, BatchStatistics(1, ProcessGroup()), 0)
     layer = copied.layers[0].layers[1]  # type: ignore[attr-defined]  # it is a Residual
     assert isinstance(layer, SyncBatchNorm)
     assert np.shares_memory(copied.param_arena, model.param_arena)

@@ -8,7 +8,7 @@ import pytest
 
 from nn_manual.errors import ConfigError, Interrupted
 from nn_manual.step import torchrun
-from nn_manual.step.group import ALONE
+from nn_manual.step.process_group import ALONE
 from nn_manual.step.torchrun import processes
 
 SECOND_OF_TWO = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}

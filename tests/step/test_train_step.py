@@ -23,7 +23,7 @@ from nn_manual import (
     Trainer,
 )
 from nn_manual.arrays import Array
-from nn_manual.step.cut import Part, Slicing, parts_of
+from nn_manual.step.cut import BatchPart, Slicing, parts_of
 from nn_manual.step.gradient_sum import InOrder
 from nn_manual.step.slices import SlicedBatch
 from nn_manual.step.train_step import TrainStep
@@ -84,10 +84,10 @@ def test_more_slices_than_examples() -> None:
 class FirstAgain(Watch):
     """It has the first slice made again, and ends the step."""
 
-    def begin(self, parts: list[Part], target: Array) -> None:  # noqa: ARG002 - as of every Watch
+    def begin(self, parts: list[BatchPart], target: Array) -> None:  # noqa: ARG002 - as of every Watch
         self.parts = parts
 
-    def settle(self, make_again: Callable[[Part], object]) -> None:
+    def settle(self, make_again: Callable[[BatchPart], object]) -> None:
         make_again(self.parts[0])
         raise NotFiniteError
 
@@ -99,7 +99,7 @@ def test_what_is_under_way_ends_before_a_slice_is_made_again(monkeypatch: pytest
     step = TrainStep(*own, SlicedBatch(*own, Slicing(2)))
     events, run = list[Any](), step.runner.slice
 
-    def run_slice(part: Part, *arguments: Any) -> Any:
+    def run_slice(part: BatchPart, *arguments: Any) -> Any:
         events.append(part.number)
         return run(part, *arguments)
 
@@ -115,7 +115,7 @@ def test_the_sum_is_made_in_the_order_of_the_slices() -> None:
     model = Sequential(Linear(1, 1, bias=False), dtype="float64")
     total = InOrder(model)
     for values, expected in (([1, 2**-53, 2**-53], 1.0), ([2**-53, 2**-53, 1], 1 + 2**-52)):
-        total.begin([Part(i, slice(i, i + 1), 1, 1.0) for i in range(3)], 3, whole=False)
+        total.begin([BatchPart(i, slice(i, i + 1), 1, 1.0) for i in range(3)], 3, whole=False)
         for position, value in enumerate(values):
             model.grad_arena[...] = value
             total.part(position)(-1)

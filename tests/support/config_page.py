@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from nn_manual.config import RunConfig
-from nn_manual.config.names import named
+from nn_manual.config.component_names import named
 from nn_manual.config.stand_ins import default
 from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.registry import KINDS, takes_layers

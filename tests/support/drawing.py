@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from nn_manual.arrays import Array
 from nn_manual.run_directory.files import JsonLines, create_run_directory, write_atomically
 from nn_manual.run_directory.ledger_table import Ledger
-from nn_manual.run_directory.metrics import COUNTS, Run, Stop
+from nn_manual.run_directory.metrics import COUNTS, RecordedRun, Stop
 
 LOSS, ACCURACY, GRADIENTS = "Loss by epoch", "Accuracy by epoch", "Worst gradient error by step"
 LEDGER = "Gradient error by tensor"
@@ -32,7 +32,7 @@ def make_run(
     excused: Sequence[int] = (),
     mismatch: str = "",
     stop: Stop | None = None,
-) -> Run:
+) -> RecordedRun:
     """A run without a ledger, and so without a heat map, unless one is given. `num_examples`, to train and to validate:
     its losses are sums over them. `excused` are steps with rounding, `mismatch` is what was wrong in the last one.
     """
@@ -58,7 +58,7 @@ def make_run(
         "rounding": np.isin(np.arange(1, num_steps + 1), excused).astype(np.int64),
         "mismatch": np.array([""] * (num_steps - 1) + [mismatch][:num_steps], np.object_),
     }
-    return Run(name, "", metrics, gradients, ledger or ledger_of(np.zeros((num_steps, 0))), stop)
+    return RecordedRun(name, "", metrics, gradients, ledger or ledger_of(np.zeros((num_steps, 0))), stop)
 
 
 def ledger_of(percent: Array, names: tuple[str, ...] = (), verdict: Array | None = None) -> Ledger:

@@ -14,8 +14,8 @@ from nn_manual.errors import GradientMismatch
 from nn_manual.layers import Tanh
 from nn_manual.optim import SGD
 from nn_manual.run.bundle import read_bundle
-from nn_manual.run.run import run
-from nn_manual.run_directory.files import write_weights
+from nn_manual.run.new_run import run
+from nn_manual.run_directory.weights import write_weights
 
 EVERYTHING = CONFIG + "lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}\nclip_grad_norm: 0.1\n"
 

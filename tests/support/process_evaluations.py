@@ -14,7 +14,7 @@ from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch
 from nn_manual.step.cut import Slicing
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.step.torchrun import processes
 from nn_manual.training import evaluation_slices as slices
 
@@ -63,7 +63,7 @@ def refuse(directory: Path, rank: int) -> int:
     return 0
 
 
-def _said(group: Group, refuses: Callable[..., object], *given: object) -> str:
+def _said(group: ProcessGroup, refuses: Callable[..., object], *given: object) -> str:
     words = "nothing"
     try:
         refuses(*given)

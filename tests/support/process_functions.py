@@ -29,7 +29,7 @@ from nn_manual.run.environment import set_blas_threads
 from nn_manual.step import gradient_sum
 from nn_manual.step.buckets import buckets_of
 from nn_manual.step.cut import Slicing
-from nn_manual.step.group import Work
+from nn_manual.step.process_group import Work
 from nn_manual.step.sync_batch_norm import SyncBatchNorm
 from nn_manual.step.torchrun import TorchGroup, processes
 

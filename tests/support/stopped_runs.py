@@ -10,9 +10,8 @@ import pytest
 
 from nn_manual.config import load_config
 from nn_manual.errors import Interrupted
-from nn_manual.run import run as run_module
-from nn_manual.run import training_run
-from nn_manual.run.run import run
+from nn_manual.run import epochs, training_run
+from nn_manual.run.new_run import run
 from nn_manual.run.stop_request import StopRequest
 from nn_manual.run_directory.checkpoints import read_checkpoint, step_of, write_checkpoint
 
@@ -30,7 +29,7 @@ def stopped(config_path: Path, directory: Path, step: int, *overrides: str) -> N
     with pytest.MonkeyPatch.context() as patch:
         request = StopRequest()
         patch.setattr(training_run.TrainingRun, "steps", asked)
-        patch.setattr(run_module, "stop_request", lambda: nullcontext(request))
+        patch.setattr(epochs, "stop_request", lambda: nullcontext(request))
         with pytest.raises(Interrupted):
             run(load_config(config_path, overrides), directory)
 

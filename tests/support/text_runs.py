@@ -10,7 +10,7 @@ from runs import write_config
 
 from nn_manual.config import dump_config, load_config
 from nn_manual.data import Names, Transform
-from nn_manual.run_directory.files import write_weights
+from nn_manual.run_directory.weights import write_weights
 
 #: A model of three characters that sees four of them.
 CONFIG = """\

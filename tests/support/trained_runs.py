@@ -12,7 +12,7 @@ from runs import write_config
 from nn_manual.arrays import Array
 from nn_manual.config import dump_config, load_config
 from nn_manual.data import Names, Standardization, Transform
-from nn_manual.run_directory.files import write_weights
+from nn_manual.run_directory.weights import write_weights
 
 #: Two columns, two classes; the model predicts the two standardised columns.
 CONFIG = """\

@@ -18,7 +18,7 @@ from nn_manual.config import RunConfig, load_config
 from nn_manual.data import FashionMNIST, Text
 from nn_manual.data.text import python_manual
 from nn_manual.run import writer
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.run_directory.metrics import read_run
 
 ROOT = Path(__file__).parents[2]

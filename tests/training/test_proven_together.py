@@ -21,7 +21,7 @@ from nn_manual.check.judge.report import StepCheck
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.layers import Tanh
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.training.steps import Step, Steps
 from nn_manual.training.trainer import Trainer
 from nn_manual.use.summary import summary

@@ -17,7 +17,7 @@ from trained_runs import CONFIG, IDENTITY, OF_REGRESSION, REGRESSION, SWAPPED, w
 from nn_manual.config import load_config
 from nn_manual.data import Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.use.evaluate import EvaluatedRun, evaluate
 from nn_manual.use.trained import read_trained
 

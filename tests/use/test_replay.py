@@ -19,7 +19,7 @@ from nn_manual.optim import SGD, clip_grad_norm
 from nn_manual.run.bundle import read_bundle
 from nn_manual.run.environment import versions
 from nn_manual.run.sources import sources_of
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 from nn_manual.step import train_step
 from nn_manual.use import replay as replay_module
 from nn_manual.use.replay import replay

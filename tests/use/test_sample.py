@@ -15,7 +15,7 @@ from nn_manual.config import load_config
 from nn_manual.data import Transform
 from nn_manual.errors import ConfigError, DataError, NotFiniteError
 from nn_manual.model import Sequential
-from nn_manual.run_directory.files import write_weights
+from nn_manual.run_directory.weights import write_weights
 from nn_manual.use.sample import draw, sample
 
 

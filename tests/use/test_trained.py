@@ -22,7 +22,7 @@ from nn_manual import load_run
 from nn_manual.config import load_config
 from nn_manual.data import Transform
 from nn_manual.errors import DataError, NotFiniteError
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.use import trained
 from nn_manual.use.trained import Checkpoint, read_trained
 

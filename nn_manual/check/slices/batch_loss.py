@@ -26,7 +26,7 @@ from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import TORCH_DTYPES, Twin, as_tensor, loss_function
 from nn_manual.errors import NotFiniteError, raise_if_nobodys_fault, words_of
 from nn_manual.losses import Loss, as_number
-from nn_manual.step.cut import Part, loss_of
+from nn_manual.step.cut import BatchPart, loss_of
 
 LOSS, GRAD_PREDICTION = "batch.loss", "batch.grad_prediction"
 
@@ -38,7 +38,7 @@ class LossOfBatch(NamedTuple):
     prediction: Array
     grad_prediction: Array
     target: Array
-    parts: Sequence[Part]
+    parts: Sequence[BatchPart]
 
 
 def compare_loss(batch: LossOfBatch, loss: Loss, twin: Twin) -> GradientReport:

@@ -36,7 +36,7 @@ from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Scheduler
-from nn_manual.step.cut import Part
+from nn_manual.step.cut import BatchPart
 from nn_manual.step.slices import SlicedBatch
 from nn_manual.step.watch import Watch
 
@@ -53,7 +53,7 @@ class SlicedChecker(GradientChecker, Watch):
         with slices.whole_vectors():
             super().__init__(slices.model, slices.loss, slices.optimizer, scheduler=scheduler)
         self.watch = self
-        self._parts: list[Part] = []
+        self._parts: list[BatchPart] = []
         self._again = False
 
     @contextmanager
@@ -65,10 +65,10 @@ class SlicedChecker(GradientChecker, Watch):
             self.update.anchor()
         yield self.recorded
 
-    def begin(self, parts: list[Part], target: Array) -> None:
+    def begin(self, parts: list[BatchPart], target: Array) -> None:
         """The batch with this target is cut into these parts."""
         self._parts, self._target = parts, target
-        self._own: list[Part] = []
+        self._own: list[BatchPart] = []
         #: Of the own slices, where they run side by side.
         self._recordings: list[Recording] = []
         #: Of each own slice the gradients of the parameters, the prediction, and its gradient.
@@ -81,7 +81,7 @@ class SlicedChecker(GradientChecker, Watch):
         self._failed: tuple[int, str] | None = None
 
     @contextmanager
-    def slice(self, part: Part) -> Iterator[None]:
+    def slice(self, part: BatchPart) -> Iterator[None]:
         """The context in which forward, loss, backward and the buffers of a slice run; compared when it ends. Raises
         what `compare` does, where this process is alone.
         """
@@ -111,7 +111,7 @@ class SlicedChecker(GradientChecker, Watch):
         for part, recording in zip(self._own, self._recordings, strict=True):
             self._keep(part, recording)
 
-    def _keep(self, part: Part, recording: Recording) -> None:
+    def _keep(self, part: BatchPart, recording: Recording) -> None:
         """What the comparison of the batch needs of a slice."""
         loss = recording.loss
         assert loss.prediction is not None  # it ran
@@ -120,7 +120,7 @@ class SlicedChecker(GradientChecker, Watch):
         self._predictions.append(loss.prediction.copy())
         self._grad_predictions.append(loss.grad_prediction * loss.prediction.dtype.type(part.weight))
 
-    def _compare_slice(self, part: Part) -> None:
+    def _compare_slice(self, part: BatchPart) -> None:
         self._own.append(part)
         self._keep(part, self.recorded)
         if self.loss.has_value(part.denominator):
@@ -137,13 +137,13 @@ class SlicedChecker(GradientChecker, Watch):
         found = Found.of(plan.tensors, differences, plan.tolerances, too_coarse)
         self._found = found if self._found is None else worst([self._found, found])
 
-    def _keep_slice(self, error: Exception, part: Part) -> None:
+    def _keep_slice(self, error: Exception, part: BatchPart) -> None:
         """Have a mismatch in a slice say which it was."""
         if isinstance(error, GradientMismatch) and self.recorded.first.input is not None:
             error.batch = self.recorded.first.input, self._target[part.rows]
             error.first_row = part.rows.start
 
-    def settle(self, make_again: Callable[[Part], object]) -> None:
+    def settle(self, make_again: Callable[[BatchPart], object]) -> None:
         """Raise, on every process, what one has found in its slices: each makes the slice again and finds it, too."""
         failed = [(*each, rank) for rank, each in enumerate(self.group.gather(self._failed)) if each is not None]
         if not failed:
@@ -178,7 +178,7 @@ class SlicedChecker(GradientChecker, Watch):
         if self._max_norm_of_sum is not None:
             self._unclipped_grad = self.model.grad_arena.copy()
 
-    def _weight_in_sum(self, part: Part) -> float:
+    def _weight_in_sum(self, part: BatchPart) -> float:
         """What a slice's gradient is multiplied by: that of a slice beside others has its weight in it."""
         return 1.0 if self.slices.synchronized else part.weight
 

@@ -15,7 +15,7 @@ from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import NotFiniteError
 from nn_manual.model import Sequential
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 
 
 class Sums(NamedTuple):
@@ -28,7 +28,7 @@ class Sums(NamedTuple):
     in_order: Array
 
 
-def sums_of(grads: Sequence[Array], weights: Sequence[float], model: Sequential, group: Group) -> Sums:
+def sums_of(grads: Sequence[Array], weights: Sequence[float], model: Sequential, group: ProcessGroup) -> Sums:
     """`grads` are those of this process's slices, `weights` those of all. All processes must call it."""
     size, dtype = model.grad_arena.size, model.dtype
     sums = Sums(np.zeros(size), np.zeros(size), np.zeros(size, dtype))

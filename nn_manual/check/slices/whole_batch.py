@@ -18,8 +18,8 @@ from nn_manual.check.slices.batch_loss import LossOfBatch
 from nn_manual.check.step.calls import CallFailed, LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.errors import GradientMismatch
-from nn_manual.step.cut import Part
-from nn_manual.step.group import Group
+from nn_manual.step.cut import BatchPart
+from nn_manual.step.process_group import ProcessGroup
 
 #: What a layer receives and returns in a step.
 ARRAYS = ("input", "output", "grad_output", "grad_input")
@@ -30,7 +30,7 @@ GIVEN_BACK = ("saved_again", "saved_for_update")
 
 
 def gather_batch(
-    whole: Recording, own: Sequence[Recording], loss: LossOfBatch, shared: Collection[str], group: Group
+    whole: Recording, own: Sequence[Recording], loss: LossOfBatch, shared: Collection[str], group: ProcessGroup
 ) -> None:
     """Fill the recording of a model with what ran in the slices: `own` has those of this process, of its copies of the
     model. `shared` are the names of the uses of shared parameters: of these, the arena has the sums alone. All
@@ -58,14 +58,14 @@ def gather_batch(
     whole.loss.prediction, whole.loss.grad_prediction = same(loss.prediction), same(loss.grad_prediction)
 
 
-def gathered(own: Sequence[Array], group: Group) -> Array:
+def gathered(own: Sequence[Array], group: ProcessGroup) -> Array:
     """Arrays of all slices, end to end: `own` are this process's, and some process has one. All must call it."""
     arrays = gathered_if_any(own, group)
     assert arrays is not None
     return arrays
 
 
-def gathered_if_any(own: Sequence[Array | None], group: Group) -> Array | None:
+def gathered_if_any(own: Sequence[Array | None], group: ProcessGroup) -> Array | None:
     """The same, or None where no process has one."""
     arrays = [array for array in own if array is not None]
     described = [str(arrays[0].dtype), list(arrays[0].shape[1:])] if arrays else None
@@ -76,7 +76,7 @@ def gathered_if_any(own: Sequence[Array | None], group: Group) -> Array | None:
     return np.concatenate(group.gather_arrays(np.ascontiguousarray(np.concatenate([empty, *arrays]))))
 
 
-def name_process(mismatch: GradientMismatch, parts: Sequence[Part], num_own: int) -> None:
+def name_process(mismatch: GradientMismatch, parts: Sequence[BatchPart], num_own: int) -> None:
     """Let a mismatch in a batch, of which each process had `num_own` slices, say whose row its worst place is in."""
     for failure in mismatch.report.failures[:1]:
         num_rows = parts[-1].rows.stop
@@ -102,7 +102,7 @@ def _conduct_of(calls: LayerCalls) -> dict[str, Any]:
     return {"place": calls.place, "only_parameters": calls.only_parameters, **counts, **is_saved}
 
 
-def _take_conduct(calls: LayerCalls, own: list[dict[str, Any]], group: Group) -> None:
+def _take_conduct(calls: LayerCalls, own: list[dict[str, Any]], group: ProcessGroup) -> None:
     """The same of the batch: of a count that isn't 1 in every slice, what is farthest from it."""
     slices = [each for of_process in group.gather(own) for each in of_process]
     calls.place, calls.only_parameters = slices[0]["place"], slices[0]["only_parameters"]

@@ -34,7 +34,7 @@ from nn_manual.arrays import Array
 from nn_manual.step.buckets import BUCKET_SIZE, buckets_of
 from nn_manual.step.cut import Slicing, cut
 from nn_manual.step.gradient_sum import NUM_UNDER_WAY
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.step.torchrun import processes
 
 SIZES = (1, 2, 3, 4)
@@ -96,7 +96,7 @@ def measure(name: str, way: str, num_steps: int) -> None:
             print(json.dumps(found))
 
 
-def _share(net: Net, group: Group, number: int) -> tuple[Array, ...]:
+def _share(net: Net, group: ProcessGroup, number: int) -> tuple[Array, ...]:
     """What the first process has of a batch."""
     batch = net.batches[number % len(net.batches)]
     return tuple(array[cut(len(array), group.size)[0]] for array in batch)
@@ -128,7 +128,7 @@ def _steps(net: Net, slicing: Slicing, num_steps: int) -> dict[str, float]:
     return found | {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def _communicate(model: Sequential, group: Group) -> None:
+def _communicate(model: Sequential, group: ProcessGroup) -> None:
     for work in [group.start_sum(model.grad_arena[bucket.where]) for bucket in buckets_of(model)]:
         work.wait()
 

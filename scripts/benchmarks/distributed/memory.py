@@ -24,7 +24,7 @@ from benchmarks.distributed.torchruns import torchrun
 from benchmarks.processes import status_of
 from nn_manual import SGD, Adam, Trainer
 from nn_manual.step.cut import Slicing
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 from nn_manual.step.torchrun import processes
 
 SIZES, NUM_STEPS = (1, 2, 4), 3
@@ -72,7 +72,7 @@ def measure() -> None:
             print(json.dumps(found))
 
 
-def _figures(net: Net, group: Group, name: str, *, shard_optimizer: bool) -> list[int]:
+def _figures(net: Net, group: ProcessGroup, name: str, *, shard_optimizer: bool) -> list[int]:
     """Bytes: of the vectors, resident in the end, and at most."""
     _trim()
     start = status_of("VmRSS")

@@ -20,7 +20,7 @@ from nn_manual import SGD, CrossEntropyLoss, Linear, Loss, ReLU, Sequential, Tra
 from nn_manual.config import load_config
 from nn_manual.optim import Optimizer
 from nn_manual.step.cut import ONE_SLICE, Slicing, cut
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 
 NETS = ("784-2048-2048-10", "gpt")
 
@@ -54,7 +54,7 @@ class Net:
         optimizer = self.optimizer(model)
         return Trainer(model, self.loss, optimizer, self.max_norm, check_every=0, slicing=slicing)
 
-    def our_step(self, group: Group) -> Step:
+    def our_step(self, group: ProcessGroup) -> Step:
         """A step of it on the next batch."""
         trainer, endless = self.ours(Slicing(group.size, group)), cycle(self.batches)
         return lambda: trainer.train_step(*next(endless))

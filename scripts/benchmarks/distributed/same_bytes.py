@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.distributed.torchruns import train
 from benchmarks.processes import ROOT
 from nn_manual.arrays import Array
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 
 #: A dropout behind the positions.
 DROPOUT = "model.1={Sequential: [LearnedPositions: {num_positions: 64, embedding_dim: 128}, Dropout: {p: 0.1}]}"

@@ -23,7 +23,7 @@ from benchmarks.distributed.nets import NETS, Net, Step
 from benchmarks.distributed.torchruns import torchrun
 from nn_manual.step import torchrun as our_torchrun
 from nn_manual.step.buckets import buckets_of
-from nn_manual.step.group import Group
+from nn_manual.step.process_group import ProcessGroup
 
 #: Our speed-up over DistributedDataParallel's, at least.
 WANTED = 0.95
@@ -65,14 +65,14 @@ def measure(name: str, rounds: int) -> None:
             print(json.dumps(found))
 
 
-def _times(net: Net, group: Group, rounds: int) -> tuple[dict[str, list[float]], float]:
+def _times(net: Net, group: ProcessGroup, rounds: int) -> tuple[dict[str, list[float]], float]:
     """The seconds of a step of each contestant in each round, and those of ours in which it waits for a collective.
 
     DistributedDataParallel ends with this function, while the group is there: without it, its end may wait for ever.
     """
     waits = _waits()
     both = {"ours by 2": net.our_step(group), "torch by 2": net.torch_step(group.rank, group.size)}
-    alone = {"ours by 1": net.our_step(Group()), "torch by 1": net.torch_step(0, 1)}
+    alone = {"ours by 1": net.our_step(ProcessGroup()), "torch by 1": net.torch_step(0, 1)}
     steps = {**both, **alone}
     times: dict[str, list[float]] = {key: [] for key in steps}
     counts = {key: _count(step) if key in both or group.rank == 0 else 1 for key, step in steps.items()}
@@ -103,7 +103,7 @@ def _waits() -> list[float]:
     return waits
 
 
-def _communication(net: Net, group: Group) -> tuple[float, float]:
+def _communication(net: Net, group: ProcessGroup) -> tuple[float, float]:
     """The seconds that a step's collectives take where nothing is computed meanwhile, and those in which they keep a
     core busy: where no core is free, what is hidden behind backward takes these from it.
     """

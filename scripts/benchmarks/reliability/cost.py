@@ -15,7 +15,7 @@ from benchmarks.processes import ROOT
 from nn_manual.config import load_config
 from nn_manual.run import writer
 from nn_manual.run.keeper import CheckpointKeeper
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 
 #: The runs, each with its overrides. Unchecked steps are the stricter case: the run is shorter.
 RUNS = (

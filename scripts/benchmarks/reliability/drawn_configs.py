@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from benchmarks.processes import ROOT
 from nn_manual.config import RunConfig
-from nn_manual.config.names import named
-from nn_manual.config.tree import Errors, Place, plain, read_tree
+from nn_manual.config.component_names import named
+from nn_manual.config.yaml_tree import Errors, Place, plain, read_tree
 from nn_manual.registry import KINDS, takes_layers
 
 #: A file with every top-level key. The other files of config/ come beside it.

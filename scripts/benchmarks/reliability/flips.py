@@ -14,8 +14,8 @@ from benchmarks.processes import ROOT
 from benchmarks.reliability.kills import quick_runs
 from nn_manual.config import load_config
 from nn_manual.errors import DataError
+from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run.run import run
 from nn_manual.run_directory.checkpoints import checkpoints_of
 
 NUM_FLIPS = 5_000

@@ -28,12 +28,12 @@ from threadpoolctl import threadpool_limits
 from benchmarks.processes import ROOT
 from nn_manual.config import RunConfig, load_config
 from nn_manual.run import writer
+from nn_manual.run.new_run import run
 from nn_manual.run.resume import resume
-from nn_manual.run.run import run
 from nn_manual.run.training_run import STATE_FILE
 from nn_manual.run_directory import checkpoints
 from nn_manual.run_directory.checkpoints import checkpoints_of, read_checkpoint
-from nn_manual.run_directory.files import read_weights
+from nn_manual.run_directory.weights import read_weights
 from nn_manual.training.steps import Steps
 
 NUM_KILLS = 300

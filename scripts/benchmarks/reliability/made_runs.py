@@ -12,7 +12,7 @@ from benchmarks.reliability.kills import Kill, forked
 from nn_manual.config import load_config
 from nn_manual.errors import GradientMismatch
 from nn_manual.plotting import plot_runs
-from nn_manual.run.run import run
+from nn_manual.run.new_run import run
 from nn_manual.run.writer import FIGURE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from nn_manual.config.names import is_component
+from nn_manual.config.component_names import is_component
 
 #: The rows of a keyboard. A finger that slips lands beside its key, in its row or a row above or below.
 ROWS = ("1234567890-", "qwertyuiop", "asdfghjkl", "zxcvbnm_")

@@ -8,7 +8,7 @@ import pytest
 from nn_manual import Linear, NotFiniteError, Sequential
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.slices.sums import compare_sums, sums_of
-from nn_manual.step.group import ALONE
+from nn_manual.step.process_group import ALONE
 
 
 def report_on(grads: list[float], summed: float, *, is_in_order: bool, dtype: str = "float32") -> GradientReport:

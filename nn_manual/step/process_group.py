@@ -16,7 +16,7 @@ class Work(Protocol):
         """Return when it is done."""
 
 
-class Group:
+class ProcessGroup:
     """One process alone: it is all there is. TorchGroup has more; each of its processes makes the same calls in the
     same order.
     """
@@ -78,4 +78,4 @@ class _Done:
 DONE = _Done()
 
 #: A process that knows of no others.
-ALONE = Group()
+ALONE = ProcessGroup()

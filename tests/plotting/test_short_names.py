@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nn_manual.plotting.names import shorten
+from nn_manual.plotting.short_names import shorten
 
 
 def test_what_fits_stays() -> None:

@@ -1,79 +1,21 @@
-"""One run: from a config, or from a checkpoint, to a run directory."""
+"""The epochs of a run, to its end: steps, checkpoints, and what is said and kept when something ends it early."""
 
 from __future__ import annotations
 
 import shlex
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nn_manual.config import RunConfig, dump_config
-from nn_manual.data import Split, num_batches
 from nn_manual.errors import DataError, GradientMismatch, Interrupted, NotFiniteError, out_of_memory
 from nn_manual.messages import counted
-from nn_manual.run.agreement import agree, check_all_see
-from nn_manual.run.environment import blas, blas_of_compiled_steps, sha256_of, versions
 from nn_manual.run.keeper import CheckpointKeeper
-from nn_manual.run.loading import check_compiling, load, quiet
 from nn_manual.run.progress import RunBar, epoch_line
-from nn_manual.run.silent import NoBar, NoWriter, writer_of
-from nn_manual.run.sources import sources_of
+from nn_manual.run.silent import NoBar, NoWriter
 from nn_manual.run.stop_request import StopRequest, stop_request
 from nn_manual.run.training_run import TrainingRun
 from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory import ledger, metrics
 from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
-from nn_manual.step.group import ALONE, Group
-
-
-def default_run_directory(config_path: Path) -> Path:
-    """runs/<config name>/<time>, the time with microseconds so that two runs started together differ."""
-    return Path("runs", config_path.stem, datetime.now().strftime("%Y-%m-%d_%H-%M-%S.%f"))
-
-
-@quiet
-def run(config: RunConfig, directory: Path, group: Group = ALONE) -> dict[str, Any]:
-    """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
-
-    `directory` must not exist or be empty. Raises the errors of nn_manual.errors, and Interrupted once a signal has
-    asked to stop. What ends a run early gets notes that say where it stopped and how to go on; the files in `directory`
-    are whole. Of the processes of a `group`, all of which call this, the first alone writes and prints; the summary of
-    the others is empty.
-    """
-    writer, config = writer_of(directory, group), config.with_slices(group.size)
-    writer.check_new()
-    check_compiling(config)
-    split, model = load(config)
-    _note_schedule(config, split, writer)
-    agree(config, split, model, group, **{"--run-dir": str(directory)})
-    writer.create()
-    check_all_see(directory, group)
-    group.connect()
-    training = TrainingRun(config, split, model, group)
-    config = training.config
-    with writer.lock():
-        writer.write_config(config, split)
-        writer.remember(group)  # before there is a run, processes that start again begin a new one
-        note_processes(config, group, writer)
-        return train(training, directory, writer, None, origin_of(config, split))
-
-
-def note_processes(config: RunConfig, group: Group, writer: RunWriter | NoWriter) -> None:
-    """Say how the processes share the work, where there are several."""
-    if group.size > 1:
-        how = "one by one: the same bits on any number of processes" if config.bitwise else "as is fastest"
-        writer.say(f"{group.size} processes, {config.slices} slices a batch; gradients are added up {how}")
-
-
-def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
-    """What every checkpoint of a run says of it: what a resumed run must have in common with it, and what it should."""
-    return {
-        "config": dump_config(config),
-        "data": sha256_of(split),
-        "sources": sources_of(config),  # now: a user who sees the run go wrong may change a file before it ends
-        "versions": versions(),
-        "blas": blas() | blas_of_compiled_steps(config),
-    }
 
 
 def train(
@@ -87,6 +29,7 @@ def train(
     on from; without it the files of lines are made. Raises what `run` does.
     """
     config = training.config
+    _note_processes(training, writer)
     num_checks = config.epochs * training.num_batches // max(config.gradient_check.every, 1)
     window, sizes = ledger.window_size(num_checks), {} if manifest is None else manifest["sizes"]
     try:
@@ -117,6 +60,14 @@ def train(
             training.trainer.prover.drop()
         _say_how_it_ended(training, directory, writer, origin, end)
         raise
+
+
+def _note_processes(training: TrainingRun, writer: RunWriter | NoWriter) -> None:
+    """Say how the processes share the work, where there are several."""
+    config, group = training.config, training.group
+    if group.size > 1:
+        how = "one by one: the same bits on any number of processes" if config.bitwise else "as is fastest"
+        writer.say(f"{group.size} processes, {config.slices} slices a batch; gradients are added up {how}")
 
 
 def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequest, bar: RunBar | NoBar) -> None:
@@ -195,16 +146,3 @@ def _how_to_resume(directory: Path) -> str:
     newest = next(map(step_of, checkpoints_of(directory)), None)
     what = "to start it again" if newest is None else f"to go on from step {newest}"
     return f"{what}: nn-manual train --resume {shlex.quote(str(directory))}"
-
-
-def _note_schedule(config: RunConfig, split: Split, writer: RunWriter | NoWriter) -> None:
-    """Say it on standard error where the schedule doesn't come to its end in this run."""
-    if config.lr_scheduler is None:
-        return
-    length, unit = config.epochs, "epochs"
-    if config.lr_step == "step":
-        length, unit = config.epochs * num_batches(len(split.train.input), config.batch_size), "steps"
-    duration = config.lr_scheduler.duration
-    if duration > length:
-        place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
-        writer.note(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")

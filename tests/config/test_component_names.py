@@ -1,4 +1,4 @@
-from nn_manual.config.names import advice, named
+from nn_manual.config.component_names import advice, named
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential

@@ -9,7 +9,7 @@ import pytest
 from no_files import NO_FILES
 
 from nn_manual.config import load_config
-from nn_manual.config.tree import MAX_BYTES, MAX_DEPTH, Errors, Place, parse_scalar, plain, read_tree
+from nn_manual.config.yaml_tree import MAX_BYTES, MAX_DEPTH, Errors, Place, parse_scalar, plain, read_tree
 from nn_manual.errors import ConfigError
 
 from .conftest import VALID, ErrorsOf, valid_but

@@ -14,12 +14,12 @@ import yaml
 
 from nn_manual.config.build import Builder
 from nn_manual.config.leaf import path_in, text_of
+from nn_manual.config.misfits import find_misfits
 from nn_manual.config.overrides import apply_overrides
 from nn_manual.config.run_config import RunConfig
-from nn_manual.config.sizes import find_misfits
-from nn_manual.config.tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.config.updates import find_compiling_misfits, find_update_misfits
 from nn_manual.config.user_layers import Importer, import_path, kept_streams
+from nn_manual.config.yaml_tree import Errors, Node, Place, parse_scalar, read_file, read_tree
 from nn_manual.layers import Layer
 from nn_manual.registry import KINDS, takes_layers
 

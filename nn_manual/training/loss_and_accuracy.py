@@ -13,7 +13,7 @@ from nn_manual.data import Examples
 from nn_manual.losses import Loss
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
-from nn_manual.step.group import ALONE, Group
+from nn_manual.step.process_group import ALONE, ProcessGroup
 from nn_manual.training.evaluation_slices import slice_size
 from nn_manual.training.steps import check_targets
 
@@ -34,7 +34,7 @@ def evaluation_of(
     confusion: Array | None = None,
     *,
     after_first: Callable[[], object] | None = None,
-    group: Group = ALONE,
+    group: ProcessGroup = ALONE,
 ) -> Evaluation:
     """Evaluate the model, slice by slice, which the processes of the group share. `after_first` is called after the
     first prediction of each process. For targets of class indices, `confusion`, int64 (classes, classes), gains the

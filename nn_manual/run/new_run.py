@@ -1,0 +1,62 @@
+"""A new run: from a config to a run directory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nn_manual.config import RunConfig
+from nn_manual.data import Split, num_batches
+from nn_manual.run.agreement import agree, check_all_see
+from nn_manual.run.epochs import train
+from nn_manual.run.keeper import origin_of
+from nn_manual.run.loading import check_compiling, load, quiet
+from nn_manual.run.silent import NoWriter, writer_of
+from nn_manual.run.training_run import TrainingRun
+from nn_manual.run.writer import RunWriter
+from nn_manual.step.process_group import ALONE, ProcessGroup
+
+
+def default_run_directory(config_path: Path) -> Path:
+    """runs/<config name>/<time>, the time with microseconds so that two runs started together differ."""
+    return Path("runs", config_path.stem, datetime.now().strftime("%Y-%m-%d_%H-%M-%S.%f"))
+
+
+@quiet
+def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE) -> dict[str, Any]:
+    """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
+
+    `directory` must not exist or be empty. Raises the errors of nn_manual.errors, and Interrupted once a signal has
+    asked to stop. What ends a run early gets notes that say where it stopped and how to go on; the files in `directory`
+    are whole. Of the processes of a `group`, all of which call this, the first alone writes and prints; the summary of
+    the others is empty.
+    """
+    writer, config = writer_of(directory, group), config.with_slices(group.size)
+    writer.check_new()
+    check_compiling(config)
+    split, model = load(config)
+    _note_schedule(config, split, writer)
+    agree(config, split, model, group, **{"--run-dir": str(directory)})
+    writer.create()
+    check_all_see(directory, group)
+    group.connect()
+    training = TrainingRun(config, split, model, group)
+    config = training.config
+    with writer.lock():
+        writer.write_config(config, split)
+        writer.remember(group)  # before there is a run, processes that start again begin a new one
+        return train(training, directory, writer, None, origin_of(config, split))
+
+
+def _note_schedule(config: RunConfig, split: Split, writer: RunWriter | NoWriter) -> None:
+    """Say it on standard error where the schedule doesn't come to its end in this run."""
+    if config.lr_scheduler is None:
+        return
+    length, unit = config.epochs, "epochs"
+    if config.lr_step == "step":
+        length, unit = config.epochs * num_batches(len(split.train.input), config.batch_size), "steps"
+    duration = config.lr_scheduler.duration
+    if duration > length:
+        place, name = config.places.get("lr_scheduler", "lr_scheduler"), type(config.lr_scheduler).__name__
+        writer.note(f"{place}: note: {name} takes {duration:,} {unit}, the run has {length:,}")
