@@ -35,14 +35,15 @@ if TYPE_CHECKING:  # for type checkers; `name as name` is what makes a name publ
     from nn_manual.use.trained import TrainedRun as TrainedRun
     from nn_manual.use.trained import load_run as load_run
 
-# numpy's OpenBLAS and torch's OpenMP each keep a pool of threads, which after a piece of work spin for the next: 26 ms
-# in OpenBLAS, some 3 ms in OpenMP, on the cores that the other pool needs in a checked step. It took 50 times the sum
-# of their times. 2**18 ticks are some 0.1 ms and 3,000 spins a third of that: longer than the pauses within a step of
-# either, so that neither is slower alone. Each is read when its library is first loaded; later it does nothing.
+# numpy's OpenBLAS and torch's OpenMP each keep a pool of threads. After a piece of work, its threads spin and wait for
+# the next: 26 ms in OpenBLAS, some 3 ms in OpenMP. In a checked step the other pool needs the same cores: such a step
+# took 50 times the sum of both times. 2**18 ticks are some 0.1 ms, and 3,000 spins are a third of that. Both are longer
+# than the pauses within a step of one library, so neither library is slower alone. A library reads its variable when
+# it is first loaded; a later value has no effect.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
-#: The rooms of which every exported name is public here: a new component is exported by its room, and nowhere else.
+#: Every name that these rooms export is public here, too: a new component is exported by its room, and nowhere else.
 _COMPONENT_ROOMS = ("nn_manual.layers", "nn_manual.losses", "nn_manual.optim")
 
 #: Where each of the other public names lives. Modules load when a name is first used: the command line answers --help
@@ -68,7 +69,7 @@ _HOMES = {
     "read_run": "run_directory.metrics",
 }
 
-#: Modules that the pages named, and where they lie now: what a user imports from them goes on working.
+#: Modules that earlier pages of docs/ named, and where they lie now: imports from the old names go on working.
 _MOVED = {
     "nn_manual.distributed": "nn_manual.step",
     "nn_manual.distributed.sliced_step": "nn_manual.step.cut",
@@ -78,7 +79,7 @@ _MOVED = {
 
 
 class _Moved:
-    """Finds the modules of _MOVED: each has the names of the module that is there now."""
+    """Finds the modules of _MOVED: each has the names of the module that took its place."""
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG003 - Python's

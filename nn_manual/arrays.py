@@ -21,8 +21,9 @@ Shape: TypeAlias = tuple[int, ...]
 DTYPES: dict[str, np.dtype[Any]] = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
 
 #: Elements of a block: 1 MiB in float32, so that the few arrays of a formula fit into a third-level cache. Measured on
-#: 5.8 million parameters, SGD takes 4.6 ms in blocks of 2**16, 3.6 ms in those of 2**18 to 2**20, 5.7 ms in one piece.
+#: 5.8 million parameters, SGD takes 4.6 ms in blocks of 2**16, 3.6 ms in blocks of 2**18 to 2**20, 5.7 ms in one piece.
 BLOCK_SIZE = 1 << 18
+
 
 def namespace(array: object) -> ModuleType:
     """The library that `array` belongs to: the module `torch` for a tensor, `numpy` for everything else.
@@ -39,7 +40,8 @@ def size_of(shape: Shape) -> int:
 
 
 def placeholder(shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Zeros that can't be written to and take no memory: for what asks an array for its shape and its dtype alone."""
+    """Zeros that can't be written to and take no memory, for code that reads only the shape and the dtype of an array.
+    """
     return np.broadcast_to(dtype.type(0), shape)
 
 
@@ -62,13 +64,13 @@ def carve(flat: Array, shapes: Mapping[str, Shape]) -> SimpleNamespace:
 
 
 def flat(views: Mapping[str, Array]) -> Array:
-    """The views end to end in a vector of their own: what `carve` takes apart. Without any it is an empty one."""
+    """A new vector with all views end to end, which `carve` takes apart again. Without views it is empty."""
     return np.concatenate([view.ravel() for view in views.values()]) if views else np.empty(0)
 
 
 def blocks(size: int) -> Iterator[slice]:
-    """Consecutive slices that cover `range(size)`: several elementwise passes over one block at a time find it in the
-    processor's cache.
+    """Consecutive slices that cover `range(size)`. If several elementwise passes run over one slice before the next,
+    they find it in the processor's cache.
     """
     for start in range(0, size, BLOCK_SIZE):
         yield slice(start, min(start + BLOCK_SIZE, size))
@@ -84,10 +86,10 @@ def first_not_finite(array: Array) -> str | None:
 
 
 class Recorder(Protocol):
-    """What notes the operations of the formulas that run: a trace."""
+    """Records the operations of the formulas that run, as a trace does."""
 
     def call(self, function: Callable[..., Array], arguments: tuple[Any, ...]) -> Array:
-        """The function's result: one operation, whatever it does inside."""
+        """Call the function and return its result. It is recorded as one operation, whatever it does inside."""
         ...
 
     def iterations(self, steps: range) -> Reversible[int]:
@@ -95,13 +97,13 @@ class Recorder(Protocol):
         ...
 
 
-#: The one that notes them now.
+#: What records now; None where nothing does.
 recorder: Recorder | None = None
 
 
 def one_operation(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Decorates a function that computes a new array of arrays and numbers, by other means than NumPy's: a trace takes
-    it for an operation. It writes to none of its arguments.
+    """Decorator of a function that computes a new array by other means than NumPy's. A trace records it as one
+    operation. It must write to none of its arguments.
     """
 
     @functools.wraps(function)
@@ -112,8 +114,8 @@ def one_operation(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def over_time(num_steps: int, *, backward: bool = False) -> Reversible[int]:
-    """The steps of a loop over time, or with `backward` from the last to the first: a step needs the one before it, so
-    no array operation can take the loop's place.
+    """The steps of a loop over time; with `backward`, from the last to the first. Each step needs the one before it, so
+    no array operation can replace the loop.
     """
     steps = range(num_steps)[::-1] if backward else range(num_steps)
     return steps if recorder is None else recorder.iterations(steps)

@@ -18,8 +18,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class NNManualError(Exception):
-    """Base of the errors whose text is written for the user: each argument is one line, of which names and values can
-    be from anywhere. `exit_status` is the process's.
+    """Base of the errors whose text is written for the user. Each argument is one line; names and values in it may come
+    from anywhere. `exit_status` is the exit status of the process.
     """
 
     exit_status = 1
@@ -35,14 +35,14 @@ class ConfigError(NNManualError):
 
 
 class LayerError(ConfigError, TypeError):
-    """A layer's method returned what it must not, or the layer lacks one that it needs. The text names both."""
+    """A layer's method returned a wrong value, or the layer lacks a method. The text names the layer and the method."""
 
 
 class GradientMismatch(NNManualError):  # noqa: N818 - the public name that users catch, fixed by design
     """A hand-derived value and torch's differ by more than rounding. `report`, a GradientReport, says where.
 
-    `batch` is the input and the target of the training step that it was found in, or of one of its slices: then
-    `first_row` is the row of the batch at which the slice begins, else None.
+    `batch` is the input and the target of the training step in which it was found. If it was found in a slice of the
+    batch, they are the slice's, and `first_row` is the row of the batch at which the slice begins; else that is None.
     """
 
     exit_status = 3
@@ -61,7 +61,7 @@ class NotFiniteError(NNManualError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has asked to stop: SIGINT, SIGTERM or SIGHUP. `exit_status` is what a shell reports of it."""
+    """A signal has asked to stop: SIGINT, SIGTERM or SIGHUP. `exit_status` is what a shell reports for it."""
 
     def __init__(self, signum: int) -> None:
         words: dict[int, str] = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
@@ -70,8 +70,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 def end_at_once(signum: int) -> None:
-    """End this process as the signal does by default. It is called by a handler: the system's own for the next signal
-    would be set too late for one that has come already, of which Python then prints a traceback.
+    """End this process as the signal does by default. A signal handler calls this. It would be too late to restore the
+    default handler for the next signal: that signal may have come already, and then Python prints a traceback.
     """
     signal.signal(signum, signal.SIG_DFL)
     os.kill(os.getpid(), signum)
@@ -84,24 +84,26 @@ class DataError(NNManualError):
 
 
 class NotReproducedError(NNManualError):
-    """A replay of a step that differed from torch's is another step, or the same one without the difference."""
+    """A replay ran another step than the recorded one, or the same step without the recorded difference."""
 
     exit_status = 6
 
 
 class ProcessLostError(NNManualError):
-    """A process of a run of several has died, or doesn't answer in time."""
+    """One of several processes of a run has died, or doesn't answer in time."""
 
     exit_status = 7
 
 
 class OthersEnded(BaseException):
-    """Of several functions that run in turns, another has raised. No layer's own `except Exception` may catch it."""
+    """Several functions run in turns, and another one has raised an error. No layer's own `except Exception` may catch
+    it: so it is no Exception.
+    """
 
 
-#: In what an error says of memory that isn't there, in lower case. RuntimeError: torch of the processor's and of a
-#: GPU's, C++, and Python of a thread's stack. ImportError and OSError: what loads a library. SystemError: C code that
-#: failed and told Python nothing, as most does that looks no further than that where memory ends.
+#: Words, in lower case, by which an error says that memory is short. torch raises RuntimeError, for the memory of the
+#: processor or of a GPU, and so does C++, and Python for the stack of a thread. What loads a library raises ImportError
+#: or OSError. Python raises SystemError where C code has failed without an exception, as much of it does without memory.
 OUT_OF_MEMORY: dict[type[Exception], tuple[str, ...]] = {
     RuntimeError: ("allocate memory", "out of memory", "not enough memory", "bad_alloc", "can't start new thread"),
     ImportError: ("failed to map segment", "cannot allocate memory"),
@@ -111,8 +113,8 @@ OUT_OF_MEMORY: dict[type[Exception], tuple[str, ...]] = {
 
 
 def out_of_memory(error: BaseException) -> str | None:
-    """What to say of an error that memory which isn't there has raised, with the size that was asked for where the
-    error has it; None of any other error. NumPy and Python raise MemoryError, others those of OUT_OF_MEMORY.
+    """The message for an error that was raised because memory is short, with the size that was asked for if the error
+    has it; None for any other error. NumPy and Python raise MemoryError, others the errors in OUT_OF_MEMORY.
     """
     said = _said_by(error)
     if not isinstance(error, MemoryError) and getattr(error, "errno", None) != errno.ENOMEM:
@@ -126,14 +128,14 @@ def out_of_memory(error: BaseException) -> str | None:
 
 
 def raise_if_out_of_memory(error: BaseException) -> None:
-    """Raise `error` again if it says that memory isn't there: that is nobody's fault."""
+    """Raise `error` again if it says that memory is short: that is nobody's fault."""
     if out_of_memory(error) is not None:
         raise error
 
 
 def raise_if_nobodys_fault(error: BaseException) -> None:
-    """Raise `error` again if it says that memory isn't there, or that somebody or something else ends the work. Who
-    takes anything that somebody's code raises for a fault of that code asks this first.
+    """Raise `error` again if it says that memory is short, or if it comes from outside of the code that ran. Call this
+    before an error is reported as the fault of that code.
     """
     if is_from_outside(error):
         raise error
@@ -141,8 +143,8 @@ def raise_if_nobodys_fault(error: BaseException) -> None:
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether it isn't the code's own that it came up in: a signal, another function that has ended, or Ctrl-C and the
-    end of a generator, at which no `raise` stands.
+    """Whether an error comes from outside of the code that ran: from a signal, from another function that has ended, or
+    from Python, which raises KeyboardInterrupt and GeneratorExit at lines without a `raise`.
     """
     if isinstance(error, Interrupted | OthersEnded) or not isinstance(error, KeyboardInterrupt | GeneratorExit):
         return isinstance(error, Interrupted | OthersEnded)
@@ -153,22 +155,22 @@ def is_from_outside(error: BaseException) -> bool:
 
 
 def words_of(error: BaseException) -> str:
-    """The type of anyone's error and what it says, as one line that can be printed."""
+    """The type and the text of an error, as one printable line."""
     return one_line(": ".join(filter(None, (type(error).__name__, text_of(error)))))
 
 
 def first_words_of(error: BaseException) -> str:
-    """The same with the first line alone of what it says: torch appends advice that concerns others."""
+    """The same with only the first line of the text: torch appends advice that doesn't concern our users."""
     return one_line(": ".join(filter(None, (type(error).__name__, first_line(_said_by(error))))))
 
 
 def text_of(error: BaseException) -> str:
-    """What anyone's error says, as one line that can be printed."""
+    """The text of an error, as one printable line."""
     return one_line(" ".join(_said_by(error).split()))
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """The notes on anyone's error, each a line that can be printed."""
+    """The notes on an error, each as one printable line."""
     notes = getattr(error, "__notes__", ())
     return [one_line(note) for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
 

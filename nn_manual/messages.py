@@ -6,12 +6,12 @@ import difflib
 from collections.abc import Collection
 from itertools import takewhile
 
-#: The longest line of a message, about twelve of a terminal's.
+#: The longest line of a message: about twelve lines of a terminal.
 LONGEST_LINE = 1000
 #: The longest name or value that a message cites.
 LONGEST_VALUE = 60
 
-#: What counts as printable, and shows nothing: Unicode's ignorable characters, fillers and the blank of Braille.
+#: Characters that Python calls printable and that show nothing: ignorable ones, fillers and the blank of Braille.
 INVISIBLE = frozenset(
     chr(point)
     for first, last in (
@@ -24,10 +24,11 @@ INVISIBLE = frozenset(
 
 
 def one_line(text: str, length: int = LONGEST_LINE) -> str:
-    """`text` as one line of at most `length` characters, or of three more where it was longer and lost its middle.
+    """`text` as one line. Where it has more than `length` characters, "..." takes the place of its middle: so it has
+    three characters more at most.
 
-    What can't be printed or seen is escaped: line ends, and what moves a terminal's cursor, hides text or turns it
-    around; blanks other than the plain one.
+    Characters that can't be printed or seen are escaped: line ends, blanks other than the plain one, and all that
+    moves a terminal's cursor, hides text or reverses it.
     """
     line = printable(text, but="")
     half = length // 2
@@ -35,7 +36,7 @@ def one_line(text: str, length: int = LONGEST_LINE) -> str:
 
 
 def printable(text: str, but: str = "\n\t") -> str:
-    """`text` as a terminal may show it: what can't be printed or seen is escaped, but for some characters."""
+    """`text` as a terminal may show it: characters that can't be printed or seen are escaped, except those in `but`."""
     return "".join(c if c in but or _is_seen(c) else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -44,7 +45,7 @@ def _is_seen(character: str) -> bool:
 
 
 def first_line(text: str) -> str:
-    """The first line of `text` that isn't blank: of what anyone's error says, the others are advice or a listing."""
+    """The first line of `text` that isn't blank. In the text of an error, the others are advice or a listing."""
     return one_line(text.strip().partition("\n")[0])
 
 
@@ -54,13 +55,13 @@ def quoted(name: str) -> str:
 
 
 def counted(number: int, noun: str, nouns: str = "") -> str:
-    """So many of them: "1 class", "2 classes". `nouns` is the plural where it isn't the noun with an s."""
+    """A number with its noun: "1 class", "2 classes". `nouns` is the plural where it isn't the noun with an s."""
     return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The one of the `known` names that was meant by another one: the likest of those that a single slip makes of it,
-    or else the likest of all; None where none is near. Upper and lower case are one.
+    """The one of the `known` names that was probably meant by `name`; None where none is near. Names that differ from
+    it by a single slip come first, and of several the most similar one. Upper and lower case are the same.
     """
     by_lowercase = {candidate.lower(): candidate for candidate in known}
     lowercase = name[:LONGEST_LINE].lower()
@@ -70,8 +71,8 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def _is_one_slip(name: str, other: str) -> bool:
-    """Whether one letter too many, too few or wrong, or two in the wrong order, are all in which these differ: of a
-    single letter, any other would be.
+    """Whether the two names differ by one slip: one letter too many, too few or wrong, or two letters in the wrong
+    order. A name of a single letter never does: every other letter would be a slip of it.
     """
     if min(len(name), len(other)) <= 1:
         return False
@@ -83,5 +84,5 @@ def _is_one_slip(name: str, other: str) -> bool:
 
 
 def _num_equal(name: str, other: str) -> int:
-    """How many letters both begin with."""
+    """How many letters at their beginning are the same in both."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))

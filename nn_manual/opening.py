@@ -1,4 +1,4 @@
-"""Files that a person names, opened to be read: what is no file may have no end, or keep its reader waiting."""
+"""Opens files that a person names. A device, a FIFO or a socket is refused: it may have no end, or keep us waiting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-#: What else than a file or a folder a path can name, by the type in its mode.
+#: What a path can name beside a file and a folder, by the type in its mode.
 KINDS = {
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
@@ -17,14 +17,14 @@ KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 
-#: The name that the system has for standard input, which is a pipe or a terminal as a rule.
+#: The system's name for standard input, which is mostly a pipe or a terminal.
 STANDARD_INPUT = "/dev/stdin"
 
 
 def open_file(path: str | os.PathLike[str]) -> BufferedReader:
-    """The bytes of a file; of standard input, by the system's name for it, where that is a pipe or a terminal.
+    """Open a file to read its bytes. STANDARD_INPUT may also be a pipe or a terminal.
 
-    Raises OSError where the path names a folder, a device, a FIFO or a socket, by itself or through links, and where
+    Raises OSError where the path names a folder, a device, a FIFO or a socket, directly or through links, and where
     the system refuses; ValueError for a path with a NUL in it.
     """
     if problem := not_a_file(path):
@@ -33,22 +33,24 @@ def open_file(path: str | os.PathLike[str]) -> BufferedReader:
 
 
 def not_a_file(path: str | os.PathLike[str]) -> str | None:
-    """What is said of a path that names a device, a FIFO or a socket, such as "is a FIFO, not a file". None of any
-    other, and of standard input. Raises OSError where nothing is there, or the system refuses; ValueError as above.
+    """The message for a path that names a device, a FIFO or a socket, such as "is a FIFO, not a file"; None for any
+    other path, and for standard input. Raises OSError where nothing is there, or the system refuses; ValueError as
+    above.
     """
     is_standard_input = os.fspath(path) == STANDARD_INPUT and (stat.S_ISFIFO(os.stat(path).st_mode) or os.isatty(0))
     return None if is_standard_input else not_to_be_replaced(path)
 
 
 def not_to_be_replaced(path: str | os.PathLike[str]) -> str | None:
-    """The same for a path that a file is to take: standard input is no exception there."""
+    """The same for a path that is to be written: here standard input is no exception."""
     kind = KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
     return None if kind is None else f"is {kind}, not a file"
 
 
 def module_not_a_file(folder: Path, name: str) -> str | None:
-    """The same, behind its path, of what lies in `folder` where Python looks for a module, or for a package that it is
-    in; None where there is none. Python passes over it, and says that there is no such module.
+    """The same message behind its path, for a device, a FIFO or a socket that lies in `folder` where Python looks for
+    the module `name` or for a package around it; None where there is none. Python would only say that there is no such
+    module.
     """
     parts = name.split(".")
     for count in range(1, len(parts) + 1):

@@ -38,8 +38,8 @@ def components(kind: type) -> dict[str, type[Any]]:
 
 
 def defined_in(module: ModuleType, kind: type) -> dict[str, type[Any]]:
-    """The concrete classes of a kind that any module, or a package's modules, define, by name; not those that it only
-    imports from elsewhere.
+    """The concrete classes of a kind that a module, or the modules of a package, define, by name; not those that they
+    only import from elsewhere.
     """
     inside = f"{module.__name__}."
     return {name: thing for name, thing in _concrete(module, kind).items() if f"{thing.__module__}.".startswith(inside)}
@@ -61,6 +61,6 @@ def examples(classes: Mapping[str, type[Any]]) -> list[Any]:
 
 
 def takes_layers(layer_class: type) -> bool:
-    """Whether layers are the positional arguments of a class, as of Sequential: a config gives it a list of them."""
+    """Whether a class takes layers as positional arguments, as Sequential does: a config gives it a list of layers."""
     kinds = [parameter.kind for parameter in inspect.signature(layer_class).parameters.values()]
     return inspect.Parameter.VAR_POSITIONAL in kinds

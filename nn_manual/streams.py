@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-#: Numbers of one step of the counter: Philox makes four of 64 bits of it, a float32 takes 32.
+#: How many float32 numbers one step of the counter gives: Philox makes four of 64 bits, and a float32 takes 32.
 NUMBERS_A_COUNT = 8
 
 
@@ -53,10 +53,10 @@ class RowGenerator:
         self._num_arrays = 0
 
     def random(self, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        """Uniform in [0, 1), shape (rows, ...), and independent of what was drawn here before. They are multiples of
-        2**-24 in float32, whatever a model's dtype is: its masks are the same in both.
+        """Uniform numbers in [0, 1), shape (rows, ...), independent of what was drawn here before. They are multiples
+        of 2**-24 in float32. A float64 model gets the same numbers, so its masks are those of the float32 model.
 
-        An array begins where `first_row` rows of its width end. Raises ValueError for a shape without rows.
+        The array is what a larger one has from the row `first_row` on. Raises ValueError for a shape without rows.
         """
         if not shape:
             raise ValueError("random numbers are drawn in rows: the shape () has none")
@@ -69,8 +69,8 @@ class RowGenerator:
         return numbers[num_skipped:].reshape(shape)
 
     def standard_normal(self, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        """Normal, with mean 0 and variance 1, otherwise as `random`: the quantiles at its numbers, each moved to the
-        middle of its interval of 2**-24. So none is beyond 5.5.
+        """Normal numbers with mean 0 and variance 1, otherwise as `random`. Each of its numbers is moved to the middle
+        of its interval of 2**-24, and its quantile is taken. So no magnitude is above 5.5.
         """
         from scipy.special import ndtri  # here, so that a data set is read without waiting for it
 
@@ -79,7 +79,7 @@ class RowGenerator:
 
 
 def _sequence(seed: int, stream: Stream, *counters: int) -> np.random.SeedSequence:
-    """What (seed, stream, counters) become. The purpose is the spawn key and not part of the entropy, where numpy takes
-    [5] and [5, 0] for the same seed.
+    """The seed sequence of (seed, stream, counters). The stream is in the spawn key and not in the entropy: there numpy
+    takes [5] and [5, 0] for the same seed.
     """
     return np.random.SeedSequence(seed, spawn_key=(stream, *counters))
