@@ -103,7 +103,7 @@ class OthersEnded(BaseException):
 
 #: Words, in lower case, by which an error says that memory is short. torch raises RuntimeError, for the memory of the
 #: processor or of a GPU, and so does C++, and Python for the stack of a thread. What loads a library raises ImportError
-#: or OSError. Python raises SystemError where C code has failed without an exception, as much of it does without memory.
+#: or OSError. Python raises SystemError for C code that failed and set no exception, as some does without memory.
 OUT_OF_MEMORY: dict[type[Exception], tuple[str, ...]] = {
     RuntimeError: ("allocate memory", "out of memory", "not enough memory", "bad_alloc", "can't start new thread"),
     ImportError: ("failed to map segment", "cannot allocate memory"),

@@ -56,7 +56,8 @@ class RowGenerator:
         """Uniform numbers in [0, 1), shape (rows, ...), independent of what was drawn here before. They are multiples
         of 2**-24 in float32. A float64 model gets the same numbers, so its masks are those of the float32 model.
 
-        The array is what a larger one has from the row `first_row` on. Raises ValueError for a shape without rows.
+        It is the part of the whole batch's array that begins at the row `first_row`. Raises ValueError for a shape
+        without rows.
         """
         if not shape:
             raise ValueError("random numbers are drawn in rows: the shape () has none")

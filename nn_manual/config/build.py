@@ -25,10 +25,10 @@ from nn_manual.registry import KINDS, takes_layers
 
 
 class Builder:
-    """Makes objects of nodes. What can't be made is MISSING, and the reason is in `errors`.
+    """Makes objects of nodes. An object that can't be made is MISSING, and the reason is in `errors`.
 
-    `path` is the dotted path of what is being made, as in an override; `places` gets each component's. Relative paths
-    count from `folder`; `importer` has the user's own layers.
+    `path` is the dotted path of the object, as in an override; `places` gets the place of each component, by its path.
+    Relative paths of files count from `folder`; `importer` imports the user's own layers.
     """
 
     def __init__(self, folder: Path, importer: Importer, errors: Errors) -> None:
@@ -38,7 +38,7 @@ class Builder:
         self.places: dict[str, Place] = {}
 
     def arguments(self, cls: type, label: str, node: Node, path: str = "", **given: Any) -> dict[str, Any]:
-        """The keyword arguments of `cls` that `node` holds and that are valid by themselves, besides those given."""
+        """The keyword arguments for `cls`: those in `node` that are valid by themselves, and those in `given`."""
         hints = get_type_hints(cls, include_extras=True)
         known = {field.name: field for field in fields(cls) if field.init and field.name not in given}
         if not isinstance(node.value, dict):
@@ -64,10 +64,10 @@ class Builder:
     def construct(self, cls: type, label: str, node: Node, path: str, **given: Any) -> Any:
         """`cls` called with the keyword arguments in `node`.
 
-        A __post_init__ raises ValueError for the first of its fields that is out of range, the message beginning
-        with the field's name, or with the way to a part of it: "groups.0.lr". To see the others too, such a field, like
-        one that had an error before, is set to its default, or to 1 where it has none, and such a part is taken out,
-        until no more are found.
+        A __post_init__ raises ValueError for the first field that is out of range. The message begins with the field's
+        name, or with the path to a part of it: "groups.0.lr". To find the other errors, too, `cls` is called again:
+        such a field, like one that had an error before, is then set to its default, or to 1 where it has none, and
+        such a part is taken out.
         """
         if takes_layers(cls):
             return self.composite(cls, label, node, path)
@@ -98,7 +98,7 @@ class Builder:
         return MISSING
 
     def composite(self, cls: Any, label: str, node: Node, path: str) -> Any:
-        """A class whose arguments are layers; Unfinished where some of them have errors."""
+        """The object of a class whose arguments are layers; Unfinished where some of these have errors."""
         layers = self.layers(label, node, path)
         if layers is MISSING:
             return MISSING
@@ -111,7 +111,7 @@ class Builder:
             return MISSING
 
     def value(self, hint: Any, name: str, node: Node, path: str) -> Any:
-        """What `node` holds, as the type `hint` asks."""
+        """What `node` holds, as a value of the type `hint`."""
         inner = without_none(hint)
         if node.value is None and inner is not hint:
             return None
@@ -131,7 +131,7 @@ class Builder:
         return read_leaf(hint, name, node, self.folder, self.errors)
 
     def layer_field(self, field: LayerField, name: str, node: Node, path: str) -> Any:
-        """The layer or the layers of a composite's field, MISSING in the places of those of another class."""
+        """The layer or the layers of a composite's field, with MISSING in the place of those of another class."""
         if not field.several:
             return self.of_class(field, name, self.component(Layer, node, path), node)
         layers = self.layers(name, node, path)
@@ -140,14 +140,14 @@ class Builder:
         return [self.of_class(field, name, *item) for item in zip(layers, node.value, strict=True)]
 
     def of_class(self, field: LayerField, name: str, layer: Any, node: Node) -> Any:
-        """The layer, MISSING where it isn't of the field's class."""
+        """The layer; MISSING where it isn't of the field's class."""
         if not isinstance(layer, Layer) or isinstance(layer, field.layer_class):
             return layer
         self.errors.add(node.place, f"{name} takes {field.layer_class.__name__}, not {type(layer).__name__}")
         return MISSING
 
     def component(self, kind: type, node: Node, path: str, **given: Any) -> Any:
-        """`Name`, or a mapping of the name alone to its keyword arguments."""
+        """The component that `node` describes: by its name, or by a mapping from its name to its keyword arguments."""
         label = KINDS[kind].label
         if node.is_faulty:  # the layers in such a Repeat may have errors of their own
             for index, item in enumerate(layers_of(node)):
@@ -194,7 +194,7 @@ class Builder:
         return MISSING
 
     def optimizer(self, kind: type, node: Node, path: str) -> Any:
-        """The optimizer without its model, which is built later; its ranges are checked on a model of no layers."""
+        """The optimizer as a partial: its model is built later. Its settings are checked on a model without layers."""
         optimizer = self.component(kind, node, path, model=Sequential())
         if optimizer is MISSING:
             return MISSING
@@ -214,7 +214,7 @@ class Builder:
         return groups
 
     def group(self, known: dict[str, Any], node: Node, path: str) -> Group:
-        """What is valid in a group, whose keys are `known` with their types."""
+        """The valid entries of a group. `known` has the type of each key."""
         if not isinstance(node.value, dict):
             self.errors.add(node.place, f"a group takes keys and values, not {describe(node.value)}")
             return {}
@@ -229,7 +229,7 @@ class Builder:
         return {name: value for name, value in values.items() if value is not MISSING}
 
     def list_of_components(self, kind: type, label: str, node: Node, path: str) -> Any:
-        """A list of components, MISSING where one of them has an error."""
+        """A list of components; MISSING where one of them has an error."""
         if not isinstance(node.value, list):
             self.errors.add(node.name_place, f"{label} takes a list, not {describe(node.value)}")
             return MISSING
@@ -237,7 +237,7 @@ class Builder:
         return MISSING if MISSING in items else items
 
     def layers(self, label: str, node: Node, path: str) -> Any:
-        """A list of layers, MISSING in the places of those that have errors."""
+        """A list of layers, with MISSING in the place of each that has errors."""
         if not isinstance(node.value, list) or not node.value:
             self.errors.add(node.name_place, f"{label} takes a list of layers, not {describe(node.value)}")
             return MISSING
@@ -245,5 +245,5 @@ class Builder:
 
 
 def _has_errors(value: Any) -> bool:
-    """Whether it is a list of layers in which one couldn't be made."""
+    """Whether `value` is a list of layers in which some layer couldn't be made."""
     return isinstance(value, list) and any(item is MISSING or _has_errors(item) for item in value)

@@ -9,12 +9,12 @@ from nn_manual.messages import nearest, quoted
 from nn_manual.model import Sequential
 from nn_manual.registry import KINDS, components
 
-#: What stands for copies of layers where a layer may stand.
+#: The name that stands for copies of layers, in the place of a layer.
 REPEAT = "Repeat"
 
 
 def named(kind: type) -> dict[str, type]:
-    """What a config can name as a component of this kind; among the layers is Sequential, which is made of others."""
+    """The components of this kind that a config can name, by name. The layers include Sequential, which has layers."""
     return components(kind) | ({"Sequential": Sequential} if kind is Layer else {})
 
 
@@ -32,8 +32,8 @@ def advice(name: str, known: Collection[str]) -> str:
 
 
 def beside(kind: type, name: str, other: str, path: str, *, by_override: bool) -> str:
-    """The error about `other`, which stands in one mapping with the component `name`: a file has it in the wrong
-    column, and an override's path, which goes on from `path`, leads past the name.
+    """The error about the key `other`, which stands beside the component `name` in one mapping. A file has it in the
+    wrong column; an override, whose path begins with `path`, leaves out the name.
     """
     label, known = KINDS[kind].label, named(kind)
     if not by_override:

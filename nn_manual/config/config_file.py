@@ -31,8 +31,8 @@ def load_config(
     """The run that a YAML file describes, with `overrides` such as "optimizer.SGD.lr=0.05" put in before validation.
 
     Relative paths in it, those of overrides too, count from `folder`, by default the file's. Raises ConfigError with
-    every error that there is, one a line, each with its `file:line:column` or override: a key where the error is about
-    a key or its value, a name where it is about the name.
+    every error that there is, one a line, each with its `file:line:column` or override. This is the place of a key
+    where the error is about the key or its value, and the place of a name where it is about the name.
     """
     errors = Errors()
     tree = read_tree(read_file(path), partial(Place, os.fspath(path)), errors)
@@ -56,7 +56,8 @@ def load_config(
 
 
 def _layer_folder(tree: Node, folder: Path) -> Path:
-    """Where the user's own layers lie. It is read first, in any order of the keys; its type is checked with theirs."""
+    """Where the user's own layers lie. This key is read before all others, wherever it stands; it is checked with them.
+    """
     node = tree.value.get("layer_folder") if isinstance(tree.value, dict) else None
     return path_in(folder, node.value) if node is not None and isinstance(node.value, str) else folder
 
@@ -98,7 +99,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Plain where it reads back as text."""
+        """The text without quotes where it is read back as the same text, else with quotes."""
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if parse_scalar(text) == text else "'")
 
 

@@ -16,7 +16,8 @@ class LayerField(NamedTuple):
 
 
 def layer_field(hint: Any) -> LayerField | None:
-    """What a field of this type holds, if that is layers: `Layer`, `Linear | None`, `list[Layer]`, `tuple[Layer, ...]`.
+    """What layers a field of this type holds: `Layer`, `Linear | None`, `list[Layer]` or `tuple[Layer, ...]`. None for
+    a field of another type.
     """
     inner = without_none(hint)
     several = get_origin(inner) is list or (get_origin(inner) is tuple and get_args(inner)[1:] == (...,))

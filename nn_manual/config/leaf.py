@@ -17,7 +17,7 @@ from nn_manual.config.yaml_tree import Errors, Node, Place, becomes_infinite, be
 from nn_manual.errors import ConfigError
 from nn_manual.messages import quoted
 
-#: pydantic's kinds of errors in our words; its own where none are given.
+#: Our words for pydantic's kinds of errors; pydantic's own words stand for the other kinds.
 EXPECTED = {
     "int_type": "an integer",
     "float_type": "a number",
@@ -30,7 +30,7 @@ EXPECTED = {
 }
 _NUMBERS = {EXPECTED["int_type"], EXPECTED["float_type"]}
 
-#: Each integer of a config but a seed counts something; so many bytes are no machine's, so many steps nobody's.
+#: Each integer of a config but a seed counts something. No machine has so many bytes, and no run so many steps.
 MAX_COUNT = 2**40
 
 #: Text that YAML, Python or a user's eye takes for a number.
@@ -39,7 +39,8 @@ _ALMOST_A_BOOL = re.compile(r"yes|no|on|off|y|n|true|false", re.IGNORECASE)
 
 
 def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) -> Any:
-    """The value of `node`, which the key `name` has, as the type `hint` asks; MISSING with its errors recorded.
+    """The value of `node`, which is that of the key `name`, as the type `hint`; MISSING where it has errors, which are
+    recorded.
 
     pydantic checks the types strictly: only an int may stand for a float. The tree has made sure that floats are
     finite. A relative path counts from `folder`.
@@ -56,8 +57,8 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
             return MISSING
         return result
     except ValidationError as error:
-        # Each member of a union has its errors. Those that got furthest into a list belong to the member that was
-        # meant; at one place they are one error with several expectations.
+        # Each member of a union has errors of its own. Those deepest in a list belong to the member that was meant.
+        # Several errors at one place become one, with several expectations.
         depth = max(len(_indices(fault)) for fault in error.errors())
         faults: dict[Place, tuple[Any, list[str]]] = {}
         for fault in error.errors():
@@ -73,7 +74,7 @@ def read_leaf(hint: Any, name: str, node: Node, folder: Path, errors: Errors) ->
 
 
 def path_in(folder: Path, text: str) -> Path:
-    """The path that a config writes as UTF-8 text, where the system's names are in another encoding, too."""
+    """The path that a config writes as UTF-8 text. The system may use another encoding for its names."""
     return folder / os.fsdecode(text.encode("utf-8", "surrogatepass"))
 
 
@@ -114,7 +115,7 @@ def adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _indices(fault: ErrorDetails) -> list[int]:
-    """The way from the value to the fault in it, through lists; pydantic's names of union members are left out."""
+    """The indices, through lists, from the value to the fault in it; pydantic's names of union members are left out."""
     return [step for step in fault["loc"] if isinstance(step, int)]
 
 
@@ -126,7 +127,7 @@ def _largest_integer(value: Any) -> int:
 
 
 def _spelling_hint(found: Any, expectations: list[str]) -> str:
-    """What bools and numbers look like, where something was found that could be meant as one."""
+    """How bools and numbers are written, where `found` may be meant as one; else nothing."""
     if isinstance(found, float) and abs(found) >= 2**63 and EXPECTED["int_type"] in expectations:
         return "; integers have at most 64 bits"
     if not isinstance(found, str):

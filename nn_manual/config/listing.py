@@ -44,14 +44,14 @@ def keys(component: type) -> list[tuple[str, str, str | None]]:
     if not is_dataclass(component) or takes_layers(component):
         return []
     hints = get_type_hints(component)
-    given = ["model"] if issubclass(component, Optimizer) else []  # no config has it
+    given = ["model"] if issubclass(component, Optimizer) else []  # a config doesn't give it
     known = [field for field in fields(component) if field.init and field.name not in given]
     values = {field.name: default(field) for field in known}
     return [(name, _type(hints[name]), None if value is MISSING else _plain(value)) for name, value in values.items()]
 
 
 def first_sentence(component: type) -> str:
-    """What a component's docstring begins with."""
+    """The first sentence of a component's docstring."""
     paragraph = " ".join((inspect.getdoc(component) or "").partition("\n\n")[0].split())
     return re.split(r"(?<=[a-z)\]`\d]\.)\s", paragraph)[0]
 

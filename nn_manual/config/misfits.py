@@ -46,7 +46,7 @@ def check_sizes(config: RunConfig, split: Split) -> None:
 
 
 def _smaller_sizes(config: RunConfig, num_examples: int) -> dict[int, str]:
-    """What else than a whole batch goes through the model at once: how many examples, and in words what they are."""
+    """How many examples go through the model at once where it isn't a whole batch; and in words, which these are."""
     slices, of = config.slices or 1, " a slice of" if config.slices not in (None, 1) else ""
     if config.sync_batch_norm:  # it is the batch that must have more than one example
         slices, of = 1, ""
@@ -60,8 +60,8 @@ def _smaller_sizes(config: RunConfig, num_examples: int) -> dict[int, str]:
 
 
 def find_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
-    """Record what doesn't fit as far as the config says it without its data: `arguments` are RunConfig's, those
-    that have no errors.
+    """Record what doesn't fit, as far as the config shows it without its data. `arguments` are those of RunConfig that
+    have no errors.
     """
     if "model" not in arguments:
         return
@@ -84,7 +84,7 @@ class _Fit:
         #: Whether the next layer is the first, which gets the data.
         self.is_first = True
         #: Whether the model may put out values for classes that the data doesn't have: a model of characters fits every
-        #: text that has no more of them.
+        #: text that has as many different characters, or fewer.
         self.may_have_more_classes = False
 
     def input(self, first: Any, path: str, split: Split) -> None:
@@ -106,10 +106,10 @@ class _Fit:
                 return
 
     def model(self, layers: Sequence[Any], path: str, shape: Shape | None) -> Shape | None:
-        """The shape after the last layer; None stands for one that isn't known.
+        """The shape after the last layer; None stands for a shape that isn't known.
 
-        After a layer that doesn't fit, it goes on from what that layer would put out, so that each misfit is
-        reported. What isn't a layer had an error of its own.
+        After a layer that doesn't fit, the shape that this layer would put out is followed, so that each misfit is
+        reported. What isn't a layer has been reported before.
         """
         for index, layer in enumerate(layers):
             shape = self.layer(layer, f"{path}.{index}", shape)
@@ -158,7 +158,7 @@ class _Fit:
             self.add(path, f"{what}, more than any machine holds")
 
     def ties(self, layers: Sequence[Any], pairs: Sequence[Any]) -> None:
-        """Check that each pair of tied names is one of parameters of one shape."""
+        """Check that each pair of tied names is a pair of parameters with the same shape."""
         if not pairs or not all(isinstance(layer, Layer) for layer in layers):
             return
         shapes = Sequential.without_memory(*layers).parameter_shapes()
@@ -172,8 +172,8 @@ class _Fit:
     def loss(
         self, loss: Loss, layers: Sequence[Any], output_shape: Shape, target: Array, num_classes: int | None
     ) -> bool:
-        """Check that the loss takes `target`, and that the model puts out one value a class, along axis 1; whether both
-        is so. The model may make several predictions of each example.
+        """Check that the loss takes `target`, and that the model puts out one value for each class, along axis 1.
+        Returns whether both hold. The model may make several predictions for each example.
         """
         if num_classes is not None and self.may_have_more_classes:
             num_classes = max(num_classes, output_shape[1])
@@ -195,7 +195,7 @@ class _Fit:
         return True
 
     def counts(self, loss: Loss, target: Array, part: str) -> bool:
-        """Check that some target of this part of the data counts; whether it is so."""
+        """Check that some target of this part of the data counts. Returns whether one does."""
         try:
             loss.check_data(target, part)
         except ValueError as error:
@@ -204,7 +204,7 @@ class _Fit:
         return True
 
     def slices(self, loss: Loss, target: Array) -> None:
-        """Check that the loss of a batch is that of its slices."""
+        """Check that the loss of a batch can be computed from the losses of its slices."""
         try:
             loss.check_slices(target)
         except ValueError as error:

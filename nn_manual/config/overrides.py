@@ -12,7 +12,7 @@ from nn_manual.config.repeat import expand_repeats
 from nn_manual.config.yaml_tree import Errors, Node, Place, read_tree
 from nn_manual.messages import quoted
 
-#: One name of a path. That of a user's own layer, `package.module:Class`, has dots in it; an index ends it on the left.
+#: One name of a path. The name of a user's own layer, `package.module:Class`, has dots in it, but no index.
 NAME = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*:[^.]*|[^.]*")
 
 
@@ -38,7 +38,7 @@ def apply_override(root: Node, override: str, place: Place, errors: Errors) -> N
     The key is a path of keys, component names and list indices; the value is YAML. A key that isn't there yet is added,
     and so are a component's keyword arguments where only its name is given. A path that leads nowhere and a value that
     isn't YAML are recorded in `errors`; the validation checks keys and values later. The place of the new value is
-    `place`. A lone "-", the name of standard input, is text: to YAML it would be a list of nothing.
+    `place`. A lone "-", the name of standard input, is text: for YAML it would be a list with an empty item.
     """
     path, equals, text = override.partition("=")
     if not equals:
@@ -68,9 +68,10 @@ def _names(path: str) -> Iterator[str]:
 
 
 def _child(node: Node, name: str, path: str, place: Place, errors: Errors) -> Node | None:
-    """The node called `name` in `node`, which stands at `path`; made where a mapping doesn't have it yet.
+    """The node called `name` in `node`, which stands at `path`. It is made where a mapping doesn't have it yet.
 
-    None, of which nothing is said, in a list behind a Repeat that can't be expanded: nobody knows what stands there.
+    None where there can't be such a node; the error is recorded. Behind a Repeat that can't be expanded, nobody knows
+    what a list has: there it is None without an error.
     """
     if node.value is None:
         node.value = {}

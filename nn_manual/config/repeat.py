@@ -1,4 +1,4 @@
-"""`Repeat: {times: 4, layers: [...]}` in a list of layers: it stands for so many fresh copies of them."""
+"""`Repeat: {times: 4, layers: [...]}` in a list of layers: it stands for 4 fresh copies of these layers."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from nn_manual.config.leaf import describe
 from nn_manual.config.yaml_tree import Errors, Node
 from nn_manual.messages import quoted
 
-#: More layers than this are no config of a person's: a digit too many must not fill the memory.
+#: No person writes a config with more copies than this. A digit too many must not fill the memory.
 MAX_TIMES = 1_000
-#: Nor are more names, keys and values in all copies of a config, where Repeats lie in Repeats.
+#: The most names, keys and values in all copies of a config, for the same reason: Repeats can lie in Repeats.
 MAX_COPIED = 100_000
 
 
 def expand_repeats(root: Node, errors: Errors) -> None:
-    """Put the copies in the place of each Repeat below `root`. They are nodes of their own at the same places: an
-    override can change one of them, and an error in all of them is one error. A Repeat that can't be expanded stays,
-    and so do those around it, which are not at fault.
+    """Replace each Repeat below `root` by its copies. Each copy has nodes of its own with the same places: an override
+    can change one copy, and an error in all of them is recorded once. A Repeat that can't be expanded stays, and so do
+    the Repeats around it.
     """
     _Check(errors).num_nodes(root)
     _expand(root)
 
 
 def layers_of(repeat: Node) -> list[Node]:
-    """The layers in a Repeat, as far as it has some."""
+    """The layers in a Repeat; none where it has no list of layers."""
     arguments = repeat.value[REPEAT].value if isinstance(repeat.value, dict) else None
     layers = arguments.get("layers") if isinstance(arguments, dict) else None
     return layers.value if layers is not None and isinstance(layers.value, list) else []
 
 
 def _expand(node: Node) -> None:
-    """Put the copies in the place of each Repeat below `node`, the innermost first."""
+    """Replace each Repeat below `node` by its copies, the innermost first."""
     for child in _inner(node):
         _expand(child)
     if isinstance(node.value, list):
@@ -40,7 +40,7 @@ def _expand(node: Node) -> None:
 
 
 def _copies(node: Node) -> list[Node]:
-    """The copies of a Repeat's layers; of anything else itself, and of a Repeat that can't be expanded."""
+    """The copies of a Repeat's layers; the node itself where it is no Repeat, or one that can't be expanded."""
     arguments = _arguments_of(node)
     if arguments is None or node.is_faulty:
         return [node]
@@ -49,26 +49,28 @@ def _copies(node: Node) -> list[Node]:
 
 
 def _arguments_of(node: Node) -> Node | None:
-    """What a Repeat is given; None of anything else."""
+    """The arguments of a Repeat; None for any other node."""
     if node.value == REPEAT:
         return node
     return node.value[REPEAT] if isinstance(node.value, dict) and list(node.value) == [REPEAT] else None
 
 
 class _Check:
-    """What one config would copy, counted before anything is copied. What can't be expanded is named and marked."""
+    """Counts what one config would copy, before anything is copied. A Repeat that can't be expanded is recorded as an
+    error, and marked.
+    """
 
     def __init__(self, errors: Errors) -> None:
         self.errors = errors
         self.num_copied = 0
 
     def num_nodes(self, node: Node) -> int:
-        """How many nodes it will be made of, itself among them."""
+        """How many nodes there are in `node`, itself included, when its Repeats are expanded."""
         count = self.num_of_item if isinstance(node.value, list) else self.num_nodes
         return 1 + sum(map(count, _inner(node)))
 
     def num_of_item(self, node: Node) -> int:
-        """How many nodes an item of a list will be made of, or its copies where it is a Repeat."""
+        """The same for an item of a list. For a Repeat, it is the number of nodes in all of its copies."""
         arguments = _arguments_of(node)
         if arguments is None or node.is_faulty:
             return self.num_nodes(node)
@@ -92,7 +94,7 @@ class _Check:
         return num_times * (num_nodes - 1)
 
     def arguments(self, node: Node) -> tuple[Node, Node] | None:
-        """The nodes of times and layers, None where something is wrong with them."""
+        """The nodes of times and layers; None where something is wrong with them."""
         errors = self.errors
         num_errors = len(errors.found)
         given = node.value if isinstance(node.value, dict) else {}
@@ -114,14 +116,14 @@ class _Check:
 
 
 def _mark(node: Node) -> None:
-    """Have all Repeats in it stay what they are: nobody needs copies within what isn't copied."""
+    """Mark all Repeats in `node`, which isn't copied: they needn't be expanded, either."""
     node.is_faulty = _arguments_of(node) is not None
     for child in _inner(node):
         _mark(child)
 
 
 def _has_faulty(node: Node) -> bool:
-    """Whether there is a Repeat in it that can't be expanded."""
+    """Whether there is a Repeat in `node` that can't be expanded."""
     return node.is_faulty or any(map(_has_faulty, _inner(node)))
 
 

@@ -1,4 +1,4 @@
-"""What a config holds."""
+"""RunConfig: all that a config holds."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class GradientCheck:
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """Write a checkpoint `every` so many epochs or steps, `1 epoch` or `500 steps`, and keep the newest `keep`. Of
-    those after an epoch there is at most one in 10 seconds; those after named steps are all written. The end of a run
-    is always one. Raises ValueError for an `every` of another form.
+    """Write a checkpoint `every` so many epochs or steps, `1 epoch` or `500 steps`, and keep the newest `keep`. Where
+    epochs are counted, there is at most one checkpoint in 10 seconds; where steps are counted, all are written. The end
+    of a run always has one. Raises ValueError for an `every` of another form.
     """
 
     every: str = "1 epoch"
@@ -91,12 +91,12 @@ class RunConfig:
     memory. `lr_scheduler` is asked for the lr once an epoch, or once a step where `lr_step` is "step";
     `new_scheduler()` makes one for a run. `clip_grad_norm` is the largest norm that the gradient keeps.
 
-    `compiled` lets numba compile the training step: the same formulas, several times as fast. Its products are those of
-    `blas`, on so many `threads`; what is None is measured.
+    `compiled` lets numba compile the training step: the same formulas, several times as fast. `blas` says whose BLAS
+    multiplies matrices in it, and `threads` on how many threads; where one is None, the fastest is measured.
 
-    `slices` cuts each batch, None into as many as there are processes; `bitwise` adds up their gradients one by one,
-    and `shard_optimizer` divides the optimizer's vectors among the processes. With `sync_batch_norm`, batch
-    normalization takes the statistics of all slices.
+    `slices` says into how many slices each batch is cut: None stands for the number of processes. `bitwise` adds up
+    their gradients one by one, and `shard_optimizer` divides the optimizer's vectors among the processes. With
+    `sync_batch_norm`, batch normalization takes the statistics of all slices.
 
     `tied` lists pairs of parameters that are one, by torch's names: `[[0.weight, 9.weight]]`.
 
@@ -139,8 +139,8 @@ class RunConfig:
         return Sequential(*layers, seed=self.seed, dtype=self.dtype, initializer=self.initializer, tied=tied)
 
     def with_slices(self, num_processes: int) -> RunConfig:
-        """The config with the number of slices that a run of so many processes has. Raises ConfigError where these
-        don't all get as many, and where slices that wait for each other would be compiled.
+        """The config with the number of slices of a run of `num_processes` processes. Raises ConfigError where these
+        wouldn't all get the same number, and where slices that wait for each other would be compiled.
         """
         if (self.slices or num_processes) % num_processes:
             raise ConfigError(f"slices must be a multiple of {num_processes}, the processes, not {self.slices}")
@@ -149,7 +149,7 @@ class RunConfig:
         return self._with(slices=self.slices or num_processes)
 
     def with_choice(self, choice: Choice) -> RunConfig:
-        """The config with whose BLAS multiplies, on how many threads."""
+        """The config with this BLAS and this number of threads."""
         return self._with(**choice._asdict())
 
     def _with(self, **changed: Any) -> RunConfig:
@@ -158,7 +158,7 @@ class RunConfig:
         return config
 
     def new_scheduler(self) -> Scheduler | None:
-        """The schedule at its start: one that watches the validation loss remembers it."""
+        """A copy of the schedule at its start: one that watches the validation loss remembers it."""
         return copy.deepcopy(self.lr_scheduler)
 
     def named_layers(self) -> dict[str, Layer]:

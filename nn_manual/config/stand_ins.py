@@ -1,4 +1,4 @@
-"""What stands in for an argument that is out of range, so that the other ones can be checked, too."""
+"""What stands in for an argument that is out of range, so that the others can be checked, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nn_manual.config.yaml_tree import Node
 
 
 class Unfinished(list[Any]):
-    """The layers of a composite, MISSING in the places of those that couldn't be made. `name` is the composite's."""
+    """The layers of the composite `name`, with MISSING in the place of each that couldn't be made."""
 
     def __init__(self, name: str, layers: Iterable[Any]) -> None:
         super().__init__(layers)
@@ -29,9 +29,9 @@ def stand_in(field: Field[Any], hint: Any) -> Any:
     return 1 if default(field) is MISSING and (int in members or float in members) else default(field)
 
 
-def nearest_node(node: Node, way: str) -> Node:
-    """The node at a way such as "groups.0.lr", or the last one on it that there is."""
-    for step in way.split("."):
+def nearest_node(node: Node, path: str) -> Node:
+    """The node at a path such as "groups.0.lr", or the last node on this path that exists."""
+    for step in path.split("."):
         if isinstance(node.value, dict) and step in node.value:
             node = node.value[step]
         elif isinstance(node.value, list) and step in map(str, range(len(node.value))):
@@ -39,9 +39,9 @@ def nearest_node(node: Node, way: str) -> Node:
     return node
 
 
-def taken_out(arguments: dict[str, Any], way: str) -> bool:
-    """Whether there was something at "groups.0.lr" to be taken out of the arguments."""
-    match way.split("."):
+def taken_out(arguments: dict[str, Any], path: str) -> bool:
+    """Take the value at a path such as "groups.0.lr" out of the arguments. Returns whether there was one."""
+    match path.split("."):
         case [name, index, key] if name in arguments:
             return arguments[name][int(index)].pop(key, MISSING) is not MISSING
     return False

@@ -1,4 +1,4 @@
-"""Whether the optimizer's groups fit the model, the schedule the way it is asked, and threads a compiled step."""
+"""Whether the optimizer's groups fit the model, the schedule fits lr_step, and settings of compiled steps apply."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nn_manual.optim.groups import without_parameters
 
 
 def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
-    """Record what doesn't fit: `arguments` are RunConfig's, those that have no errors."""
+    """Record what doesn't fit. `arguments` are those of RunConfig that have no errors."""
     if isinstance(arguments.get("lr_scheduler"), ReduceLROnPlateau) and arguments.get("lr_step") == "step":
         message = "ReduceLROnPlateau needs lr_step epoch: a validation loss comes once an epoch"
         errors.add(places["lr_scheduler"], message)
     optimizer, model = arguments.get("optimizer"), arguments.get("model")
     if optimizer is None or model is None or not all(isinstance(item, Layer) for item in model):
         return
-    others = [pair[1] for pair in arguments.get("tied", []) if len(pair) == 2]  # names of what has another one
+    others = [pair[1] for pair in arguments.get("tied", []) if len(pair) == 2]  # the second names
     names = [name for name in Sequential.without_memory(*model).parameter_shapes() if name not in others]
     path = f"optimizer.{optimizer.func.__name__}.groups"
     for index, reason in without_parameters(optimizer.keywords["groups"], names).items():
@@ -28,7 +28,7 @@ def find_update_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place
 
 
 def find_compiling_misfits(arguments: Mapping[str, Any], places: Mapping[str, Place], errors: Errors) -> None:
-    """Record what is said of compiled steps where there are none."""
+    """Record settings of compiled steps where no steps are compiled."""
     for name in ("blas", "threads"):
         if arguments.get(name) is not None and not arguments.get("compiled", False):
-            errors.add(places[name], f"{name} is that of compiled steps: it needs compiled: true")
+            errors.add(places[name], f"{name} is a setting of compiled steps: it needs compiled: true")

@@ -38,12 +38,12 @@ class CannotImport(Exception):  # noqa: N818 - says what happened; the builder a
 
 
 def is_import_path(name: str) -> bool:
-    """Whether a layer's name is `module:Class`. No built-in layer's has a colon."""
+    """Whether a layer's name is `module:Class`. The name of a built-in layer has no colon."""
     return ":" in name
 
 
 def import_path(layer_class: type[Layer]) -> str:
-    """The name of a layer in a config: the class's own for the package's, `module:Class` for any other."""
+    """The name of a layer in a config: the class's own name for one of the package's, `module:Class` for any other."""
     name = layer_class.__name__
     return name if named(Layer).get(name) is layer_class else f"{layer_class.__module__}:{name}"
 
@@ -51,7 +51,7 @@ def import_path(layer_class: type[Layer]) -> str:
 class Importer:
     """Imports layers from the modules in `folder` and from installed packages; each module once.
 
-    A module that lies in `folder` is run anew for each Importer, so that what was changed since is seen.
+    Each Importer runs a module that lies in `folder` anew, so that changes in its file are seen.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ class Importer:
         return bool(self._modules)
 
     def layer_class(self, path: str) -> type[Layer]:
-        """The class that `module:Class` names. Raises CannotImport where it can't be had, and where it is no layer
+        """The class that `module:Class` names. Raises CannotImport where it can't be imported, and where it is no layer
         whose keyword arguments a config can hold.
         """
         module_name, _, class_name = path.partition(":")
@@ -113,22 +113,22 @@ class Importer:
             raise CannotImport(_describe(error, self.folder)) from None
 
     def _refuse_hidden(self, top: str) -> None:
-        """Raise CannotImport for a module of the folder's that bears the name of one that is installed."""
+        """Raise CannotImport for a module of the folder that has the same name as an installed one."""
         elsewhere = [path for path in sys.path if Path(path).resolve() != self.folder.resolve()]
         installed = PathFinder.find_spec(top, elsewhere)
         # One without an origin is a mere folder of that name, which Python would take last.
         if top in sys.stdlib_module_names or (installed is not None and installed.origin is not None):
-            raise CannotImport(f"module {quoted(top)} in {self.folder} bears the name of an installed one: rename it")
+            raise CannotImport(f"module {quoted(top)} in {self.folder} has the name of an installed one: rename it")
 
 
 @contextmanager
 def reported(model: Iterable[Layer], folder: Path | None, *, checked: bool) -> Iterator[None]:
-    """Raise what goes wrong in a model whose layers, some of them the user's own, are `model` as a ConfigError, which
-    begins file:line.
+    """The context in which an error in a model becomes a ConfigError that begins with file:line. `model` has the
+    layers, some of which may be the user's own.
 
-    Where the error isn't raised in their code, but by code that used what they returned, it names them. `checked` says
-    whether each step is compared with torch's, which names the layer most often. Of memory that isn't there, a note
-    names the line of their code that asked for it.
+    Where the error is not raised in their code, but in code that used what they returned, a note names these layers.
+    `checked` says whether each step is compared with torch's, as this mostly names the layer. If memory is short, a
+    note names the line of their code that asked for it.
     """
     try:
         with kept_streams():
@@ -141,7 +141,7 @@ def reported(model: Iterable[Layer], folder: Path | None, *, checked: bool) -> I
         raise_if_nobodys_fault(error)
         classes = [type(layer) for layer in model]
         theirs = [owner.__name__ for owner in classes if not owner.__module__.startswith("nn_manual.")]
-        # What Python makes of a StopIteration that leaves a generator says less.
+        # Python turns a StopIteration that leaves a generator into an error that says less.
         first = error.__cause__ if isinstance(error.__cause__, StopIteration) else error
         placed = ConfigError(_describe(first, folder))
         if folder is None or last_line(first, folder) is None:
@@ -156,7 +156,7 @@ def reported(model: Iterable[Layer], folder: Path | None, *, checked: bool) -> I
 
 @contextmanager
 def kept_streams() -> Iterator[None]:
-    """A context for the user's code, after which standard output and standard error are the streams that they were."""
+    """A context for the user's code. After it, standard output and standard error are the same streams as before."""
     before = sys.stdout, sys.stderr
     try:
         yield
@@ -166,8 +166,8 @@ def kept_streams() -> Iterator[None]:
 
 @contextmanager
 def _import_from(folder: Path) -> Iterator[None]:
-    """Let imports look into `folder`, after all else, and leave no bytecode in it: that of a file which changes
-    within a second is mistaken for new.
+    """The context in which imports also look into `folder`, last of all, and leave no bytecode in it: Python takes the
+    bytecode of a file that changes within a second for new.
     """
     write_nothing, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.path.append(str(folder))
@@ -184,7 +184,7 @@ def _is_layer(thing: object) -> bool:
 
 
 def _check_fields(path: str, layer_class: type[Layer]) -> None:
-    """Raise CannotImport for a field that has no type, or one that YAML has no way to write."""
+    """Raise CannotImport for a field without a type, or of a type that YAML can't write."""
     try:
         hints = get_type_hints(layer_class, include_extras=True)
     except BaseException as error:  # annotations are code
@@ -202,8 +202,8 @@ def _check_fields(path: str, layer_class: type[Layer]) -> None:
 
 
 def _describe(error: BaseException, folder: Path | None) -> str:
-    """file:line and error, the place being where a module's text can't be parsed, or the last line that ran, of the
-    folder's own if there is one.
+    """file:line and the error. The line is where a module can't be parsed, or else the last line that ran; in `folder`,
+    if one of its lines ran.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"

@@ -112,7 +112,7 @@ def read_file(path: str | os.PathLike[str]) -> str:
 
 
 def read_tree(text: str, locate: Locate, errors: Errors) -> Node | None:
-    """The tree of a YAML document, or None where it has no form at all. All that is wrong goes to `errors`."""
+    """The tree of a YAML document; None where the text has no tree. All that is wrong is recorded in `errors`."""
     try:
         loader: Any = yaml.SafeLoader(text)  # Any: its stubs leave the events' methods untyped
         try:
@@ -151,12 +151,12 @@ def parse_scalar(text: str) -> Any:
 
 
 def becomes_zero(text: str) -> bool:
-    """Whether it is a float, and so near to 0 that float64 has no number for it but 0."""
+    """Whether the text is a number, not 0, that is so near to 0 that float64 rounds it to 0."""
     return bool(_FLOAT.fullmatch(text) and not float(text) and re.match(r"[^eE]*[1-9]", text))
 
 
 def becomes_infinite(text: str) -> bool:
-    """Whether it is a number, and so large that float64 has none for it."""
+    """Whether the text is a number that is too large for float64."""
     return bool(_FLOAT.fullmatch(text) and math.isinf(float(text)))
 
 
@@ -216,7 +216,7 @@ class _Reader:
         while not self.loader.check_event(yaml.MappingEndEvent):
             event = self.loader.peek_event()
             place = self.place(event)
-            self.node(depth)  # the key; what counts of it is its text as it is written
+            self.node(depth)  # the key: only its text, as it is written, counts
             value = self.node(depth, place)
             if not isinstance(event, yaml.ScalarEvent):
                 self.errors.add(place, "a key must be text")
@@ -233,7 +233,7 @@ class _Reader:
         return self.locate(event.start_mark.line + 1, event.start_mark.column + 1)
 
     def refuse_features(self, event: Any) -> None:
-        """Record what a config doesn't need and might hide something behind: anchors (they grow a file of 300 bytes
+        """Record what a config doesn't need and what might hide something: anchors (with them a file of 300 bytes grows
         to gigabytes), tags (they run constructors), and text that can't be printed.
         """
         if isinstance(event, yaml.AliasEvent):

@@ -168,7 +168,7 @@ class Trainer:
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
         if not self.compiled and (self.blas, self.threads) != (None, None):
-            raise ValueError("blas and threads are those of compiled steps: they need compiled=True")
+            raise ValueError("blas and threads are settings of compiled steps: they need compiled=True")
         if self.compiled and self.slicing.sync_batch_norm and not self.slicing.is_plain:
             raise ValueError("a compiled slice doesn't wait for others: one of compiled and sync_batch_norm must go")
         if self.lr_step not in ("epoch", "step"):

@@ -186,7 +186,7 @@ def test_a_module_may_not_bear_an_installed_ones_name(tmp_path: Path, errors_of:
     (tmp_path / f"{name}.py").write_text(MY_LAYERS)
     before = sys.modules[name]
     assert errors_of(with_layer(f"{name}:Softplus")) == [
-        f"run.yaml:8:5: module '{name}' in {tmp_path} bears the name of an installed one: rename it"
+        f"run.yaml:8:5: module '{name}' in {tmp_path} has the name of an installed one: rename it"
     ]
     assert sys.modules[name] is before
 

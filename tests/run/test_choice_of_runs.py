@@ -135,8 +135,8 @@ HAND = "; pip install 'nn_manual[mkl]' brings it; at hand: numpy, scipy"
         ("threads: 3\n", "12:1: threads must be 1 to 2, .*, not 3"),
         ("threads: 0\n", "12:1: threads .*0.*"),
         ("blas: openblas\n", "12:1: blas must be 'numpy', 'scipy' or 'mkl', not the text 'openblas'"),
-        ("compiled: false\nblas: numpy\n", "12:1: blas is that of compiled steps: it needs compiled: true"),
-        ("compiled: false\nthreads: 1\n", "12:1: threads is that of compiled steps: it needs compiled: true"),
+        ("compiled: false\nblas: numpy\n", "12:1: blas is a setting of compiled steps: it needs compiled: true"),
+        ("compiled: false\nthreads: 1\n", "12:1: threads is a setting of compiled steps: it needs compiled: true"),
     ],
 )
 def test_bad_input(
@@ -169,7 +169,7 @@ def test_a_blas_that_is_gone_is_refused_when_a_run_goes_on(
 def test_a_trainer_takes_them() -> None:
     model = Sequential(Linear(2, 3), seed=0)
     for settings in ({"blas": "numpy"}, {"threads": 1}):
-        with pytest.raises(ValueError, match=r"^blas and threads are those of compiled steps"):
+        with pytest.raises(ValueError, match=r"^blas and threads are settings of compiled steps"):
             Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=0, **settings)
     with pytest.raises(ConfigError, match=r"^threads must be 1 to \d+, .*, not 0$"):
         Trainer(model, CrossEntropyLoss(), SGD(model, lr=0.1), check_every=0, compiled=True, threads=0)
