@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from nn_manual.arrays import Array, placeholder
-from nn_manual.compile.blas import BlasName
 from nn_manual.errors import GradientMismatch, NotFiniteError, is_from_outside
 from nn_manual.losses import Loss
-from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, Scheduler
-from nn_manual.step.cut import Slicing
 from nn_manual.step.slices import SlicedBatch
 from nn_manual.step.train_step import TrainStep
 from nn_manual.step.watch import Watch
 from nn_manual.training.finite import FiniteWatch
+from nn_manual.training.trainer_settings import TrainerSettings
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.judge.report import StepCheck
@@ -40,22 +37,6 @@ class Step(NamedTuple):
     num_examples: int
     denominator: float
     check: StepCheck | None
-
-
-class TrainerSettings(Protocol):
-    """What each step asks the Trainer for: some of it may change between two."""
-
-    model: Sequential
-    loss: Loss
-    optimizer: Optimizer
-    clip_grad_norm: float | None
-    lr_scheduler: Scheduler | None
-    lr_step: Literal["epoch", "step"]
-    check_every: int
-    stop_every: int
-    blas: BlasName | None
-    threads: int | None
-    slicing: Slicing
 
 
 class Watcher(Protocol):

@@ -15,7 +15,7 @@ from nn_manual.data import Examples, batches
 from nn_manual.data.batches import check_batches
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
-from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.optim import Optimizer, Scheduler
 from nn_manual.step.cut import ONE_SLICE, Slicing
 from nn_manual.training.compiled_slices import CompiledSlices
 from nn_manual.training.compiled_steps import CompiledSteps
@@ -23,17 +23,11 @@ from nn_manual.training.finite import FiniteWatch
 from nn_manual.training.freed_memory import keep_freed_memory
 from nn_manual.training.loss_and_accuracy import Evaluation, evaluation_of, mean_loss
 from nn_manual.training.steps import Step, Steps
+from nn_manual.training.trainer_settings import COUNTS, check_settings, why_fixed
 
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.many_steps.prover import Prover
     from nn_manual.check.whole_step.checker import GradientChecker
-
-#: The settings that the check is made with.
-CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "loss", "lr_scheduler")
-#: The settings that each step asks for: where nothing was made with them, they may change.
-FOLLOWED = ("clip_grad_norm", "loss", "lr_scheduler", "lr_step")
-#: What is no setting.
-COUNTS = ("num_steps", "stop_every")
 
 
 def _report_unproven(numbers: list[int]) -> None:
@@ -104,7 +98,7 @@ class Trainer:
     _is_made = False
 
     def __post_init__(self) -> None:
-        self._check_settings()
+        check_settings(self)
         keep_freed_memory()
         #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
         self.stop_every = 0
@@ -158,35 +152,18 @@ class Trainer:
         """What watches for numbers that are not finite."""
         return self.steps.finite
 
-    def _check_settings(self) -> None:
-        if self.optimizer.model is not self.model:
-            raise ValueError("the optimizer moves another model than the one to be trained")
-        if self.check_every < 0:
-            raise ValueError(f"check_every must be at least 0, not {self.check_every}")
-        if self.check_memory < 0:
-            raise ValueError(f"check_memory must be at least 0, not {self.check_memory}")
-        if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
-            raise ValueError(f"clip_grad_norm must be above 0, not {self.clip_grad_norm}")
-        if not self.compiled and (self.blas, self.threads) != (None, None):
-            raise ValueError("blas and threads are settings of compiled steps: they need compiled=True")
-        if self.compiled and self.slicing.sync_batch_norm and not self.slicing.is_plain:
-            raise ValueError("a compiled slice doesn't wait for others: one of compiled and sync_batch_norm must go")
-        if self.lr_step not in ("epoch", "step"):
-            raise ValueError(f"lr_step must be epoch or step, not {self.lr_step}")
-        if self.lr_step == "step" and isinstance(self.lr_scheduler, ReduceLROnPlateau):
-            raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
-
     def __setattr__(self, name: str, value: object) -> None:
         if name in COUNTS or name.startswith("_") or not self._is_made or name not in vars(self):
             super().__setattr__(name, value)
             return
         before = getattr(self, name)
         is_same = value is before or (isinstance(value, int | float | str) and value == before)
-        if not is_same and (words := self._why_fixed(name)):
+        words = why_fixed(name, is_checked=self.checker is not None, is_plain=self.slicing.is_plain)
+        if words and not is_same:
             raise AttributeError(f"{name} {words} when the Trainer was made: it takes a new Trainer")
         super().__setattr__(name, value)
         try:
-            self._check_settings()
+            check_settings(self)
         except ValueError:
             super().__setattr__(name, before)
             raise
@@ -199,14 +176,6 @@ class Trainer:
                 "and make a Trainer of that"
             )
         return super().__reduce_ex__(protocol)
-
-    def _why_fixed(self, name: str) -> str:
-        """Why an attribute can't change; nothing where it can."""
-        if name in CHECKED_WITH and self.checker is not None:
-            return "was given to the check"
-        if name == "loss" and not self.slicing.is_plain:
-            return "was given to the slices"
-        return "" if name in FOLLOWED else "stays what it was"
 
     def step(self, input: Array, target: Array) -> float:
         """One step of gradient descent on a batch, by the formulas, neither counted nor checked; returns the loss

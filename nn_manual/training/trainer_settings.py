@@ -1,0 +1,67 @@
+"""What a Trainer is set to: what each step reads of it, which values are refused, and which may change later."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from nn_manual.compile.blas import BlasName
+from nn_manual.losses import Loss
+from nn_manual.model import Sequential
+from nn_manual.optim import Optimizer, ReduceLROnPlateau, Scheduler
+from nn_manual.step.cut import Slicing
+
+#: The settings that the check is made with.
+CHECKED_WITH = ("check_every", "check_memory", "clip_grad_norm", "loss", "lr_scheduler")
+#: The settings that each step reads anew: they may change, unless the check or the slices were made with them.
+FOLLOWED = ("clip_grad_norm", "loss", "lr_scheduler", "lr_step")
+#: Attributes of a Trainer that are no settings.
+COUNTS = ("num_steps", "stop_every")
+
+
+class TrainerSettings(Protocol):
+    """The settings of a Trainer. Some of them may change between two steps."""
+
+    model: Sequential
+    loss: Loss
+    optimizer: Optimizer
+    clip_grad_norm: float | None
+    lr_scheduler: Scheduler | None
+    check_every: int
+    lr_step: Literal["epoch", "step"]
+    check_memory: int
+    compiled: bool
+    blas: BlasName | None
+    threads: int | None
+    slicing: Slicing
+    stop_every: int
+
+
+def check_settings(settings: TrainerSettings) -> None:
+    """Raise ValueError for settings that are out of range, or that don't fit each other."""
+    if settings.optimizer.model is not settings.model:
+        raise ValueError("the optimizer moves another model than the one to be trained")
+    if settings.check_every < 0:
+        raise ValueError(f"check_every must be at least 0, not {settings.check_every}")
+    if settings.check_memory < 0:
+        raise ValueError(f"check_memory must be at least 0, not {settings.check_memory}")
+    if settings.clip_grad_norm is not None and not settings.clip_grad_norm > 0:
+        raise ValueError(f"clip_grad_norm must be above 0, not {settings.clip_grad_norm}")
+    if not settings.compiled and (settings.blas, settings.threads) != (None, None):
+        raise ValueError("blas and threads are settings of compiled steps: they need compiled=True")
+    if settings.compiled and settings.slicing.sync_batch_norm and not settings.slicing.is_plain:
+        raise ValueError("a compiled slice doesn't wait for others: one of compiled and sync_batch_norm must go")
+    if settings.lr_step not in ("epoch", "step"):
+        raise ValueError(f"lr_step must be epoch or step, not {settings.lr_step}")
+    if settings.lr_step == "step" and isinstance(settings.lr_scheduler, ReduceLROnPlateau):
+        raise ValueError("lr_step must be epoch with ReduceLROnPlateau: a validation loss comes once an epoch")
+
+
+def why_fixed(name: str, *, is_checked: bool, is_plain: bool) -> str:
+    """Why an attribute of a Trainer can't change, in words; empty where it can. `is_checked` says whether steps are
+    checked, `is_plain` whether one process takes the whole batch.
+    """
+    if name in CHECKED_WITH and is_checked:
+        return "was given to the check"
+    if name == "loss" and not is_plain:
+        return "was given to the slices"
+    return "" if name in FOLLOWED else "stays what it was"
