@@ -17,22 +17,22 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.errors import ConfigError, Interrupted, ProcessLostError, raise_if_out_of_memory
-from nn_manual.messages import quoted
 from nn_manual.step.process_group import ALONE, DONE, ProcessGroup, Work
 from nn_manual.step.roll_call import RollCall, first_line
-
-#: What torchrun sets in the environment of each process.
-RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
-ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
-#: TCP has no higher one.
-MOST_PORT = 65_535
-
-#: The name in the environment of the seconds that a process waits for the others, in a collective alone. By default the
-#: run has ended within a minute: to find out who is to blame takes a few more.
-TIME_LIMIT = "NN_MANUAL_TIME_LIMIT"
-SECONDS = 55.0
-#: A day: torch counts the limit in milliseconds, and a far larger one would overflow.
-MOST_SECONDS = 86_400.0
+from nn_manual.step.torchrun_environment import (
+    ADDRESS,
+    MOST_PORT,
+    MOST_SECONDS,
+    PORT,
+    RANK,
+    RESTARTS,
+    SECONDS,
+    TIME_LIMIT,
+    WORLD_SIZE,
+    is_by_torchrun,
+    number,
+    seconds_of,
+)
 
 #: The name in the store of the run's directory.
 RUN = "run"
@@ -45,11 +45,11 @@ def processes() -> Iterator[ProcessGroup]:
     """The context in which this process is one of those that torchrun has started, by its environment; ALONE without.
     An error that another process reports gets `is_told`. Raises ProcessLostError where the others don't come.
     """
-    if RANK not in os.environ or _number(WORLD_SIZE, 1, least=1) == 1:
+    if RANK not in os.environ or number(WORLD_SIZE, 1, least=1) == 1:
         yield ALONE
         return
     text = os.environ.get(TIME_LIMIT, str(SECONDS))
-    limit = _seconds(text)
+    limit = seconds_of(text)
     try:
         group = TorchGroup(limit or SECONDS)
     except Interrupted as end:  # torchrun stops all of them where one has ended: that one, or the first, says why
@@ -88,13 +88,13 @@ class TorchGroup(ProcessGroup):
         import torch.distributed.nn
 
         self._torch, self._distributed = torch, torch.distributed
-        self.size = _number(WORLD_SIZE, 1, least=1)
-        self.rank = _number(RANK, 0, most=self.size - 1)
+        self.size = number(WORLD_SIZE, 1, least=1)
+        self.rank = number(RANK, 0, most=self.size - 1)
         self.limit = limit
-        self.num_restarts = _number(RESTARTS, 0)
+        self.num_restarts = number(RESTARTS, 0)
         self._num_gathered, self._is_connected, self._is_lost = 0, False, False
         try:
-            self._lasting = self._new_store("", is_master=self.rank == 0 and not _is_by_torchrun())
+            self._lasting = self._new_store("", is_master=self.rank == 0 and not is_by_torchrun())
             self._store = self._new_store_of_start()
             self.roll_call = RollCall(self._new_store_of_start, self.rank, self.size, self.limit)
         except RuntimeError as error:
@@ -111,7 +111,7 @@ class TorchGroup(ProcessGroup):
         """
         from torch._C._distributed_c10d import PrefixStore, TCPStore  # as in torch.distributed, which declares neither
 
-        address, port = os.environ.get(ADDRESS), _number(PORT, 0, most=MOST_PORT)
+        address, port = os.environ.get(ADDRESS), number(PORT, 0, most=MOST_PORT)
         if not address or not port:
             raise ConfigError(f"{ADDRESS} and {PORT} must say where the processes meet, as torchrun has them do")
         limit = timedelta(seconds=self.limit)
@@ -246,25 +246,3 @@ class _Started:
         except RuntimeError as error:
             raise_if_out_of_memory(error)
             raise self._group.lost(error) from None
-
-
-def _is_by_torchrun() -> bool:
-    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-
-
-def _number(name: str, default: int, *, least: int = 0, most: int | None = None) -> int:
-    """What the environment has under this name. Raises ConfigError for what can't be meant."""
-    text = os.environ.get(name, str(default))
-    if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
-        known = f"an integer from {least}" + ("" if most is None else f" to {most}")
-        raise ConfigError(f"{name} must be {known}, as torchrun sets it, not {quoted(text)}")
-    return int(text)
-
-
-def _seconds(text: str) -> float | None:
-    """What the environment gives as the limit; None for what can't be one."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return seconds if 0 < seconds < MOST_SECONDS else None
