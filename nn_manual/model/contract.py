@@ -1,4 +1,4 @@
-"""What a layer says of itself, refused where it isn't what the contract asks for: by its class and the method."""
+"""Whether what a layer's methods return is what the contract asks for. An error names the class and the method."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nn_manual.layers.base import Layer
 
 
 def check_layers(*layers: Layer) -> None:
-    """Raise LayerError for shapes, names or random numbers that are none, in these layers or those they are made of,
-    for a composite that has parameters or buffers beside those of its children, and for a layer without an infer of
-    its own where forward can't be what evaluation runs.
+    """Raise LayerError where these layers, or those they are made of, break the contract: a method that returns no
+    shapes or no names; `noise_shapes` without `draw_noise`; a composite with parameters or buffers beside those of its
+    children; a layer without an `infer` of its own whose forward is for training only.
     """
     for layer in layers:
         check_layers(*layer.children().values())  # first: a composite's shapes are put together from theirs
@@ -61,7 +61,7 @@ def checked_input_shapes(layer: Layer, input_shape: Shape) -> dict[str, Shape]:
 
 
 def checked_length(layer: Layer, method: str, length: Any) -> int | None:
-    """The number that `longest_sum` or `num_products` returned. Raises LayerError for what is none."""
+    """The number that `longest_sum` or `num_products` returned. Raises LayerError for anything else."""
     if method == "longest_sum" and length is None:
         return None
     if not (isinstance(length, int | np.integer) and length >= 0):
@@ -71,7 +71,7 @@ def checked_length(layer: Layer, method: str, length: Any) -> int | None:
 
 
 def checked_output(layer: Layer, output: Any) -> Array:
-    """What `infer` returned. Raises LayerError for what is no array."""
+    """The array that `infer` returned. Raises LayerError for anything else."""
     if not hasattr(output, "shape"):
         raise LayerError(_returned(layer, "infer", "the output, an array", output))
     result: Array = output

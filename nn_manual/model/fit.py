@@ -1,6 +1,6 @@
-"""A forward that asks each layer whether it takes what it gets.
+"""A forward that asks each layer whether it takes its input.
 
-Only a composite's own code says what it gives to its children.
+It must run, because only the code of a composite says what the composite gives to its children.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nn_manual.model import Sequential
 
 
 class LayerMisfit(NamedTuple):
-    """A layer in a model, by its name there, that doesn't take its input, whose shape is `shape`; `words` say why."""
+    """A layer that doesn't take its input: its name in the model, the shape of the input, and in words why not."""
 
     name: str
     shape: Shape
@@ -31,8 +31,8 @@ class _Refused(Exception):  # noqa: N818 - says what happened; nobody else sees 
 
 
 def first_misfit(model: Sequential, input: Array) -> LayerMisfit | None:
-    """The first layer that refuses what a forward of a copy of the model on `input` gives it, or None. A layer that
-    raises for another reason is none: the run itself tells more about it.
+    """Run forward on `input` in a copy of the model, and return the first layer that doesn't take its input, or None.
+    None also where a layer raises for another reason: the run itself tells more about that.
     """
     try:
         model = copy.deepcopy(model)

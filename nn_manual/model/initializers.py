@@ -39,8 +39,8 @@ class Initializer(ABC):
 
     @abstractmethod
     def fill(self, weight: Array, generator: np.random.Generator) -> None:
-        """Overwrite `weight` with draws from `generator`. One whose distribution depends on the fans raises ValueError
-        for a weight without them.
+        """Overwrite `weight` with draws from `generator`. An initializer that needs fan_in or fan_out raises ValueError
+        for a weight that has none.
         """
 
     def residual_scale(self, num_residuals: int) -> float:  # noqa: ARG002 - most don't depend on it
@@ -117,9 +117,9 @@ class XavierNormal(Initializer):
 class GPT2(Initializer):
     """Normal with standard deviation std; the last weight of each Residual with std / sqrt(number of Residuals).
 
-    Each Residual adds its branch to what goes through. Were the branches independent, of variance v each, the sum of n
-    would have n v; scaled by 1 / sqrt(n) they add up to v, however deep the model is (Radford et al., 2019, section
-    2.3). A transformer has two Residuals a layer: n = 2 layers. Of attention the last weight is the output projection.
+    Each Residual adds its branch to what goes through. If n branches are independent, with variance v each, their sum
+    has variance n v. Scaled by 1 / sqrt(n), they add up to v, however deep the model is (Radford et al., 2019, section
+    2.3). A transformer has two Residuals a layer: n = 2 layers. In attention, the last weight is the output projection.
     """
 
     std: float = 0.02
@@ -179,9 +179,9 @@ class KaimingNormal(_Kaiming):
 def draw_parameters(
     model: Layer, shared: Container[str], initializer: Initializer | None, generator: np.random.Generator
 ) -> None:
-    """Fill the parameters of the layers in a model that are made of no others: by the layer's default, and what the
-    layer's `initialize` names by the initializer, if there is one. Parameters in `shared` stay as an earlier layer has
-    filled them.
+    """Fill the parameters of all layers in a model that aren't made of layers. The initializer, if there is one, fills
+    what the layer's `initialize` names, and the layer's default fills the rest. Parameters in `shared` stay as an
+    earlier layer has filled them.
     """
     layers = {name: layer for name, layer in model.descendants() if not layer.children()}
     scales = _residual_scales(model, layers, initializer) if initializer is not None else {}
@@ -198,7 +198,7 @@ def draw_parameters(
 
 
 def _residual_scales(model: Layer, layers: Mapping[str, Layer], initializer: Initializer) -> dict[str, float]:
-    """What multiplies each weight that a Residual's branch ends in, by the weight's name."""
+    """The factor of the last weight in each Residual's branch, by the weight's name."""
     weights: list[str] = []
     for name, layer in layers.items():
         layer.initialize(lambda key, name=name: weights.append(f"{name}.{key}"))  # type: ignore[misc]

@@ -16,7 +16,8 @@ from nn_manual.streams import RowGenerator
 
 
 class Noise:
-    """Binds `noise` of the layers in a model that take some. The layers are numbered in the model's order."""
+    """Sets `noise` of each layer in a model that takes random numbers. These layers are numbered in the model's order.
+    """
 
     def __init__(self, model: Layer) -> None:
         #: Whether there is such a layer.
@@ -27,8 +28,9 @@ class Noise:
     def bind(
         self, model: Layer, input_shape: Shape, dtype: np.dtype[Any], *, seed: int, step: int, first_row: int = 0
     ) -> None:
-        """Give each layer new arrays for a forward on this shape of the model's input, which begins at `first_row` of
-        the batch: what an earlier forward saved stays as it is. The numbers depend on nothing but the arguments.
+        """Give each layer its random numbers for a forward on an input of this shape, which begins at the row
+        `first_row` of the batch. The arrays are new, so what an earlier forward saved stays as it is. The numbers
+        depend on nothing but the arguments.
         """
         wanted = (input_shape, dtype, seed, step, first_row)
         if not self.is_needed or wanted == self._bound:

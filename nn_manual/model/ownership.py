@@ -13,7 +13,7 @@ _OWNERS: WeakValueDictionary[int, Layer] = WeakValueDictionary()
 
 
 def own(model: Layer) -> None:
-    """Make a model the owner of the layers in it. Those in a model that stands in it belong to that one."""
+    """Make a model the owner of its layers. Layers of a model that stands inside this one belong to the inner model."""
     for _, layer in model.descendants():
         _OWNERS.setdefault(id(layer), model)
 

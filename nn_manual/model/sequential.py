@@ -1,4 +1,7 @@
-"""Sequential: a Layer made of Layers, which owns the memory of their parameters and gradients."""
+"""Sequential: a Layer made of Layers, which owns the memory of their parameters and gradients.
+
+The file is long because a model is three things at once: a layer, the owner of its memory, and what training calls.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,11 @@ class Sequential(Layer):
     are drawn in float64 and rounded, so a float32 model starts at the rounded float64 one.
 
     A layer can be in one Sequential, and there in one place: in a second one it would lose the memory of the first. So
-    ValueError is raised for one that stands in two places, or that another Sequential holds which is still in use.
-    `copy.deepcopy(model)` has layers and memory of its own.
+    ValueError is raised for a layer that stands in two places, and for one that is in another Sequential which is still
+    in use. `copy.deepcopy(model)` has layers and memory of its own.
 
     `tied=[("0.weight", "9.weight")]` makes these two one parameter, which starts as the first and has its name. Each
-    layer writes the gradient of its own use of it; the model adds them.
+    layer writes the gradient of its own use of the parameter, and the model adds these gradients.
     """
 
     _looks_at_input = True
@@ -71,7 +74,7 @@ class Sequential(Layer):
 
     @classmethod
     def without_memory(cls, *layers: Layer) -> Sequential:
-        """One that gets its memory from the Sequential that it will stand in. Until then it has no parameters."""
+        """A Sequential that gets its memory from the one in which it will stand. Until then it has no parameters."""
         inner = cls.__new__(cls)
         inner._take_layers(layers)
         inner.initializer = None
@@ -94,7 +97,7 @@ class Sequential(Layer):
         self.domain = layers[0].domain if layers else "real"  # what enters the model enters its first layer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy, or one that was pickled: its layers' views, which were copied one by one, become views again."""
+        """Restore a copy or a pickled model: its layers' arrays, which were copied one by one, become views again."""
         vars(self).update(state)
         if "param" in state:
             bind = self.bind if self._noise is not None else super().bind
@@ -112,11 +115,11 @@ class Sequential(Layer):
         return f"Sequential({', '.join(map(repr, self.layers))})"
 
     def forward(self, input: Array) -> tuple[Array, list[Any]]:
-        """`output, saved`, saved being the list of the layers' own. Raises TypeError for another dtype, and
-        ValueError for an index that the first layer doesn't have.
+        """`output, saved`: `saved` lists what each layer saved. Raises TypeError for another dtype, and ValueError for
+        an index that the first layer doesn't have.
 
-        Random layers draw by the model's `seed`, `num_steps` and `first_row`: they do the same again until one of these
-        changes.
+        The model's `seed`, `num_steps` and `first_row` determine random numbers: until one of these changes, forward
+        draws the same ones again.
         """
         self._check_input(input)
         self.bind_noise(input.shape)
@@ -127,16 +130,16 @@ class Sequential(Layer):
         return output, saved
 
     def bind_noise(self, input_shape: Shape, step: int | None = None) -> None:
-        """Give the layers the random numbers that a forward on this shape of input takes; those of another `step` than
-        `num_steps` if it is given.
+        """Give the layers the random numbers for a forward on an input of this shape, in the step `num_steps`, or in
+        `step` if that is given.
         """
         if self._noise is not None and self._noise.is_needed:
             step = self.num_steps if step is None else step
             self._noise.bind(self, input_shape, self.dtype, seed=self.seed, step=step, first_row=self.first_row)
 
     def leave_input_as_it_is(self) -> None:
-        """From here on, forward takes whatever it gets, and the random numbers that are there: of a copy whose input
-        has been looked at, and whose numbers are drawn.
+        """From here on, forward doesn't check its input and draws no random numbers. This is for a copy whose input has
+        been checked, and whose random numbers have been drawn.
         """
         self._noise = None
         self._looks_at_input = False
@@ -149,7 +152,7 @@ class Sequential(Layer):
         return grad_output
 
     def _add_uses(self, filled: Callable[[int], None] | None = None) -> None:
-        """Write the gradients of shared parameters, where there are some: then all gradients are there."""
+        """Write the gradients of shared parameters, if there are any: then all gradients are there."""
         if self.ties.names:
             self.ties.add(vars(self.grad))
         if filled is not None:
@@ -159,8 +162,8 @@ class Sequential(Layer):
         self, saved: list[Any], grad_output: Array, filled: Callable[[int], None] | None = None
     ) -> None:
         """Overwrite every gradient, and compute no more than that needs: the gradient travels back to the first
-        layer that has parameters, and not through it. `filled` is called with the number of each layer whose gradients
-        are there, and with -1 when all are: those of shared parameters, which are sums, too.
+        layer that has parameters, and not through it. `filled` is called with the number of each layer once its
+        gradients are there, and with -1 at the end, when the sums for shared parameters are there, too.
         """
         first = self._first
         numbers = range(len(self.layers) - 1, first, -1)
@@ -184,7 +187,7 @@ class Sequential(Layer):
         return input
 
     def kept_for_buffers(self, saved: list[Any]) -> list[Any]:
-        """What `update_buffers` needs of `saved`, in its form; the rest can be freed."""
+        """What `update_buffers` needs of `saved`, with None in the place of all else, which can then be freed."""
         return [layer_saved if i in self._with_buffers else None for i, layer_saved in enumerate(saved)]
 
     def update_buffers(self, saved: list[Any]) -> None:
@@ -193,7 +196,9 @@ class Sequential(Layer):
             self.layers[i].update_buffers(saved[i])
 
     def check_dtype(self, input: Array) -> None:
-        """Raise TypeError for an input that the model doesn't take: of its own dtype, or int64 for its first layer."""
+        """Raise TypeError for an input of another dtype than the model's, or than int64 where the first layer takes
+        indices.
+        """
         expected = np.dtype(np.int64) if isinstance(self.domain, range) else self.dtype
         if input.dtype != expected:
             takes = f"its first layer takes {expected}" if expected != self.dtype else f"the model is {self.dtype}"
@@ -203,7 +208,7 @@ class Sequential(Layer):
         if not self._looks_at_input:
             return
         self.check_dtype(input)
-        if isinstance(self.domain, range):  # a lookup takes what it gets; a formula with floats shows a wrong one
+        if isinstance(self.domain, range):  # a lookup doesn't notice a wrong index; a wrong float shows in the loss
             self.check_values(input)
 
     def children(self) -> dict[str, Layer]:
@@ -237,8 +242,8 @@ class Sequential(Layer):
         return input_shape
 
     def bind(self, param: Array, grad: Array, use_grads: Mapping[str, Array] | None = None) -> None:
-        """Take two flat vectors as the arenas and give each layer its views of them; `use_grads` are the gradients of
-        each use of shared parameters, which are made where they aren't given.
+        """Take two flat vectors as the arenas and give each layer its views of them. `use_grads` has the gradient of
+        each use of a shared parameter; without it, new arrays are made.
         """
         shapes = self.parameter_shapes()
         params, grads = (vars(carve(vector, shapes)) for vector in (param, grad))
@@ -251,8 +256,8 @@ class Sequential(Layer):
                 layer._stand_inside(self, f"{name}.")
 
     def _stand_inside(self, outer: Sequential, prefix: str) -> None:
-        """Leave memory and random numbers to the outermost, and see its part of the two vectors. With shared parameters
-        inside there is no such part.
+        """Leave memory and random numbers to the outermost Sequential, and view this one's part of its two vectors.
+        With shared parameters inside, there is no such part.
         """
         self.dtype, self._noise = outer.dtype, None
         sizes = {name: size_of(shape) for name, shape in outer.parameter_shapes().items()}
@@ -287,8 +292,9 @@ class Sequential(Layer):
         return {name: own[name] for name in names if aliases or name not in self.ties.first_of}
 
     def load_state_dict(self, state_dict: Mapping[str, npt.ArrayLike]) -> None:
-        """Copy parameters and buffers, arrays or torch tensors, in by torch's names; a shared one needs its first name
-        alone. Before anything is changed, `check_state_dict` raises ValueError or TypeError for what doesn't fit.
+        """Copy parameters and buffers into the model: arrays or torch tensors, by torch's names. A shared parameter
+        needs its first name alone. Before anything is changed, `check_state_dict` raises ValueError or TypeError for
+        what doesn't fit.
         """
         own, values = self.state_dict(), {name: np.asarray(value) for name, value in state_dict.items()}
         check_state_dict(values, own, vars(self.buffer), self.ties.first_of)

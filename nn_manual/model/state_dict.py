@@ -1,4 +1,4 @@
-"""What a model refuses to load."""
+"""Whether a state dict fits a model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def check_state_dict(
     state_dict: Mapping[str, Array], own: Mapping[str, Array], buffers: Container[str], first_of: Mapping[str, str]
 ) -> None:
     """Raise ValueError for a missing or unexpected name, a shape that doesn't fit, or a shared parameter whose values
-    differ from name to name, TypeError for values that are no real numbers.
+    differ from name to name; TypeError for values that can't be cast to the model's dtype.
 
-    `own` is the model's state dict, `buffers` has the names of the buffers in it, and `first_of` the first name of each
-    shared parameter by its others.
+    `own` is the model's state dict, and `buffers` has the names of the buffers in it. `first_of` maps each further name
+    of a shared parameter to its first name.
     """
 
     def described(name: str) -> str:

@@ -13,9 +13,9 @@ from nn_manual.arrays import Array, Shape
 class Ties:
     """Which of a model's parameters are one, by torch's names.
 
-    `first_of` has the first name of each that has another one: the file of the weights knows the parameter by it. All
-    uses of a parameter, that of the first name too, write their gradients into `use_grads`. By the chain rule, the
-    gradient of the shared parameter is their sum, which `add` makes.
+    `first_of` maps each further name of a shared parameter to its first name, by which the file of the weights knows
+    it. All uses of a shared parameter, the one under the first name, too, write their gradients into `use_grads`. By
+    the chain rule, the gradient of the shared parameter is their sum, which `add` makes.
 
     Raises ValueError for names that the model doesn't have, for parameters of different shapes, and for one that is
     tied twice.
@@ -42,8 +42,9 @@ class Ties:
     def views(
         self, param: Mapping[str, Array], grad: Mapping[str, Array], use_grads: Mapping[str, Array] | None = None
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The views of all layers, made of those of the parameters by their first names: a shared parameter's own under
-        each of its names, and its gradients, in `use_grads` or in memory of their own.
+        """The parameters and the gradients as the layers see them, under all names, from those under first names. A
+        shared parameter is the same array under each of its names. Its gradients are one array for each name, from
+        `use_grads` or new ones.
         """
         self.use_grads = {
             name: np.zeros_like(grad[first]) if use_grads is None else use_grads[name]
@@ -54,7 +55,7 @@ class Ties:
         return {**param, **others}, {**grad, **self.use_grads}
 
     def add(self, grad: Mapping[str, Array]) -> None:
-        """Write the gradient of each shared parameter, the sum of those of its uses."""
+        """Write the gradient of each shared parameter: the sum of the gradients of its uses."""
         for first, (*others, last) in self.names.items():
             np.copyto(grad[first], self.use_grads[last])
             for name in others:

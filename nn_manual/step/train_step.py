@@ -105,7 +105,7 @@ class Formulas:
         self.model, self.loss, self.optimizer = model, loss, optimizer
 
     def begin(self, parts: Sequence[BatchPart], input: Array, target: Array, watch: Watch | None) -> None:
-        """As of every Runner."""
+        """See Runner."""
 
     def slice(
         self,
@@ -115,16 +115,16 @@ class Formulas:
         filled: Filled | None = None,
         evaluated: Evaluated | None = None,
     ) -> OneSlice:
-        """As of every Runner."""
+        """See Runner."""
         return run_slice(self.model, self.loss, part, input, target, filled, evaluated)
 
     def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - as of every Runner
-        """As of every Runner."""
+        """See Runner."""
         saved = self.model.forward(input[part.rows])[1]
         return OneSlice(math.nan, self.model, self.model.kept_for_buffers(saved))
 
     def update(self, max_norm: float | None) -> None:
-        """As of every Runner."""
+        """See Runner."""
         update(self.model, self.optimizer, max_norm)
 
 

@@ -1,1 +1,1 @@
-"""The training step, epochs of it, and what watches over both: evaluation, numbers that are not finite."""
+"""The Trainer: steps and epochs, plain and compiled; evaluation; numbers that are not finite."""

@@ -1,4 +1,4 @@
-"""Who computes the steps of batches in slices: plans, one for each shape of a slice and one for the update."""
+"""Compiled steps of batches in slices: a plan for each shape of a slice, and one for the update."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ UPDATE = "update"
 
 
 class CompiledSlices:
-    """Runs the slices of batches of `num_rows` rows, each by a plan that ends before the gradients are added up, and
-    the update by another one. What is of another size, can't be traced, or isn't finite, `formulas` run. All processes
-    make all plans, with the choice of the first.
+    """A Runner of machine code, for batches of `num_rows` rows. A plan runs a slice, and ends before the gradients are
+    added up; another plan runs the update. `formulas` run batches of another size, steps that can't be traced, and
+    slices with a number that isn't finite. All processes make all plans, with the BLAS and the threads that the first
+    process has chosen.
 
-    With `bitwise`, a choice that is left open is numpy's BLAS on one thread: which is fastest may differ from run to
-    run, and so would the bits.
+    With `bitwise`, a BLAS that isn't given is numpy's, on one thread: which one is fastest may differ from run to run,
+    and so would the bits.
     """
 
     def __init__(self, settings: TrainerSettings, formulas: Runner) -> None:
@@ -55,8 +56,8 @@ class CompiledSlices:
         self._boundaries = Boundaries(copy_grads=False, kept=self._kept)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
-        """Make the plans of whole batches, unless the choice is known without; returns the choice. All processes call
-        it.
+        """Make the plans of whole batches, if the choice of BLAS and threads needs them; returns the choice. All
+        processes call it.
         """
         self.num_rows = min(batch_size, len(examples.input))
         if None in self.plans.choice and self.num_rows:
@@ -66,7 +67,7 @@ class CompiledSlices:
         return self.plans.choice
 
     def begin(self, parts: Sequence[BatchPart], input: Array, target: Array, watch: Watch | None) -> None:
-        """As of every Runner: make the plans that are missing."""
+        """See Runner. It makes the plans that are missing."""
         self._is_compiled, self._recorded = False, None if watch is None else watch.recorded
         if len(input) != self.num_rows:
             return
@@ -82,7 +83,9 @@ class CompiledSlices:
         self._is_compiled = all(self._made(key, make) is not None for key, make in wanted.items())
 
     def _made(self, key: Any, make: Callable[..., Plan]) -> Plan | None:
-        """The first process is first: the others take its choice, and its machine code where they share a disk."""
+        """The plan of this key, made by the first process first: the others take its choice of BLAS and threads, and
+        its machine code where they share a disk.
+        """
         if key not in self.plans:
             if self._group.rank == 0:
                 self.plans.of(key, make)
@@ -105,7 +108,7 @@ class CompiledSlices:
         filled: Filled | None = None,
         evaluated: Evaluated | None = None,
     ) -> OneSlice:
-        """As of every Runner."""
+        """See Runner."""
         model = self.settings.model
         if not self._is_compiled:
             return self._formulas.slice(part, input, target, filled, evaluated)
@@ -128,13 +131,13 @@ class CompiledSlices:
         return OneSlice(float(done.losses[0]), model, kept)
 
     def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:
-        """As of every Runner."""
+        """See Runner."""
         if not self._is_compiled:
             return self._formulas.kept(part, input, target)
         return self.slice(part, input, target)
 
     def update(self, max_norm: float | None) -> None:
-        """As of every Runner; the plan has been made with this norm."""
+        """See Runner. The plan was made with this norm."""
         if not self._is_compiled:
             self._formulas.update(max_norm)
             return
@@ -148,7 +151,7 @@ class CompiledSlices:
         optimizer.num_steps += 1
 
 
-#: In the place of one batch, for a plan that takes none.
+#: Stands for one batch where a plan takes none.
 _NO_BATCH = np.zeros((1, 0))
 
 

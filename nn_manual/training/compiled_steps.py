@@ -1,4 +1,4 @@
-"""Who computes the steps of whole batches: a plan, many steps in one call."""
+"""Compiled steps of whole batches: a plan runs many of them in one call."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from nn_manual.step.watch import Watch
 from nn_manual.training.steps import Step, Steps
 from nn_manual.training.trainer_settings import TrainerSettings
 
-#: A call takes about so long, in seconds, at most: between two, signals are heard and progress is shown.
+#: About how many seconds a call takes at most. Between two calls, signals are heard and progress is shown.
 SECONDS_OF_CALL = 0.2
-#: The batches of a call, and the random numbers for them, take so many bytes at most.
+#: The most bytes that the batches of a call, and the random numbers for them, take.
 LARGEST_CALL = 64_000_000
 
 
 class CompiledSteps:
-    """Runs the steps of epochs by a plan: many in a call, those that are checked one at a time. `steps` makes those
-    whose batch is of another size than most, and counts those that are made alone.
+    """Runs the steps of epochs by a plan, many in a call where that can be. `steps` makes the steps whose batch is of
+    another size than most, and counts those that are made alone.
 
     Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
     """
@@ -43,13 +43,13 @@ class CompiledSteps:
         self.settings, self.steps = settings, steps
         self.plans = Plans(Choice(settings.blas, settings.threads))
         self._seconds = 0.0
-        #: Whether steps that are checked may run many in a call: their arrays lie in what stays.
+        #: Whether checked steps may run many in a call: not where the plan can't copy what the check needs.
         self._keeps = True
         self._boundaries = Boundaries(copy_grads=settings.clip_grad_norm is not None)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
-        """Make the plan of whole batches, unless the choice is known without; returns the choice. Where the step can't
-        be traced, it stays as it was.
+        """Make the plan of whole batches, if the choice of BLAS and threads needs it; returns the choice. Where the
+        step can't be traced, the choice stays as it was.
         """
         if None in self.plans.choice and len(examples.input):
             self._plan(Examples(*(array[:batch_size] for array in examples)))
@@ -89,8 +89,8 @@ class CompiledSteps:
                     index += 1
 
     def _most(self) -> int:
-        """How many steps the next call may have: one at least, however long it takes; 0 where the next step is checked.
-        The first has one: how long it takes isn't known.
+        """How many steps the next call may have: at least one, however long it takes, but 0 where the next step is
+        checked. The first call has one step, because nobody knows yet how long it takes.
         """
         settings, number = self.settings, self.settings.model.num_steps
         most = max(1, round(SECONDS_OF_CALL / self._seconds)) if self._seconds else 1
@@ -101,8 +101,9 @@ class CompiledSteps:
         return most
 
     def _most_kept(self, input_shape: Shape, num_left: int) -> int:
-        """How many steps, all of which are checked, the next call may have; 0 where the next step is made alone. So is
-        the last one before a checkpoint, that of an epoch, and that which fills the ring: it is recorded.
+        """How many steps the next call may have where every step is checked; 0 where the next step is made alone. The
+        last step before a checkpoint, the last one of an epoch and the one that fills the ring are made alone, because
+        they are recorded.
         """
         settings, prover = self.settings, self.steps.prover
         if prover is None or settings.check_every != 1 or settings.lr_step == "step" or not self._keeps:
@@ -113,8 +114,8 @@ class CompiledSteps:
         return most if most > 1 else 0
 
     def _kept(self, plan: Plan, stacked: Stacked, first: int, num_steps: int) -> list[Step]:
-        """The steps of one call, from the batch with the index `first` on, all of which wait for their proof; none
-        where they can't be kept, or the first one isn't finite.
+        """The steps of one call, from the batch with the index `first` on. All of them wait for their proof. There are
+        none where they can't be kept, or where the first one isn't finite.
         """
         prover, loss = self.steps.prover, self.settings.loss
         assert prover is not None
@@ -130,7 +131,9 @@ class CompiledSteps:
         return [step._replace(check=check) for step, check in zip(done, checks, strict=True)]
 
     def _observed(self, plan: Plan, input: Array, target: Array, watch: Watch | None) -> float:
-        """A checked step of the plan, which has been counted. One that isn't finite runs as it is written."""
+        """Make a checked step by the plan; returns the loss. The step is counted already. The formulas make a step that
+        isn't finite.
+        """
         settings, checker = self.settings, self.steps.checker
         assert checker is not None
         input, target = map(np.ascontiguousarray, (input, target))  # what is recorded may be views of these
@@ -146,7 +149,7 @@ class CompiledSteps:
         return float(done.losses[0])
 
     def _plan(self, batch: Examples) -> Plan | None:
-        """That of this shape; None where the step can't be traced."""
+        """The plan for batches of this shape; None where the step can't be traced."""
         settings = self.settings
         observe = self._boundaries.observe if settings.check_every else None
         own = settings.model, settings.loss, settings.optimizer
@@ -158,7 +161,9 @@ class CompiledSteps:
     def _run(
         self, plan: Plan, inputs: Array | Rows, targets: Array, copies: Copies | None = None
     ) -> tuple[list[Step], dict[str, Array]]:
-        """The steps of one call, those before one that isn't finite, and by name what all got besides batches."""
+        """Make one call. Returns its steps, up to the first that isn't finite, and by name the arrays that they got
+        beside the batches.
+        """
         model, optimizer, (num_steps, size) = self.settings.model, self.settings.optimizer, targets.shape[:2]
         batch, given = (inputs.examples, inputs.order) if isinstance(inputs, Rows) else (inputs[0], inputs)
         before = model.num_steps
@@ -176,11 +181,13 @@ class CompiledSteps:
         optimizer.num_steps += done.num_steps
         denominators = self.settings.loss.denominators(targets[: done.num_steps])
         parts = zip(numbers, done.losses.tolist(), repeat(size), denominators, repeat(None), strict=False)
-        steps = list(map(tuple.__new__, repeat(Step), parts))  # Step's own is in Python, and takes twice as long
+        steps = list(map(tuple.__new__, repeat(Step), parts))  # Step's own __new__ is in Python, and takes twice as long
         return steps, of_steps
 
     def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
-        """Of the updates, (num_steps,) each; `lrs` are the counts that a schedule of steps is asked with."""
+        """The coefficients of the updates by name, (num_steps,) each. `lrs` has the counts with which a schedule of
+        steps is asked.
+        """
         optimizer = self.settings.optimizer
         members, numbers = optimizer.members, range(optimizer.num_steps + 1, optimizer.num_steps + num_steps + 1)
         if lrs is None:
@@ -199,7 +206,7 @@ class CompiledSteps:
         }
 
     def _noise(self, plan: Plan, input_shape: Shape, num_steps: int, first: int) -> dict[str, Array]:
-        """Of the layers that draw, (num_steps, ...) each, from the step with the number `first` on."""
+        """The random numbers of the layers by name, (num_steps, ...) each, from the step `first` on."""
         if not takes_noise(plan):
             return {}
         steps = [noise_of(self.settings.model, input_shape, first + step) for step in range(num_steps)]
@@ -207,15 +214,15 @@ class CompiledSteps:
 
 
 def _of_steps(member: Optimizer, numbers: range) -> list[dict[str, float]]:
-    """The coefficients of steps between which no setting changes; those of all behind the last are the last. Once they
-    have settled they aren't asked for: to ask for each takes a tenth of the time of a small net's step.
+    """The coefficients of steps between which no setting changes, up to the step from which on they stay the same. All
+    later steps have the last ones: to ask for those, too, takes a tenth of the time of a small net's step.
     """
     last = int(min(max(member.settles_at, numbers.start), numbers[-1]))
     return [member.coefficients(number) for number in range(numbers.start, last + 1)]
 
 
 def _filled(values: list[float], count: int, dtype: np.dtype[Any]) -> Array:
-    """An array of so many numbers: behind the values, all are the last one."""
+    """An array of `count` numbers: the values, and then the last one in all further places."""
     array = np.full(count, values[-1], dtype)
     array[: len(values)] = values
     return array

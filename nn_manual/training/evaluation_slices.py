@@ -14,13 +14,13 @@ EVALUATION_BYTES = 1 << 25
 
 def slice_size(model: Sequential, example_shape: Shape) -> int:
     """How many examples of this shape are evaluated at a time."""
-    # Of two examples: of one alone, batch normalization says that a training step can't take it.
+    # For two examples: for one alone, batch normalization says that a training step can't take it.
     num_elements = _num_activations(model, (2, *example_shape)) // 2
     return max(1, EVALUATION_BYTES // (model.dtype.itemsize * max(1, num_elements)))
 
 
 def _num_activations(layer: Layer, input_shape: Shape) -> int:
-    """The number of elements in the output of a layer; of a composite, in those of all that it is made of, by the
+    """The number of elements in the output of a layer; for a composite, in the outputs of all layers in it, by the
     shapes that they state.
     """
     children = layer.children()
@@ -32,4 +32,4 @@ def _num_activations(layer: Layer, input_shape: Shape) -> int:
     except ValueError:
         if type(layer).input_shapes is not Layer.input_shapes:
             raise
-        return len(children) * size_of(input_shape)  # it needn't state what its children get: about as much as itself
+        return len(children) * size_of(input_shape)  # it doesn't state what its children get: about what it gets itself

@@ -20,7 +20,7 @@ from nn_manual.optim import Optimizer
 
 class FiniteWatch:
     """Raises NotFiniteError for the first number of a training that isn't finite. Where the processes divide the
-    optimizer's vectors, all must ask.
+    optimizer's vectors, all of them must call its methods.
     """
 
     def __init__(
@@ -32,10 +32,11 @@ class FiniteWatch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """The context in which a number that isn't finite is found in the step that makes it, whatever comes of it.
-        Outside of it, it is found once a loss or the end of an epoch shows it.
+        """The context in which a number that isn't finite is found in the step that makes it, even if no result shows
+        it. Outside of this context, it is found once a loss or the end of an epoch shows it.
 
-        The processor notes an operation of finite numbers whose result isn't finite, and numpy asks it after each.
+        The processor notes an operation on finite numbers whose result isn't finite, and numpy asks for that after each
+        operation.
         """
 
         def suspect(kind: str, flag: int) -> None:  # noqa: ARG001 - the signature is numpy's
@@ -45,8 +46,8 @@ class FiniteWatch:
             yield
 
     def check(self, num_steps: int) -> None:
-        """Look at what the last of `num_steps` steps has left behind: gradients, what the optimizer keeps, parameters,
-        buffers.
+        """Raise NotFiniteError where the last of `num_steps` steps has left behind a number that isn't finite: in the
+        gradients, in what the optimizer keeps, in parameters or buffers.
         """
         self.suspects = False
         wrong = self._left_behind()
@@ -54,8 +55,8 @@ class FiniteWatch:
             raise NotFiniteError(f"{wrong} at step {num_steps}")
 
     def check_loss(self, loss: Loss, value: float, input: Array, target: Array, num_steps: int) -> None:
-        """Look at the loss before its step moves anything. If it isn't finite and should be, the error is of what the
-        step before has made, where that isn't finite.
+        """Raise NotFiniteError for a loss that isn't finite and should be, before its step changes anything. Where the
+        step before has left behind such a number, the error names that one.
         """
         if loss.has_value(loss.denominator(target)):
             before = self._left_behind()
@@ -100,7 +101,7 @@ def not_finite_in_step(model: Sequential, optimizer: Optimizer) -> str | None:
     first, the last layer's before the others', then what the optimizer keeps, the parameters and the buffers.
     """
     vectors = model.grad_arena, *optimizer.vectors.values(), model.param_arena, *vars(model.buffer).values()
-    if all(np.isfinite(vector).all() for vector in vectors):  # as nearly always: by name it takes longer
+    if all(np.isfinite(vector).all() for vector in vectors):  # nearly always; to look by name takes longer
         return None
     layers = dict(model.named_layers())
     for parameter, name, array in _left_behind(model, optimizer):

@@ -9,9 +9,9 @@ MOST_LEARNED = 32_000_000
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what one step frees for the next one. It gives large blocks back to the system, each page of which
-    costs anew: a third of the time of a step of a net of 200 layers, and of one with a batch of 6,400, a seventh of the
-    time of a checked step of 64-64-10. The largest block that was ever freed, up to 32 MiB, is its measure of what is
-    large. Elsewhere this does nothing.
+    """Let glibc keep the memory that one step frees for the next one. By default it gives large blocks back to the
+    system, and new pages cost time: a third of a step of a net of 200 layers, and of one with a batch of 6,400, and a
+    seventh of a checked step of 64-64-10. To glibc, a block is large if it is larger than all that were freed before,
+    up to 32 MiB: so a block of nearly that size is freed here. With another C library this does nothing.
     """
     np.empty(MOST_LEARNED, np.uint8)

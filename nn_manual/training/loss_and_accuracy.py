@@ -19,8 +19,8 @@ from nn_manual.training.steps import check_targets
 
 
 class Evaluation(NamedTuple):
-    """The loss over a set of examples, and for targets of class indices the fraction of them whose prediction is
-    largest, along axis 1: of the targets that the loss counts.
+    """The loss over a set of examples. Where the targets are class indices, `accuracy` is the fraction of them, among
+    those that the loss counts, for which the prediction is largest, along axis 1.
     """
 
     loss: float
@@ -36,22 +36,22 @@ def evaluation_of(
     after_first: Callable[[], object] | None = None,
     group: ProcessGroup = ALONE,
 ) -> Evaluation:
-    """Evaluate the model, slice by slice, which the processes of the group share. `after_first` is called after the
-    first prediction of each process. For targets of class indices, `confusion`, int64 (classes, classes), gains the
-    count of targets by class and predicted class: those of all processes, on each. The loss is NaN or infinite where it
-    isn't finite.
+    """Evaluate the model slice by slice. The processes of the group share the slices. `after_first` is called after the
+    first prediction of each process. Where the targets are class indices, their counts by class and predicted class are
+    added to `confusion`, int64 (classes, classes): on each process those of all processes. The loss that is returned
+    may be NaN or infinite.
 
-    Raises ValueError where the model doesn't make as many predictions of each example, where no target counts, and for
-    a confusion of another shape.
+    Raises ValueError where the model doesn't make equally many predictions for all examples, where no target counts,
+    and for a confusion of another shape.
     """
     loss.check_data(examples.target)
     model.check_values(examples.input)
     size = slice_size(model, examples.input.shape[1:])
     starts = range(0, len(examples.input), size)
     own = starts[group.rank :: group.size]
-    figures = np.zeros((len(starts), 4))  # of each slice the loss, its denominator, how many are right, and counted
+    figures = np.zeros((len(starts), 4))  # for each slice what _figures_of returns
     counts = None if confusion is None else np.zeros(confusion.shape, np.int64)
-    # All look at the targets. A process without a slice does with the first one, of which it counts nothing.
+    # All processes check the targets. One without a slice takes the first slice for that, and counts nothing of it.
     for position, start in enumerate(own or starts[:1]):
         input, target = (array[start : start + size] for array in examples)
         prediction = model(input)
@@ -79,7 +79,9 @@ def _check_confusion(confusion: Array | None, target: Array, prediction: Array) 
 
 
 def _figures_of(loss: Loss, prediction: Array, target: Array, confusion: Array | None) -> tuple[float, ...]:
-    """Of a slice the loss, its denominator, how many predictions are right, and counted. `confusion` gains these."""
+    """The loss of a slice, its denominator, how many predictions are right, and how many targets count. These are added
+    to `confusion`.
+    """
     denominator = loss.denominator(target)
     # A mean over nothing is not a number.
     value = float(loss.forward(prediction, target)[0]) if loss.has_value(denominator) else 0.0
@@ -93,8 +95,9 @@ def _figures_of(loss: Loss, prediction: Array, target: Array, confusion: Array |
 
 
 def mean_loss(loss: Loss, batches: Sequence[tuple[float, float]]) -> float:
-    """The loss of all batches, (value, denominator) each, together: their mean weighted by the denominators, or their
-    sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of a mean.
+    """The loss over all batches, each given as (value, denominator): the mean of the values, weighted by the
+    denominators, or their sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of a
+    mean.
     """
     if loss.reduction == "sum":
         return sum(value for value, _ in batches)

@@ -28,8 +28,8 @@ Make: TypeAlias = Callable[[Array, Array, "Watch | None"], float]
 
 
 class Step(NamedTuple):
-    """What a step leaves behind: its number from 1, its loss, how many examples, the denominator of the loss where that
-    is a mean, and the check if it was checked. A mean over nothing is not a number, its denominator is 0.
+    """A step that was made: its number, counted from 1, its loss, how many examples it had, the denominator of the loss
+    where that is a mean, and the check if it was checked. A mean over nothing is NaN, and its denominator is 0.
     """
 
     number: int
@@ -50,10 +50,11 @@ class Watcher(Protocol):
         """The context in which the step on `input` must run."""
 
     def compare(self) -> StepCheck:
-        """The check of the step that has run. Raises GradientMismatch or NotFiniteError, perhaps of an earlier step."""
+        """The check of the step that has run. Raises GradientMismatch or NotFiniteError, perhaps for an earlier step.
+        """
 
     def skip(self) -> None:
-        """The step that has run has no loss and nothing to compare."""
+        """Take note that the step that has run has no loss, and so nothing to compare."""
 
 
 class Steps:
@@ -63,12 +64,12 @@ class Steps:
         self.settings, self.model, self.optimizer = settings, settings.model, settings.optimizer
         self.model.num_steps = 0
         own = settings.model, settings.loss, settings.optimizer
-        #: None where a step is one of the whole batch on one process.
+        #: None where one process takes the whole batch at once.
         self.slices = None if settings.slicing.is_plain else SlicedBatch(*own, settings.slicing)
         self.train_step = TrainStep(*own, self.slices)
         self.train_step.not_finite = self._check_loss
         self.finite = FiniteWatch(settings.model, settings.optimizer, self.whole_vectors)
-        #: What proves a step at once, and what proves many together; None where steps aren't checked so.
+        #: What proves a step at once, and what proves many steps together; None where no step is proven in this way.
         self.checker: GradientChecker | None = None
         self.prover: Prover | None = None
         self._initial_lrs = [member.lr for member in settings.optimizer.members]
@@ -85,7 +86,8 @@ class Steps:
         check_targets(loss, inputs, targets, input, placeholder(model.output_shape(input.shape), model.dtype))
 
     def make(self, input: Array, target: Array, watch: Watch | None = None) -> float:
-        """A step by the formulas, or the plans of slices, that is neither counted nor compared; returns the loss."""
+        """Make a step, by the formulas or by the plans of slices; returns the loss. It is neither counted nor compared.
+        """
         if self.settings.loss is not self.train_step.loss:
             self.train_step.take_loss(self.settings.loss)
         self.train_step.max_norm = self.settings.clip_grad_norm
@@ -99,7 +101,7 @@ class Steps:
         return self.prover if together and self.prover is not None else self.checker
 
     def one(self, input: Array, target: Array, *, together: bool, make: Make | None = None) -> Step:
-        """The next step, which `make` makes, or else the formulas."""
+        """Make the next step, by `make` or else by the formulas."""
         model, loss, watcher = self.model, self.settings.loss, self._watcher(together=together)
         if self.settings.lr_step == "step":
             self._set_lr_of_step(is_watched=watcher is not None)
@@ -117,13 +119,13 @@ class Steps:
             mismatch.batch = mismatch.batch or (input, target)
             raise
         except NotFiniteError as error:
-            self.flush()  # what was wrong before comes first
+            self.flush()  # an earlier step that is wrong comes first
             raise self._placed(error) from None
         except (TypeError, ValueError):  # a batch that is refused is no step
             if self.optimizer.num_steps == num_updates:
                 model.num_steps -= 1
             raise
-        # The check comes first: of a value that isn't finite it says whether a formula is wrong.
+        # The check came first: it says whether a wrong formula is why a value isn't finite.
         if self.slices is not None:
             self.finite.suspects = self.slices.share_suspicion(self.finite.suspects)
         if self.finite.suspects or (has_value and not math.isfinite(value)):
@@ -135,7 +137,7 @@ class Steps:
         return Step(model.num_steps, value, len(input), denominator, check)
 
     def each(self, batches: Iterable[Batch], make: Make | None = None) -> Iterator[Step]:
-        """The steps on these batches, proven together. What is wrong in a step before one that raises comes first."""
+        """The steps on these batches, proven together. If a step raises, the steps before it are proven first."""
         for input, target in batches:
             try:
                 step = self.one(input, target, together=True, make=make)
@@ -146,8 +148,8 @@ class Steps:
             yield step
 
     def flush(self) -> None:
-        """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
-        which everything then stands.
+        """Prove the steps that wait for their proof. Raises what a checked step does, for the first step that is wrong.
+        Model and optimizer then stand at that step.
         """
         if self.prover is not None and self.prover.numbers:
             try:
@@ -156,20 +158,20 @@ class Steps:
                 raise self._placed(error) from None
 
     def set_lrs(self, count: int) -> None:
-        """The lrs after `count` epochs or steps."""
+        """Set the lrs of the optimizer and its groups after `count` epochs or steps."""
         if self.settings.lr_scheduler is not None:
             for member, initial_lr in zip(self.optimizer.members, self._initial_lrs, strict=True):
                 member.lr = self.settings.lr_scheduler.lr(initial_lr, count)
 
     def set_and_compare_lrs(self, count: int) -> None:
-        """The same, compared with torch's where steps are checked. Raises GradientMismatch."""
+        """The same, and compare them with torch's where steps are checked. Raises GradientMismatch."""
         self.set_lrs(count)
         if self.settings.lr_scheduler is not None and self.checker is not None and self.checker.update is not None:
             self.checker.update.compare_schedule(count)
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
-        """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
-        With `changed`, each keeps its part of what they are at its end.
+        """The context in which the optimizer has its whole vectors, where the processes divide them; all must enter it.
+        With `changed`, each process then keeps its part of the vectors as they are at its end.
         """
         return nullcontext() if self.slices is None else self.slices.whole_vectors(changed=changed)
 
@@ -180,7 +182,7 @@ class Steps:
         try:
             self.set_and_compare_lrs(self.model.num_steps)
         except GradientMismatch:
-            self.flush()  # what was wrong before comes first
+            self.flush()  # an earlier step that is wrong comes first
             raise
 
     def check_finite(self, name: str, value: float) -> None:
@@ -197,8 +199,8 @@ class Steps:
 
 
 def check_targets(loss: Loss, inputs: Array, targets: Array, input: Array, prediction: Array) -> None:
-    """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs, given the prediction for
-    some of these: for `input`.
+    """Raise ValueError or TypeError where the loss doesn't take the targets of the inputs. `prediction` is the model's
+    for `input`, which is some of the inputs.
     """
     if inputs is not input:
         num_predictions = len(inputs) * len(prediction) // len(input)  # a model may make several of each example

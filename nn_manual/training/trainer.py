@@ -1,4 +1,7 @@
-"""The Trainer: epochs of steps, their lrs, their proof, and the loss over other examples."""
+"""The Trainer: epochs of steps, their lrs, their proof, and the loss over other examples.
+
+The file is long because users call the Trainer: half of it says what each setting and each method does.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:  # torch is only loaded for a run that is checked
 
 
 def _report_unproven(numbers: list[int]) -> None:
-    """Say it on standard error where a trainer ends while steps wait for their proof."""
+    """Say on standard error which steps still wait for their proof when a trainer is no longer used."""
     if numbers:
         steps = f"step {numbers[0]}" if len(numbers) == 1 else f"steps {numbers[0]} to {numbers[-1]}"
         print(f"nn_manual: {steps} never proven: call trainer.flush() after a loop that is left early", file=sys.stderr)
@@ -58,29 +61,30 @@ class Trainer:
     why each is proven by itself, where it is.
 
     With `compiled`, the steps of an `epoch` run as machine code, many in one call: when the first of these is yielded,
-    all are done, and `num_steps` is the last one's number. The formulas are the same, rounding isn't. A smaller last
-    batch, and what can't be traced, runs as it is written. Their products are those of `blas`, "numpy", "scipy" or
-    "mkl", on so many `threads`; what is None is measured, once on this machine for these products.
-    Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more threads than cores are free.
+    all are done, and `num_steps` is the number of the last one. The formulas are the same, but the rounding isn't. A
+    smaller last batch, and a step that can't be traced, runs as it is written. `blas`, "numpy", "scipy" or "mkl", says
+    whose BLAS multiplies matrices, and `threads` on how many threads. Where one is None, the fastest is measured, once
+    on this machine for these products. Raises NoNumba without numba, NoBlas without the BLAS, ConfigError for more
+    threads than cores are free.
 
-    `slicing` cuts each batch into slices, which one process computes one after the other, or several side by side. A
-    checked step is then proven at once. Where `compiled`, forward, loss and backward of a slice are one call of machine
-    code, clipping and update another, of batches as large as an epoch's first.
+    `slicing` cuts each batch into slices. One process computes them one after the other, or several processes do so
+    side by side. A checked step is then proven at once. With `compiled`, one call of machine code runs forward, loss
+    and backward of a slice, and another one clipping and update, for batches as large as the first one of an epoch.
 
     Raises GradientMismatch where a checked step has a wrong value. Raises NotFiniteError where a loss, a parameter, a
-    buffer or what the optimizer keeps overflows: an unchecked step whose loss does moves nothing. Raises ValueError for
-    settings that are out of range or an optimizer of another model, and ValueError or TypeError for a target that the
-    loss does not take: all those of an epoch are looked at before its first step. A batch of which the loss is a mean
-    over nothing, since it ignores each target, has a gradient of zero and nothing to check; data of such batches alone
-    are a ValueError.
+    buffer or what the optimizer keeps overflows: an unchecked step whose loss overflows changes nothing. Raises
+    ValueError for settings that are out of range or an optimizer of another model, and ValueError or TypeError for a
+    target that the loss does not take: all targets of an epoch are looked at before its first step. Where the loss
+    ignores every target of a batch, its mean is over nothing: the gradient is zero, and there is nothing to check. Data
+    in which no target counts are a ValueError.
 
-    Between the steps the lr of the optimizer and of its groups may change, and the parameters. Other settings of the
-    optimizer may not where steps are checked: the next step raises ValueError. What a layer or the loss is made with
-    must stay, too: torch's version was made with it, and proves a step after others were made.
+    Between the steps, the parameters may change, and the lr of the optimizer and of its groups. Where steps are
+    checked, other settings of the optimizer may not: the next step raises ValueError. The settings of the layers and of
+    the loss must stay, too: torch's versions were made with them, and prove a step after later ones were made.
 
-    Of the Trainer's own, `lr_step` may change, and where steps aren't checked `clip_grad_norm`, `lr_scheduler`, and
-    unless they are cut into slices `loss`. The next step follows; a value out of range raises ValueError. To set
-    anything else raises AttributeError: it takes a new Trainer.
+    Of the Trainer's own settings, `lr_step` may change. Where steps aren't checked, `clip_grad_norm` and `lr_scheduler`
+    may, too, and `loss` unless batches are cut into slices. The next step uses the new value; a value out of range
+    raises ValueError. To set anything else raises AttributeError: it takes a new Trainer.
     """
 
     model: Sequential
@@ -100,9 +104,9 @@ class Trainer:
     def __post_init__(self) -> None:
         check_settings(self)
         keep_freed_memory()
-        #: No call of many compiled steps goes beyond a multiple of so many; 0 for any.
+        #: No call of many compiled steps goes beyond a multiple of this number of steps; 0 for no such limit.
         self.stop_every = 0
-        #: What makes them, one by one.
+        #: What makes the steps, one by one.
         self.steps = steps = Steps(self)
         self._compiled = CompiledSteps(self, steps) if self.compiled and self.slicing.is_plain else None
         self._compiled_slices: CompiledSlices | None = None
@@ -113,7 +117,7 @@ class Trainer:
         self._is_made = True
 
     def _check_steps(self, steps: Steps) -> None:
-        """Have the steps watched."""
+        """Make what checks the steps."""
         if steps.slices is not None:
             from nn_manual.check.slices.checker import SlicedChecker
 
@@ -169,7 +173,7 @@ class Trainer:
             raise
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """What copy and pickle ask for. The check, slices and compiled steps are tied to the memory of this model."""
+        """What copy and pickle call. The check, slices and compiled steps are tied to the memory of this model."""
         if self.checker is not None or not self.slicing.is_plain or self.compiled:
             raise TypeError(
                 "a Trainer that checks, cuts or compiles its steps can't be copied: copy its model with copy.deepcopy, "
@@ -193,25 +197,25 @@ class Trainer:
         return self.steps.one(input, target, together=False)
 
     def prepare(self, examples: Examples, batch_size: int) -> Choice:
-        """Compile the step of such batches, if steps are compiled, and return whose BLAS multiplies in it, on how many
-        threads: None where that isn't known, since steps run as they are written.
+        """Compile the step of such batches, if steps are compiled. Returns whose BLAS multiplies matrices in it, on how
+        many threads: None where that isn't known, since steps run as they are written.
         """
         compiled = self._compiled or self._compiled_slices
         return Choice() if compiled is None else compiled.prepare(examples, batch_size)
 
     def flush(self) -> None:
-        """Prove the steps that wait for their proof. Raises what a checked step does, for the first that is wrong, at
-        which everything then stands.
+        """Prove the steps that wait for their proof. Raises what a checked step does, for the first step that is wrong.
+        Model and optimizer then stand at that step.
         """
         self.steps.flush()
 
     def epoch(
         self, examples: Examples, batch_size: int, *, seed: int, epoch: int, first: int = 0
     ) -> Iterator[Step]:
-        """The steps of one epoch, counted from 0, each done when it is asked for. (seed, epoch) give the order; `first`
-        is the index of the batch to begin with. Checked steps are proven together: their `check.proven` says whether
-        they are. They are when the epoch ends, and after `flush`. A loop that ends early leaves steps without a proof;
-        the next call of the trainer proves them.
+        """The steps of one epoch, which is counted from 0. Each step is made when it is asked for. (seed, epoch) give
+        the order of the examples; `first` is the index of the batch to begin with. Checked steps are proven together:
+        `check.proven` says whether a step is proven. All are when the epoch ends, and after `flush`. A loop that ends
+        early leaves steps without a proof; the next call of the trainer proves them.
         """
         self.flush()
         check_batches(batch_size, first)
@@ -233,8 +237,8 @@ class Trainer:
         self.check_finite()
 
     def start_epoch(self, epoch: int) -> None:
-        """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. A loop of your own over
-        `train_step` begins each epoch with this.
+        """Set the lrs of an epoch, counted from 0, where the schedule counts epochs. In a loop of your own over
+        `train_step`, call this at the start of each epoch.
         """
         if self.lr_step == "epoch":
             self.steps.set_and_compare_lrs(epoch)
@@ -247,11 +251,11 @@ class Trainer:
             self.lr_scheduler.observe(validation_loss)
 
     def evaluate(self, examples: Examples, confusion: Array | None = None) -> Evaluation:
-        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. For targets of class
-        indices, `confusion`, int64 (classes, classes), gains the count of targets by class and predicted class.
+        """The loss over all `examples`, as `mean_loss` puts batches together, and the accuracy. Where the targets are
+        class indices, their counts by class and predicted class are added to `confusion`, int64 (classes, classes).
 
         Raises GradientMismatch where steps are checked and a layer's `infer` differs from torch's in evaluation, which
-        is compared once, and ValueError where the model doesn't make as many predictions of each example, or where no
+        is compared once; ValueError where the model doesn't make equally many predictions for all examples, or where no
         target counts.
         """
         self.flush()
@@ -262,22 +266,22 @@ class Trainer:
         return evaluation
 
     def mean_loss(self, name: str, batches: Sequence[tuple[float, float]]) -> float:
-        """The loss of all batches, (value, denominator) each, together: their mean weighted by the denominators, or
-        their sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of a mean. Raises
-        NotFiniteError, with `name`.
+        """The loss over all batches, each given as (value, denominator): the mean of the values, weighted by the
+        denominators, or their sum if the loss is a sum over the examples. A batch whose denominator is 0 is left out of
+        a mean. Raises NotFiniteError, with `name`.
         """
         loss = mean_loss(self.loss, batches)
         self.steps.check_finite(name, loss)
         return loss
 
     def check_finite(self) -> None:
-        """Raise NotFiniteError where what the last step has left behind isn't finite: gradients, what the optimizer
-        keeps, parameters, buffers.
+        """Raise NotFiniteError where the last step has left behind a number that isn't finite: in the gradients, in
+        what the optimizer keeps, in parameters or buffers.
         """
         self.finite.check(self.num_steps)
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
-        """The context in which the optimizer has its whole vectors where the processes divide them; all must enter it.
-        With `changed`, each keeps its part of what they are at its end.
+        """The context in which the optimizer has its whole vectors, where the processes divide them; all must enter it.
+        With `changed`, each process then keeps its part of the vectors as they are at its end.
         """
         return self.steps.whole_vectors(changed=changed)
