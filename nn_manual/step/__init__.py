@@ -1,1 +1,1 @@
-"""Many processes: a batch cut into slices, each process's share of them, and the sum of their gradients."""
+"""One training step: its stages; a batch cut into slices, the sum of their gradients, the processes that share them."""

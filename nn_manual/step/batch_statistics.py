@@ -1,4 +1,4 @@
-"""The sums of a batch's slices, as a layer in one of them needs those of all."""
+"""Sums over the slices of a batch: a layer that runs in one slice needs the sums of all."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nn_manual.step.process_group import ProcessGroup
 
 
 class BatchStatistics:
-    """What a layer shares with itself in the other slices of the batch, on this process and on the others.
+    """What a layer in one slice of a batch shares with itself in the other slices, on this process and on others.
 
-        begin()      a batch is cut
-        gathered()   called by the layer in every slice: a row of numbers each; returns all rows
-        end()        no slice asks any more: processes that have none of this batch may go on
+        begin()      a batch has been cut
+        gathered()   the layer calls it in every slice, with a row of numbers; it returns all rows
+        end()        no slice calls it any more: processes without a slice of this batch may go on
 
-    A process without a slice calls `attend` between `begin` and its return.
+    A process without a slice calls `attend` after `begin`, instead of `gathered` and `end`.
     """
 
     def __init__(self, num_slices: int, group: ProcessGroup) -> None:
@@ -37,7 +37,7 @@ class BatchStatistics:
         self._is_attended = len(parts) <= self._num_slices - num_each
 
     def shares(self, dtype: np.dtype[Any]) -> Array:
-        """Of each slice the part that it has of the batch's rows, (slices, 1)."""
+        """Which part of the batch's rows each slice has, (slices, 1)."""
         shares: Array = np.array(self._sizes, dtype)[:, np.newaxis] / dtype.type(self.num_rows)
         return shares
 
@@ -50,11 +50,11 @@ class BatchStatistics:
         first = self.own[0].number
         table[first : first + len(rows)] += rows  # not =: a sum with zeros, as on several processes, has no -0.0
         self._announce(rows[0].size)
-        self._group.start_sum(table).wait()  # of each row, one process has the numbers, and the others zeros
+        self._group.start_sum(table).wait()  # one process has the numbers of a row, and the others have zeros
         return table[: self.num_parts]
 
     def end(self) -> None:
-        """No slice asks for more."""
+        """No slice calls `gathered` any more."""
         self._announce(0)
 
     def _announce(self, size: int) -> None:
@@ -62,7 +62,7 @@ class BatchStatistics:
             self._group.broadcast(np.array([size]), 0)
 
     def attend(self, dtype: np.dtype[Any]) -> None:
-        """Take part without a slice, in all that the others exchange."""
+        """Take part, without a slice, in all that the other processes exchange."""
         size = np.zeros(1, np.int64)
         while True:
             self._group.broadcast(size, 0)

@@ -7,14 +7,14 @@ from typing import NamedTuple
 from nn_manual.arrays import size_of
 from nn_manual.model import Sequential
 
-#: Elements of a bucket: 4 MiB in float32. docs/machines.md has the times of others. A smaller one is on its way
-#: earlier; each takes a call of its own.
+#: Elements of a bucket: 4 MiB in float32. docs/machines.md has the times of other sizes. A smaller bucket is on its way
+#: earlier, but each one takes a call of its own.
 BUCKET_SIZE = 1 << 20
 
 
 class Bucket(NamedTuple):
-    """`where` it lies in the arena. It is filled when backward has run the layer of this number; with -1, when it has
-    ended, as the sum of a shared parameter's gradients is made then.
+    """Where it lies in the arena, and the number of the layer after whose backward it is filled. -1 stands for the end
+    of backward, when the gradients of shared parameters are added up.
     """
 
     where: slice

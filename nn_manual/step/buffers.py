@@ -13,8 +13,9 @@ from nn_manual.step.train_step import OneSlice
 
 
 def move_buffers(model: Sequential, own: Sequence[OneSlice], group: ProcessGroup) -> list[Array]:
-    """Move the buffers by each slice, of which `own` are this process's. Each process begins where the one before it
-    has ended, and all end where the last one does. Returns the buffers before each own slice.
+    """Move the buffers by each slice of the batch; `own` are this process's slices. Each process begins with the
+    buffers at which the one before it has ended, and all get those of the last one. Returns the buffers before each own
+    slice.
     """
     if not vars(model.buffer):
         return [_NONE] * len(own)

@@ -20,8 +20,8 @@ class BatchPart(NamedTuple):
         weight = d / sum of all d      where the loss is a mean
         weight = 1                     where it is a sum
 
-    Derivation: the mean over the batch is sum(d * loss) / sum(d). It isn't the mean of the slices' means: these weigh
-    the examples of a small slice more. A slice of which nothing counts has the weight 0 and no loss.
+    Derivation: the mean over the batch is sum(d * loss) / sum(d). It isn't the mean of the slices' means, in which an
+    example of a small slice would weigh more. A slice in which no target counts has the weight 0 and no loss.
     """
 
     number: int
@@ -50,8 +50,8 @@ def parts_of(loss: Loss, target: Array, num_slices: int) -> list[BatchPart]:
 
 
 def share(num_slices: int, rank: int, num_processes: int) -> range:
-    """The numbers of the slices that a process computes. Raises ValueError unless all processes get as many, one at
-    least.
+    """The numbers of the slices that a process computes. Raises ValueError unless all processes get equally many, and
+    at least one.
     """
     if num_slices < 1:
         raise ValueError(f"slices must be at least 1, not {num_slices}")
@@ -62,7 +62,7 @@ def share(num_slices: int, rank: int, num_processes: int) -> range:
 
 
 def loss_of(loss: Loss, parts: Sequence[BatchPart], values: Sequence[float]) -> float:
-    """The loss of the batch, of those of its slices: their sum, each by its weight. NaN where nothing counts."""
+    """The loss of the batch: the sum of the losses of its slices, each times its weight. NaN where no target counts."""
     both = zip(parts, values, strict=True)
     counting = [value * part.weight for part, value in both if loss.has_value(part.denominator)]
     return sum(counting) if counting else float("nan")
@@ -70,12 +70,12 @@ def loss_of(loss: Loss, parts: Sequence[BatchPart], values: Sequence[float]) -> 
 
 @dataclass(frozen=True)
 class Slicing:
-    """How a batch is cut, and who computes it: `num_slices` slices, of which each process of the group has as many.
-    With `bitwise`, the gradients of all slices are added up one by one in their order: the same slices give the same
-    bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's vectors. With
-    `sync_batch_norm`, batch normalization takes the statistics of the whole batch, not those of its slice.
+    """How a batch is cut, and who computes it: it has `num_slices` slices, and each process of the group computes
+    equally many. With `bitwise`, the gradients of all slices are added up one by one in their order: the same slices
+    give the same bits on any number of processes. With `shard_optimizer`, each process keeps a part of the optimizer's
+    vectors. With `sync_batch_norm`, batch normalization takes the statistics of the whole batch, not of its slice.
 
-    Raises ValueError where the processes don't divide the slices, or there is none.
+    Raises ValueError where the slices can't be divided among the processes, or there is no slice.
     """
 
     num_slices: int = 1
@@ -94,9 +94,9 @@ class Slicing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a step is one of the whole batch on one process."""
+        """Whether one process takes the whole batch at once."""
         return self.num_slices == 1 and self.group.size == 1
 
 
-#: A step of the whole batch on one process.
+#: One process takes the whole batch at once.
 ONE_SLICE = Slicing()

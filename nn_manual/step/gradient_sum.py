@@ -1,8 +1,8 @@
-"""The sum of the gradients of a batch's slices, each by its weight.
+"""The sum of the gradients of a batch's slices, each times its weight.
 
-    in_order    one process: slice after slice
-    reduced     several: each adds up its own, then one all-reduce; which sums are made first, its ring decides
-    exchanged   several: each process adds up its piece of the arena, of all slices in their order
+    InOrder     one process: slice after slice
+    Reduced     several processes: each adds up its own slices, then an all-reduce adds these sums, in its own order
+    Exchanged   several processes: each adds up one piece of the arena, for all slices in their order
 """
 
 from __future__ import annotations
@@ -18,28 +18,31 @@ from nn_manual.step.buckets import Bucket, buckets_of
 from nn_manual.step.cut import BatchPart, cut
 from nn_manual.step.process_group import ProcessGroup, Work
 
-#: Of the processes' own sums, so many buckets are held at once: the first is added up before the next one goes.
-#: docs/machines.md has what that saves.
+#: How many buckets of the processes' own sums are held at once: the first one is added up before another one is sent.
+#: docs/machines.md says what that saves.
 NUM_UNDER_WAY = 2
 
-#: What backward calls with the number of each layer whose gradients it has filled in.
+#: Backward calls this with the number of each layer whose gradients it has filled in, and with -1 at its end.
 Filled = Callable[[int], None]
 
 
 class GradientSum(Protocol):
-    """A step's sum: `begin`, `part` for each of this process's slices, `finish`. Between them, `model.grad_arena` holds
-    the gradient of a slice; at the end, it holds the sum. `other` is summed over the processes on the way.
+    """The sum of a step: `begin`, then `part` for each of this process's slices, then `finish`. Before `finish`,
+    `model.grad_arena` holds the gradient of a slice, and after it the sum. `other` is summed over the processes on the
+    way.
     """
 
     def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:
-        """Begin the sum of `num_parts` slices, of which `own` are this process's. With `whole`, all get all of it."""
+        """Begin the sum of `num_parts` slices, of which `own` are this process's. With `whole`, each process gets all
+        of the sum.
+        """
 
     def part(self, position: int) -> Filled:
-        """What the backward of the `position`-th own slice must call; calling it with -1 is enough."""
+        """The function that the backward of the `position`-th own slice must call. A call with -1 is enough."""
 
     def start_rest(self) -> None:
-        """All own slices are there. A process that has fewer than others takes part in the rest all the same: before it
-        does anything else together with them.
+        """All own slices are there. A process with fewer slices than others now starts the exchanges that are left,
+        before it exchanges anything else with them.
         """
 
     def finish(self, other: Array) -> None:
@@ -53,11 +56,11 @@ class InOrder:
         self._grad, self._total = model.grad_arena, np.empty_like(model.grad_arena)
 
     def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:  # noqa: ARG002 - one process has all
-        """As of every GradientSum."""
+        """See GradientSum."""
         self._own = own
 
     def part(self, position: int) -> Filled:
-        """As of every GradientSum."""
+        """See GradientSum."""
 
         def filled(layer: int) -> None:
             if layer < 0:
@@ -67,7 +70,7 @@ class InOrder:
         return filled
 
     def add(self, position: int, where: slice) -> None:
-        """Add a piece of the gradient of an own slice; of the last one, the sum takes its place."""
+        """Add a piece of the gradient of an own slice. For the last slice, the sum replaces that piece."""
         weight, grad, total = self._own[position].weight, self._grad[where], self._total[where]
         if position == len(self._own) - 1:
             np.multiply(grad, weight, out=grad)
@@ -79,28 +82,28 @@ class InOrder:
             np.multiply(grad, weight, out=total)
 
     def start_rest(self) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
 
     def finish(self, other: Array) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
 
 
 class Reduced:
-    """The sum of several processes. Each bucket is on its way as soon as the last own slice has filled it."""
+    """The sum over several processes. Each bucket is on its way as soon as the last own slice has filled it."""
 
     def __init__(self, model: Sequential, group: ProcessGroup) -> None:
         self._grad, self._group, self._own_sum = model.grad_arena, group, InOrder(model)
         self._buckets = buckets_of(model)
 
     def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
         self._own_sum.begin(own, num_parts, whole=whole)
         self._works, self._num_own = list[Work](), len(own)
         if not own:  # it has nothing to add, and takes part all the same
             self._grad.fill(0)
 
     def part(self, position: int) -> Filled:
-        """As of every GradientSum."""
+        """See GradientSum."""
         if position < self._num_own - 1:
             return self._own_sum.part(position)
 
@@ -112,12 +115,12 @@ class Reduced:
         return filled
 
     def start_rest(self) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
         for bucket in self._buckets[len(self._works) :]:
             self._works.append(self._group.start_sum(self._grad[bucket.where]))
 
     def finish(self, other: Array) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
         self.start_rest()
         self._works.append(self._group.start_sum(other))
         for work in self._works:
@@ -125,32 +128,32 @@ class Reduced:
 
 
 class Exchanged:
-    """The sum of several processes, of which each adds up a piece of each bucket: with `by_slice`, of all slices in
-    their order, so that it doesn't depend on the number of processes; else of the processes' own sums.
+    """The sum over several processes, each of which adds up one piece of each bucket. With `by_slice`, it adds all
+    slices in their order, so that the sum doesn't depend on the number of processes; else it adds the processes' own
+    sums.
 
-    `pieces` are those of each bucket, by process. A process has the sum of its own alone, unless a step asks for the
-    whole.
+    A process gets only the sums of its own pieces, unless a step asks for the whole.
     """
 
     def __init__(self, model: Sequential, group: ProcessGroup, num_own: int, *, by_slice: bool) -> None:
         self._grad, self._group, self._own_sum = model.grad_arena, group, InOrder(model)
         self._buckets, self._by_slice, self._num_own = buckets_of(model), by_slice, num_own if by_slice else 1
-        #: Of each bucket, the piece of each process.
+        #: For each bucket, the piece of each process.
         self.pieces = [pieces_of(bucket.where, group.size) for bucket in self._buckets]
         # The last own gradient is sent from where it lies.
         self._sent = np.zeros((self._num_own - 1, self._grad.size), self._grad.dtype)
-        #: What is received of each bucket, by row and process: of one row, some share their memory.
+        #: What is received for each bucket, by row and process. With a single row, buckets share their memory.
         self._received = self._memory_of([_size(pieces[group.rank]) for pieces in self.pieces])
 
     def _memory_of(self, sizes: Sequence[int]) -> list[Array]:
         shape = self._num_own, self._group.size
-        if self._by_slice:  # all rows of a piece must be there
+        if self._by_slice:  # all rows of a piece are needed at once
             return [np.zeros((*shape, size), self._grad.dtype) for size in sizes]
         shared = [np.zeros(self._group.size * max(sizes), self._grad.dtype) for _ in range(NUM_UNDER_WAY)]
         return [shared[i % NUM_UNDER_WAY][: shape[1] * size].reshape(*shape, size) for i, size in enumerate(sizes)]
 
     def begin(self, own: Sequence[BatchPart], num_parts: int, *, whole: bool) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
         self._own, self._num_parts, self._whole = own, num_parts, whole
         self._own_sum.begin(own, num_parts, whole=whole)
         self._works, self._others, self._num_settled = list[Work](), list[Work](), 0
@@ -158,7 +161,7 @@ class Exchanged:
             self._grad.fill(0)
 
     def part(self, position: int) -> Filled:
-        """As of every GradientSum."""
+        """See GradientSum."""
         if not self._by_slice and position < len(self._own) - 1:
             return self._own_sum.part(position)
         row = position if self._by_slice else 0
@@ -176,11 +179,13 @@ class Exchanged:
         return filled
 
     def _sent_of(self, row: int) -> Array:
-        """What is sent of an own slice."""
+        """The array from which an own slice is sent."""
         return self._sent[row] if row < self._num_own - 1 else self._grad
 
     def _start(self) -> None:
-        """The next exchange: all of the first own slice come before those of the second, on every process."""
+        """Start the next exchange. On every process, all exchanges of the first own slice come before those of the
+        second.
+        """
         row, index = divmod(len(self._works), len(self._buckets))
         while not self._by_slice and self._num_settled <= index - NUM_UNDER_WAY:
             self._settle()
@@ -192,12 +197,12 @@ class Exchanged:
         self._works.append(work)
 
     def start_rest(self) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
         while len(self._works) < self._num_own * len(self._buckets):
             self._start()
 
     def finish(self, other: Array) -> None:
-        """As of every GradientSum."""
+        """See GradientSum."""
         self.start_rest()
         self._others.append(self._group.start_sum(other))
         while self._num_settled < len(self._buckets):
@@ -217,10 +222,10 @@ class Exchanged:
         self._num_settled += 1
 
     def _add_up(self, index: int, total: Array) -> None:
-        """Write the sum of what was received of a bucket's piece, in the order of the slices."""
+        """Write the sum of all that was received for a bucket's piece, in the order of the slices."""
         received = self._received[index]
         in_order = [received[row, rank] for rank in range(self._group.size) for row in range(self._num_own)]
-        if self._by_slice:  # the empty ones are the last: what they have received is nothing
+        if self._by_slice:  # empty slices are the last ones: nothing was received for them
             in_order = in_order[: self._num_parts]
         for block in blocks(total.size):
             np.copyto(total[block], in_order[0][block])
@@ -240,7 +245,8 @@ def _size(where: slice) -> int:
 
 
 def _ready(buckets: Sequence[Bucket], num_started: int, layer: int) -> list[Bucket]:
-    """The buckets that may go now that this layer has run. They go in their order, as those of the others do."""
+    """The buckets that can be sent now that this layer has run, in their order: all processes send them in this order.
+    """
     ready = []
     for bucket in buckets[num_started:]:
         if bucket.layer < layer:

@@ -15,9 +15,9 @@ Result = TypeVar("Result")
 class Lockstep:
     """Runs several functions one at a time, each in a thread of its own, in their order.
 
-        lockstep.run([first, second])        # each calls `meet` as often as the others
+        lockstep.run([first, second])        # all call `meet` equally often
 
-    A function keeps the turn until it meets or ends. One function alone runs in the thread of the caller.
+    A function keeps its turn until it calls `meet` or ends. One function alone runs in the thread of the caller.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Lockstep:
         self._error: BaseException | None = None
 
     def run(self, functions: Sequence[Callable[[], None]]) -> None:
-        """Return when all have ended. Raises what one of them raises; the others end where they meet."""
+        """Return when all functions have ended. Raises what one of them raises; the others then end at `meet`."""
         self._start(len(functions))
         if len(functions) == 1:
             functions[0]()
@@ -49,7 +49,9 @@ class Lockstep:
             raise self._error
 
     def meet(self, value: Any, settle: Callable[[list[Any]], Result]) -> Result:
-        """Once all have come: what `settle` makes of the values of all, in the functions' order. It runs once."""
+        """Wait until all functions have called this, and return what `settle` makes of their values, which are in the
+        functions' order. `settle` runs once.
+        """
         if self._size == 1:
             return settle([value])
         number: int = self._here.number

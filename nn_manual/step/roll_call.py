@@ -1,4 +1,4 @@
-"""Who is still there, once a process misses another: asked through the store of torchrun."""
+"""Which processes are still there, once one process misses another: they answer through the store of torchrun."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 from nn_manual.errors import ProcessLostError
 
-#: So many seconds a process has to say that it is there, where one misses another.
+#: How many seconds a process has to answer that it is there.
 GRACE = 3.0
 
-#: So many seconds the first process may take to say what ended the run.
+#: For how many seconds the others leave it to the first process to report what ended the run.
 PRECEDENCE = 1.0
 
-#: What the store has: whether a process misses another, and who says what ended the run.
+#: Keys of the store: set once a process misses another, and with the process that reports what ended the run.
 MISSED, LAST_WORD = "missed", "last word"
 
 
 class RollCall:
-    """Tells who is to blame where a collective has failed. `new_store` makes a connection to the processes' store,
-    `limit` is what they wait for each other, in seconds.
+    """Finds out which process is lost where a collective has failed. `new_store` makes a connection to the processes'
+    store; `limit` is how many seconds they wait for each other.
 
-    `num_collectives` counts those that this process has begun: the caller counts.
+    The caller counts in `num_collectives` how many collectives this process has begun.
     """
 
     def __init__(self, new_store: Callable[[], Any], rank: int, size: int, limit: float) -> None:
@@ -37,8 +37,8 @@ class RollCall:
         self._answering.start()
 
     def _answer(self, store: Any) -> None:
-        """In a thread: once a process misses another, say that this one is there, and how many collectives it has
-        begun. One that has died or was stopped doesn't.
+        """Run in a thread: once a process misses another, answer that this one is there, and how many collectives it
+        has begun. A process that has died or was stopped doesn't answer.
         """
         with suppress(RuntimeError):  # the store goes when the run ends
             while not store.check([MISSED]):
@@ -47,7 +47,7 @@ class RollCall:
             store.set(f"there/{self.rank}", str(self.num_collectives))
 
     def lost(self, error: RuntimeError) -> ProcessLostError:
-        """A collective has failed: find out who is to blame."""
+        """The error to raise where a collective has failed: it names the processes that are lost."""
         try:
             there = self._call(range(self.size))
         except RuntimeError:  # the store has gone, too
@@ -62,8 +62,8 @@ class RollCall:
         return ProcessLostError(f"{_names(missing)} died")
 
     def died(self) -> ProcessLostError | None:
-        """What to raise where a process that had come is there no more; None where all are. torchrun stops those that
-        are left of processes, which can't tell that from a user's signal else.
+        """The error to raise where a process that had come is no longer there; None where all are. When a process has
+        died, torchrun stops the others with a signal: this tells that signal from a user's.
         """
         try:
             came = [rank for rank in range(self.size) if self._store.check([f"came/{rank}"])]
@@ -74,7 +74,7 @@ class RollCall:
         return ProcessLostError(f"{_names(missing)} died") if missing and not is_told else None
 
     def _call(self, ranks: Collection[int]) -> dict[int, int]:
-        """Of these processes, those that are there, and how many collectives they have begun."""
+        """Those of the processes that are there, and how many collectives each has begun."""
         there: dict[int, int] = {}
         self._store.set(MISSED, "1")
         end = time.monotonic() + GRACE
@@ -86,24 +86,24 @@ class RollCall:
         return there
 
     def someone_has_the_last_word(self) -> bool:
-        """Whether some process has said what ended the run."""
+        """Whether some process reports what ended the run."""
         return bool(self._store.check([LAST_WORD]))
 
     def claim_last_word(self) -> bool:
-        """Whether it is this process that says what ended the run. The others leave it to the first for a moment: what
-        it says has more to it.
+        """Whether this process reports what ended the run. The others leave that to the first process for a moment:
+        its report says more.
         """
         try:
             end = time.monotonic() + (PRECEDENCE if self.rank else 0)
             while time.monotonic() < end and not self.someone_has_the_last_word():
                 time.sleep(0.02)
             return bool(self._store.compare_set(LAST_WORD, "", str(self.rank)) == str(self.rank).encode())
-        except RuntimeError:  # the store was in the first process, which has said what there was to say
+        except RuntimeError:  # the store was in the first process, which has reported already
             return self.rank == 0
 
     def end(self) -> None:
-        """End the thread, however long the store takes for the call under way, its own limit at most: a thread that
-        still calls the store while Python ends would abort the process.
+        """End the thread. This waits for its call to the store, which takes no longer than the store's own limit: a
+        thread that still calls the store while Python ends would abort the process.
         """
         self._has_left.set()
         self._answering.join()
@@ -114,12 +114,12 @@ def _names(ranks: Collection[int]) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Of a message of torch's, what a user can read."""
+    """The first line of torch's message: a user can't read the rest."""
     return str(error).partition("\n")[0]
 
 
 def _is_of_time(error: RuntimeError) -> bool:
-    """Whether it was the limit that ended a collective: gloo says "Timed out waiting" of the first one, and
-    "Application timeout caused pair closure" of those that were under way beside it.
+    """Whether a collective has ended because of the limit: gloo says "Timed out waiting" for the first one, and
+    "Application timeout caused pair closure" for those that were under way beside it.
     """
     return any(words in str(error).lower() for words in ("timed out", "timeout"))

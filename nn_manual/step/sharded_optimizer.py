@@ -15,11 +15,11 @@ from nn_manual.step.process_group import ProcessGroup
 
 
 class ShardedOptimizer:
-    """Takes an optimizer's vectors and leaves it this process's pieces of them. So its step moves these, and the
-    parameters there; `spread` then sends the pieces of the parameters to the other processes. The formulas are
-    elementwise, so the bits are those of the whole.
+    """Takes an optimizer's vectors and leaves it only this process's pieces of them. So its step moves these pieces and
+    those of the parameters; `spread` then sends the latter to the other processes. The formulas are elementwise, so the
+    bits are the same as without pieces.
 
-    `pieces` has of each bucket the piece of each process.
+    `pieces` has, for each bucket, the piece of each process.
     """
 
     def __init__(self, optimizer: Optimizer, group: ProcessGroup, pieces: Sequence[Sequence[slice]]) -> None:
@@ -36,7 +36,7 @@ class ShardedOptimizer:
         self._take(optimizer.vectors)
 
     def _take(self, vectors: Mapping[str, Array]) -> None:
-        """Let the optimizer have the own pieces of whole vectors, and nothing else."""
+        """Give the optimizer its own pieces of whole vectors, and nothing else."""
         own = {name: np.empty(self._size, vector.dtype) for name, vector in vectors.items()}
         for name, vector in vectors.items():
             for piece, where in self._places:
@@ -60,7 +60,7 @@ class ShardedOptimizer:
     @contextmanager
     def whole(self, *, changed: bool = False) -> Iterator[None]:
         """The context in which the optimizer has its whole vectors: every process must enter it. With `changed`, the
-        own pieces are then what they are at its end.
+        own pieces are then taken from the vectors as they are at its end.
         """
         own = self.optimizer.vectors
         self._give(self._gathered(), self._whole_runs)
@@ -73,7 +73,7 @@ class ShardedOptimizer:
                 self._give(own, self._own_runs)
 
     def spread(self) -> None:
-        """Send the own pieces of the parameters, which have moved, and receive the others'."""
+        """Send the own pieces of the parameters, which have moved, and receive those of the other processes."""
         self._spread(self.optimizer.model.param_arena)
 
     def _spread(self, vector: Array) -> None:
@@ -86,7 +86,7 @@ class ShardedOptimizer:
             work.wait()
 
     def _runs_of(self, runs: Sequence[Run]) -> Iterator[Run]:
-        """What a member moves of the own pieces."""
+        """The parts of the own pieces that a member moves."""
         for piece, where in self._places:
             for run, _ in runs:
                 start, stop = max(run.start, piece.start), min(run.stop, piece.stop)

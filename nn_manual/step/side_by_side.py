@@ -1,4 +1,4 @@
-"""The slices of a batch side by side: a layer in one of them may need what it computes in all."""
+"""The slices of a batch side by side: a layer that runs in one slice may need what it computes in all of them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from nn_manual.step.train_step import OneSlice, run_slice
 
 
 class SynchronizedSlices:
-    """Runs the slices that this process computes, each by a copy of the model: their batch normalization takes the
-    statistics of all slices of the batch, on all processes.
+    """Runs this process's slices, each by a copy of the model. Batch normalization in them takes the statistics of all
+    slices of the batch, on all processes.
 
-    The gradients of a slice are those of the batch's loss, so each slice's weight is in them already.
+    The gradients of a slice are gradients of the batch's loss, so the slice's weight is in them already.
     """
 
     def __init__(self, model: Sequential, loss: Loss, num_own: int, num_slices: int, group: ProcessGroup) -> None:
         self._model, self._loss, self._statistics = model, loss, BatchStatistics(num_slices, group)
-        #: Of each own slice the model, and the loss.
+        #: The model and the loss for each own slice.
         self.copies = [
             (synchronized_copy(model, self._statistics, position), copy.copy(loss)) for position in range(num_own)
         ]
 
     def run(self, parts: Sequence[BatchPart], own: Sequence[BatchPart], input: Array, target: Array) -> list[OneSlice]:
-        """Forward and backward of the own slices. Their gradients are those of the copies."""
+        """Run forward and backward of the own slices. Their gradients are left in the copies."""
         self._statistics.begin(parts, own)
         if not own:
             self._statistics.attend(self._model.dtype)
@@ -52,5 +52,5 @@ class SynchronizedSlices:
         return results
 
     def gradient(self, position: int) -> Array:
-        """That of the own slice, times its weight."""
+        """The gradient of an own slice, times its weight."""
         return self.copies[position][0].grad_arena

@@ -49,7 +49,7 @@ class SlicedBatch:
         return exchanged
 
     def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> MadeBatch:
-        """As of all Slices. Where each slice is watched, the buffers move, too."""
+        """See Slices. Where each slice is watched, the buffers move, too."""
         parts = parts_of(self.loss, target, self.slicing.num_slices)
         own = [part for part in parts if part.number in self.slicing.own]
         batch = _Batch(runner, parts, own, input, target, self.model.first_row)
@@ -64,7 +64,7 @@ class SlicedBatch:
         return MadeBatch(value, made)
 
     def _begin(self, batch: _Batch, watch: Watch | None, *, whole: bool) -> None:
-        """Let all who take part know how the batch is cut."""
+        """Tell all who take part how the batch is cut."""
         if self.group.size > 1:
             self._check_shapes(batch)
         batch.runner.begin(batch.parts, batch.input, batch.target, watch)
@@ -75,8 +75,8 @@ class SlicedBatch:
             watch.begin(batch.parts, batch.target)
 
     def _check_shapes(self, batch: _Batch) -> None:
-        """Raise on every process what a forward of one of them would: TypeError for the dtype of its input, ValueError
-        for its shape.
+        """Raise on every process what forward would raise on one of them: TypeError for the dtype of the input,
+        ValueError for its shape.
         """
         input = batch.input
         self.model.check_dtype(input)
@@ -85,7 +85,7 @@ class SlicedBatch:
             self.model.output_shape((size, *input.shape[1:]))
 
     def _slices(self, batch: _Batch, watch: Watch | None) -> list[OneSlice]:
-        """Forward, loss and backward of the own slices."""
+        """Run forward, loss and backward of the own slices."""
         if self.synchronized is not None:
             return self._side_by_side(self.synchronized, batch, watch)
         if watch is not None:
@@ -108,12 +108,12 @@ class SlicedBatch:
         return made
 
     def _watched(self, batch: _Batch, watch: Watch) -> list[OneSlice]:
-        """The own slices, each proven before the next one is made, and before its gradients are added up."""
+        """Make the own slices. Each is proven before the next one is made, and before its gradients are added up."""
         before, after = self._buffers_before(batch)
 
         def make(part: BatchPart) -> OneSlice:
             self.model.first_row = batch.first_row + part.rows.start
-            made = OneSlice(math.nan, self.model, [])  # of a slice that is wrong, which `settle` raises
+            made = OneSlice(math.nan, self.model, [])  # for a slice that is wrong: `settle` raises that
             with watch.slice(part):
                 made = batch.runner.slice(part, batch.input, batch.target)
                 made.move_buffers()
@@ -136,7 +136,7 @@ class SlicedBatch:
         return done
 
     def _buffers_before(self, batch: _Batch) -> tuple[list[Array], Array]:
-        """The buffers before each own slice, and after the last of all, where other processes move them, too."""
+        """The buffers before each own slice and after the last slice of all, if other processes move them, too."""
         model = self.model
         if self.group.size == 1 or not vars(model.buffer):
             return [], packed_buffers(model)
@@ -148,7 +148,7 @@ class SlicedBatch:
         return before, packed_buffers(model)
 
     def move_buffers(self, made: Sequence[OneSlice]) -> None:
-        """As of all Slices."""
+        """See Slices."""
         if self.group.size > 1:
             move_buffers(self.model, made, self.group)
             return
@@ -156,8 +156,9 @@ class SlicedBatch:
             one_slice.move_buffers()
 
     def _sum_up(self, batch: _Batch, made: list[OneSlice]) -> float:
-        """Wait for the sum of the gradients; returns the loss of the batch. On the way, the processes learn of each
-        other's losses, of the signal that has asked one to stop, and of who suspects a number.
+        """Wait for the sum of the gradients; returns the loss of the batch. On the way, the processes tell each other
+        their losses, the signal that has asked one of them to stop, and whether one suspects a number that isn't
+        finite.
         """
         if self.group.size == 1:
             self._sum.finish(_NOTHING)
@@ -174,25 +175,25 @@ class SlicedBatch:
         return loss_of(self.loss, batch.parts, shared[: len(batch.parts)].tolist())
 
     def share_suspicion(self, suspects: bool) -> bool:
-        """Whether any process suspects that a number isn't finite: of several, they all know it a step later."""
+        """Whether any process suspects that a number isn't finite. Several processes all know it one step later."""
         if self.group.size == 1:
             return suspects
         self._suspects = suspects
         return self._suspected
 
     def spread(self) -> None:
-        """As of all Slices."""
+        """See Slices."""
         if self.sharded is not None:
             self.sharded.spread()
 
     def whole_vectors(self, *, changed: bool = False) -> AbstractContextManager[None]:
         """The context in which the optimizer has its whole vectors. Every process must enter it. With `changed`, each
-        keeps its part of what they are at its end.
+        process then keeps its part of the vectors as they are at its end.
         """
         return nullcontext() if self.sharded is None else self.sharded.whole(changed=changed)
 
 
-#: What a process that is alone shares.
+#: What a process that is alone has to share.
 _NOTHING = np.zeros(1)
 
 

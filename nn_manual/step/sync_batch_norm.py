@@ -17,11 +17,11 @@ from nn_manual.step.batch_statistics import BatchStatistics
 
 @dataclass(eq=False)
 class SyncBatchNorm(BatchNorm):
-    """What BatchNorm computes of the whole batch, in one of its slices: torch.nn.SyncBatchNorm, which takes a process's
-    part of the batch for a slice.
+    """In one slice of a batch, what BatchNorm computes of the whole batch. It is torch.nn.SyncBatchNorm, for which each
+    process's part of the batch is a slice.
 
-    Of the n values that a feature has in the batch, slice s has n[s], and share[s] = n[s] / n of them. `sum_s` adds up
-    over the slices in their order, `axes` and `across` are BatchNorm's:
+    A feature has n values in the batch, of which slice s has n[s], so share[s] = n[s] / n. `sum_s` adds up over the
+    slices in their order; `axes` and `across` are BatchNorm's:
 
         slice_mean     = input.mean(axis=axes)
         slice_variance = ((input - across(slice_mean))**2).mean(axis=axes)
@@ -44,26 +44,29 @@ class SyncBatchNorm(BatchNorm):
     and the sum in the middle is 0. Divided by n, the rest is share[s] (slice_variance[s] + (m - mean)**2). No two large
     numbers are subtracted, as in mean(x**2) - mean**2, and one exchange of both is enough.
 
-    Derivation of the gradients: normalized is that of the whole batch, so is its derivative, BatchNorm's: with g the
-    gradient of the batch's loss with respect to normalized, grad_input[j] = r (g[j] - mean(g) - h[j] mean(g h)), with
-    r = deviation and h = normalized. A value moves the output of every slice, through mean and variance: so both means
-    are over the whole batch. g = weight grad_output, and weight is a factor of each term. The gradients of weight and
-    bias are the slice's part of a sum over the batch, which is made where the slices' gradients are added up.
+    Derivation of the gradients: normalized is the same as for the whole batch, so its derivative is BatchNorm's. With g
+    the gradient of the batch's loss with respect to normalized, r = deviation and h = normalized,
+
+        grad_input[j] = r (g[j] - mean(g) - h[j] mean(g h))
+
+    A value moves the output of every slice, through mean and variance: so both means are over the whole batch. Here
+    g = weight grad_output, and weight is a factor of each term. The gradients of weight and bias are the slice's part
+    of a sum over the batch, which is made where the slices' gradients are added up.
 
     So grad_output must be the gradient of the batch's loss: that of the slice's loss, times the slice's weight in it.
     """
 
     def take_part(self, layer: BatchNorm, statistics: BatchStatistics, position: int) -> None:
-        """Stand in the place of `layer`, in the copy of its model that runs this process's `position`-th slice."""
+        """Take the place of `layer` in the copy of its model that runs this process's `position`-th slice."""
         self._stands_for, self._statistics, self._position = layer, statistics, position
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        """The input's: a slice may have a single value for each feature, where the batch has more."""
+        """The input's shape. A slice may have a single value for each feature if the batch has more."""
         self._check(input_shape)
         return input_shape
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, ...]]:
-        """Saves what BatchNorm does: the mean and the variance are the batch's."""
+        """Saves what BatchNorm saves; the mean and the variance are the batch's."""
         if self._statistics.num_parts == 1:
             self._stands_for.output_shape(input.shape)
         self.output_shape(input.shape)
@@ -95,13 +98,13 @@ class SyncBatchNorm(BatchNorm):
         return grad_input
 
     def update_buffers(self, saved: tuple[Array, ...]) -> None:
-        """Move the running values towards the batch's: once, with the first slice."""
+        """Move the running values towards the batch's. The first slice does that, and no other."""
         normalized, _, mean, variance = saved
         if self._statistics.own[self._position].number == 0:
             self._move(mean, variance, self._num_values(normalized))
 
     def _num_values(self, array: Array) -> int:
-        """How many values a feature has in the batch, of an array of the slice."""
+        """How many values a feature has in the batch, from an array of the slice."""
         rows = self._statistics.own[self._position].rows
         num_rows: int = rows.stop - rows.start
         return array.size // self.num_features * self._statistics.num_rows // num_rows
@@ -116,10 +119,10 @@ def has_batch_norm(model: Sequential) -> bool:
 
 
 def synchronized_copy(model: Sequential, statistics: BatchStatistics, position: int) -> Sequential:
-    """A copy of a model for this process's `position`-th slice, in which a SyncBatchNorm stands in the place of each
-    batch normalization. Its gradients are its own; its parameters and buffers are the model's.
+    """A copy of a model for this process's `position`-th slice, in which a SyncBatchNorm takes the place of each batch
+    normalization. It has gradients of its own; its parameters and buffers are the model's.
     """
-    # Of what deepcopy finds here, it takes the value for the copy: so one in a composite is replaced, too.
+    # For an object with its id here, deepcopy takes the value as the copy: so a layer in a composite is replaced, too.
     in_place_of: dict[int, Any] = {
         id(layer): _synchronized(layer, statistics, position) for layer in _batch_norms(model)
     }
@@ -130,7 +133,7 @@ def synchronized_copy(model: Sequential, statistics: BatchStatistics, position: 
 
 
 def take_settings(copied: Sequential, model: Sequential) -> None:
-    """Let the layers of a copy have the settings that those of the model have now."""
+    """Give the layers of a copy the settings that the model's layers have now."""
     for (_, own), (_, layer) in zip(copied.descendants(), model.descendants(), strict=True):
         names: list[str] = [field.name for field in fields(layer)] if is_dataclass(layer) else []
         for name in names:
@@ -141,7 +144,8 @@ def take_settings(copied: Sequential, model: Sequential) -> None:
 
 
 def _batch_norms(model: Sequential) -> Iterator[BatchNorm]:
-    """The package's own. A class of the user's that inherits from one may have other formulas."""
+    """The layers of the package's own classes. A user's class that inherits from one of them may have other formulas.
+    """
     for _, layer in model.descendants():
         if type(layer) in (BatchNorm1d, BatchNorm2d):
             assert isinstance(layer, BatchNorm)

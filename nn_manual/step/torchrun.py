@@ -34,7 +34,7 @@ from nn_manual.step.torchrun_environment import (
     seconds_of,
 )
 
-#: The name in the store of the run's directory.
+#: The key of the run's directory in the store.
 RUN = "run"
 
 Result = TypeVar("Result")
@@ -42,8 +42,9 @@ Result = TypeVar("Result")
 
 @contextmanager
 def processes() -> Iterator[ProcessGroup]:
-    """The context in which this process is one of those that torchrun has started, by its environment; ALONE without.
-    An error that another process reports gets `is_told`. Raises ProcessLostError where the others don't come.
+    """The context in which this process is one of those that torchrun has started, as its environment says. Gives their
+    group, or ALONE for a process by itself. An error that another process reports gets `is_told`. Raises
+    ProcessLostError where the others don't come.
     """
     if RANK not in os.environ or number(WORLD_SIZE, 1, least=1) == 1:
         yield ALONE
@@ -52,7 +53,7 @@ def processes() -> Iterator[ProcessGroup]:
     limit = seconds_of(text)
     try:
         group = TorchGroup(limit or SECONDS)
-    except Interrupted as end:  # torchrun stops all of them where one has ended: that one, or the first, says why
+    except Interrupted as end:  # torchrun stops all where one has ended: that one, or the first, says why
         end.is_told = os.environ[RANK] != "0"  # type: ignore[attr-defined]  # any error can carry it
         raise
     try:
@@ -83,8 +84,9 @@ class TorchGroup(ProcessGroup):
         import torch
         import torch.distributed
 
-        # torch loads it later, with torch.vmap: then its default arguments keep the group that is there, whose threads
-        # outlive destroy_process_group, and one that lets go of a tensor while Python ends aborts the process.
+        # Loaded now, since torch.vmap would load it later: its default arguments would then keep the group that is
+        # there. The group's threads would outlive destroy_process_group, and a thread that lets go of a tensor while
+        # Python ends aborts the process.
         import torch.distributed.nn
 
         self._torch, self._distributed = torch, torch.distributed
@@ -102,12 +104,12 @@ class TorchGroup(ProcessGroup):
             raise ProcessLostError(f"process {self.rank} can't reach the others: {first_line(error)}") from None
 
     def _new_store_of_start(self) -> Any:
-        """Each start of the processes has a part of the store of its own."""
+        """A connection to the part of the store that belongs to this start of the processes."""
         return self._new_store(f"start {self.num_restarts}")
 
     def _new_store(self, prefix: str, *, is_master: bool = False) -> Any:
-        """A connection of its own to the store that the environment names: torchrun's, or the first process's, where it
-        is not torchrun that has started them.
+        """A new connection to the store that the environment names. It is torchrun's store, or the first process's if
+        torchrun has not started them.
         """
         from torch._C._distributed_c10d import PrefixStore, TCPStore  # as in torch.distributed, which declares neither
 
@@ -119,7 +121,7 @@ class TorchGroup(ProcessGroup):
         return PrefixStore(f"nn_manual {os.environ.get('TORCHELASTIC_RUN_ID', '')} {prefix}", store)
 
     def connect(self) -> None:
-        """Go on with gloo: the processes have found that they agree."""
+        """See ProcessGroup. From here on, gloo connects the processes."""
         limit = timedelta(seconds=self.limit)
         self._collective(
             lambda: self._distributed.init_process_group(
@@ -129,17 +131,17 @@ class TorchGroup(ProcessGroup):
         self._is_connected = True
 
     def remember_run(self, directory: str) -> None:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         self._lasting.set(RUN, directory)
 
     def remembered_run(self) -> str | None:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         if not self.num_restarts or not self._lasting.check([RUN]):
             return None
         return str(self._lasting.get(RUN).decode())
 
     def gather(self, value: Any) -> list[Any]:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         if self._is_connected:
             own = np.frombuffer(json.dumps(value).encode(), np.uint8)
             return [json.loads(array.tobytes()) for array in self.gather_arrays(own)]
@@ -153,7 +155,7 @@ class TorchGroup(ProcessGroup):
             raise ProcessLostError(f"process {self.rank} has lost the others: {first_line(error)}") from None
 
     def _got(self, key: str, rank: int) -> bytes:
-        """What the process `rank` has set. Raises ProcessLostError where it doesn't in time."""
+        """What the process `rank` has set. Raises ProcessLostError where it sets nothing in time."""
         end = time.monotonic() + self.limit
         while time.monotonic() < end:
             is_over = self.roll_call.someone_has_the_last_word()  # asked first: what was set before counts
@@ -166,7 +168,7 @@ class TorchGroup(ProcessGroup):
         raise ProcessLostError(f"process {rank} didn't come within {self.limit:g} s")
 
     def gather_arrays(self, array: Array) -> list[Array]:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         torch = self._torch
         row = int(np.prod(array.shape[1:])) * array.itemsize
         counts = torch.zeros(self.size, dtype=torch.int64)
@@ -183,23 +185,23 @@ class TorchGroup(ProcessGroup):
         ]
 
     def broadcast(self, array: Array, source: int) -> None:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         self.start_broadcast(array, source).wait()
 
     def start_broadcast(self, array: Array, source: int) -> Work:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         if not array.size:
             return DONE
         tensor = self._torch.from_numpy(array)
         return _Started(self, self._collective(lambda: self._distributed.broadcast(tensor, source, async_op=True)))
 
     def start_sum(self, array: Array) -> Work:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         tensor = self._torch.from_numpy(array)
         return _Started(self, self._collective(lambda: self._distributed.all_reduce(tensor, async_op=True)))
 
     def start_exchange(self, sent: Array, sent_sizes: list[int], received: Array, received_sizes: list[int]) -> Work:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         given, taken = self._torch.from_numpy(sent), self._torch.from_numpy(received)
         return _Started(
             self,
@@ -218,16 +220,16 @@ class TorchGroup(ProcessGroup):
             raise self.lost(error) from None
 
     def lost(self, error: RuntimeError) -> ProcessLostError:
-        """What to raise where a collective has failed."""
+        """The error to raise where a collective has failed."""
         self._is_lost = True
         return self.roll_call.lost(error)
 
     def claim_last_word(self) -> bool:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         return self.roll_call.claim_last_word()
 
     def leave(self) -> None:
-        """As of every ProcessGroup."""
+        """See ProcessGroup."""
         self.roll_call.end()
         if self._is_connected and not self._is_lost:
             self._distributed.destroy_process_group()
@@ -240,7 +242,7 @@ class _Started:
         self._group, self._work = group, work
 
     def wait(self) -> None:
-        """As of every Work."""
+        """See Work."""
         try:
             self._work.wait()
         except RuntimeError as error:

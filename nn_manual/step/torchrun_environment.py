@@ -10,7 +10,7 @@ from nn_manual.messages import quoted
 #: What torchrun sets in the environment of each process.
 RANK, WORLD_SIZE, RESTARTS = "RANK", "WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"
 ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
-#: TCP has no higher one.
+#: TCP has no higher port.
 MOST_PORT = 65_535
 
 #: The variable with the seconds that a process waits for the others in one collective. By default, a run that has lost

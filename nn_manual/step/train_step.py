@@ -1,11 +1,11 @@
 """One training step: the only place where its stages stand.
 
-    of each slice of the batch     forward, loss, backward
-    of all of them                 the sum of their gradients, buffers, clipping, the optimizer's update
+    for each slice of the batch    forward, loss, backward
+    for all slices together        the sum of their gradients, buffers, clipping, the optimizer's update
 
-A whole batch on one process is one slice of weight 1. What varies is handed in: who computes is a Runner, the formulas
-or a plan; in how many slices, on how many processes, Slices; who watches, a Watch. What checks and what traces a step
-runs the same stages.
+A whole batch on one process is one slice of weight 1. What varies is handed in. A Runner computes: the formulas or a
+plan. Slices say in how many slices, and on how many processes. A Watch watches. A step that is checked or traced runs
+the same stages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nn_manual.step.cut import BatchPart
 from nn_manual.step.gradient_sum import Filled
 from nn_manual.step.watch import Watch
 
-#: Is called with the loss of a slice, before anything comes of it.
+#: A function that is called with the loss of a slice, before backward runs.
 Evaluated = Callable[[float], object]
 
 
@@ -39,10 +39,10 @@ def differentiate(
     predicted: Callable[[Array], object] | None = None,
     evaluated: Callable[[Any], object] | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Forward, loss and backward. Returns the loss, and what the layers saved; the gradients are left in the model.
+    """Run forward, loss and backward. Returns the loss, and what the layers saved. The gradients are left in the model.
 
     `backward` is the model's `backward_parameters` unless another one is given. `predicted` is called with the
-    prediction, and `evaluated` with the loss, before anything comes of them.
+    prediction, and `evaluated` with the loss, before they are used.
     """
     prediction, saved = model.forward(input)
     if predicted is not None:
@@ -62,14 +62,14 @@ def update(model: Sequential, optimizer: Optimizer, max_norm: float | None) -> N
 
 
 class OneSlice(NamedTuple):
-    """What has run: the slice's loss, the model that ran, and what that model's buffers will be moved by."""
+    """A slice that has run: its loss, the model that ran, and what will move that model's buffers."""
 
     value: float
     model: Sequential
     kept: list[Any]
 
     def move_buffers(self) -> None:
-        """By this slice."""
+        """Move the buffers by this slice."""
         self.model.update_buffers(self.kept)
 
 
@@ -77,7 +77,7 @@ class Runner(Protocol):
     """Who computes a step: forward, loss and backward of its slices, and the update after them."""
 
     def begin(self, parts: Sequence[BatchPart], input: Array, target: Array, watch: Watch | None) -> None:
-        """The batch is cut into these. Every process calls it, before anything else of the step."""
+        """The batch is cut into these parts. Every process calls this before anything else of the step."""
 
     def slice(
         self,
@@ -87,19 +87,19 @@ class Runner(Protocol):
         filled: Filled | None = None,
         evaluated: Evaluated | None = None,
     ) -> OneSlice:
-        """The slice `part` of the batch of this input and target. Its gradients are left in the model. `filled` is
-        called while backward fills them.
+        """Run the slice `part` of the batch `input`, `target`. Its gradients are left in the model; `filled` is called
+        while backward fills them.
         """
 
     def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:
-        """What the buffers will be moved by alone."""
+        """Run only what is needed to move the buffers later."""
 
     def update(self, max_norm: float | None) -> None:
-        """As the function."""
+        """Clip the gradient and let the optimizer make its step, as the function `update` does."""
 
 
 class Formulas:
-    """Runs them as they are written."""
+    """The Runner that runs the formulas as they are written."""
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer) -> None:
         self.model, self.loss, self.optimizer = model, loss, optimizer
@@ -118,7 +118,7 @@ class Formulas:
         """See Runner."""
         return run_slice(self.model, self.loss, part, input, target, filled, evaluated)
 
-    def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - as of every Runner
+    def kept(self, part: BatchPart, input: Array, target: Array) -> OneSlice:  # noqa: ARG002 - Runner's signature
         """See Runner."""
         saved = self.model.forward(input[part.rows])[1]
         return OneSlice(math.nan, self.model, self.model.kept_for_buffers(saved))
@@ -139,8 +139,8 @@ def run_slice(
     *,
     is_weighted: bool = False,
 ) -> OneSlice:
-    """As a Runner's slice. The gradients are those of the slice's loss, or where `is_weighted` of its part in the
-    batch's.
+    """What `Runner.slice` does, by the formulas. The gradients are those of the slice's loss; with `is_weighted`, those
+    of its part in the batch's loss.
     """
 
     def backward(saved: list[Any], grad_prediction: Array) -> None:
@@ -156,7 +156,7 @@ def run_slice(
         if evaluated is not None:
             evaluated(number)
 
-    # A mean over nothing is not a number, and its gradient is 0.
+    # A mean over nothing is NaN, and its gradient is 0.
     with nullcontext() if loss.has_value(part.denominator) else np.errstate(invalid="ignore"):
         _, saved = differentiate(
             model, loss, input[part.rows], target[part.rows], backward=backward, evaluated=as_float
@@ -168,15 +168,15 @@ class Slices(Protocol):
     """The slices that a batch is cut into, on this process and others."""
 
     def gradients(self, runner: Runner, input: Array, target: Array, watch: Watch | None, *, whole: bool) -> MadeBatch:
-        """Leave the sum of the gradients of all slices in the model; each process may have a part of it unless it is
-        asked for the `whole`.
+        """Leave the sum of the gradients of all slices in the model. Each process may have only a part of it, unless
+        the `whole` is asked for.
         """
 
     def move_buffers(self, made: Sequence[OneSlice]) -> None:
-        """By one slice of all processes after the other."""
+        """Move the buffers by the slices of all processes, one after the other."""
 
     def spread(self) -> None:
-        """The parameters have moved: of each of them, where the processes divide them."""
+        """The parameters have moved. Where each process moves a part of them, the processes exchange these parts."""
 
 
 class MadeBatch(NamedTuple):
@@ -195,17 +195,17 @@ class TrainStep:
 
     def __init__(self, model: Sequential, loss: Loss, optimizer: Optimizer, slices: Slices | None = None) -> None:
         self.model, self.loss, self.optimizer = model, loss, optimizer
-        #: None for the whole batch on one process.
+        #: None where one process takes the whole batch at once.
         self.slices = slices
-        #: Compiled steps put theirs in the place of this.
+        #: Compiled steps replace this one by their own.
         self.runner: Runner = Formulas(model, loss, optimizer)
         #: The norm that the next step clips to, or None.
         self.max_norm: float | None = None
-        #: Is called with a loss that isn't finite, the input and the target, before anything moves, if nobody watches.
+        #: Called with a loss that isn't finite, the input and the target, before anything changes, if nobody watches.
         self.not_finite: Callable[[float, Array, Array], object] = _go_on
 
     def take_loss(self, loss: Loss) -> None:
-        """Let the next step of a whole batch lower another loss."""
+        """Let the next step of a whole batch use another loss."""
         self.loss, self.runner = loss, Formulas(self.model, loss, self.optimizer)
 
     def __call__(self, input: Array, target: Array, watch: Watch | None = None) -> float:
@@ -213,7 +213,7 @@ class TrainStep:
         value, made = self._gradients(input, target, watch)
         if self.slices is None:
             self.model.update_buffers(made[0].kept)
-        elif watch is None:  # else each slice has moved them, to be seen
+        elif watch is None:  # else each slice has moved them already, so that this is checked
             self.slices.move_buffers(made)
         self.runner.update(self.max_norm)
         if self.slices is not None:
@@ -221,7 +221,7 @@ class TrainStep:
         return value
 
     def _gradients(self, input: Array, target: Array, watch: Watch | None) -> MadeBatch:
-        """Forward, loss and backward of each slice, and the sum of their gradients."""
+        """Run forward, loss and backward of each slice, and add up their gradients."""
         if self.slices is None:
             whole = BatchPart(0, slice(0, len(target)), self.loss.denominator(target), 1.0)
 
@@ -231,13 +231,13 @@ class TrainStep:
 
             made = self.runner.slice(whole, input, target, None, evaluated)
             return MadeBatch(made.value, [made])
-        # Clipping needs the whole gradient, for one process's norm bit for bit.
+        # Clipping needs the whole gradient on each process: so its norm has the same bits as on one process.
         sum_of_all = self.slices.gradients(self.runner, input, target, watch, whole=self.max_norm is not None)
         if watch is None and not math.isfinite(sum_of_all.value):
-            self.model.grad_arena.fill(0)  # those of this step: what the one before has left behind is looked at
+            self.model.grad_arena.fill(0)  # not this step's: the error is about what the step before has left behind
             self.not_finite(sum_of_all.value, input, target)
         return sum_of_all
 
 
 def _go_on(value: float, input: Array, target: Array) -> None:
-    """Nobody has asked."""
+    """Do nothing: nobody has asked for such a loss."""

@@ -13,27 +13,30 @@ from nn_manual.step.cut import BatchPart
 
 
 class Watch:
-    """What a step reports to while it is made, and what proves it afterwards. It finds a number that isn't finite, and
-    says more of it than the step could. This one watches the layers and the loss from outside, and needs no report.
+    """What a step reports to while it is made, and what proves it afterwards. It also finds a number that isn't finite,
+    and says more about it than the step could. This base watches the layers and the loss from outside, and needs no
+    reports.
     """
 
-    #: The recording that a plan fills in, in the place of layers that are watched; None where they are.
+    #: The recording that a plan fills in, because it doesn't run the layers; None where the layers are watched.
     recorded: Any = None
 
     def begin(self, parts: list[BatchPart], target: Array) -> None:
-        """The batch is cut into these."""
+        """The batch is cut into these parts."""
 
     def slice(self, part: BatchPart) -> AbstractContextManager[Any]:  # noqa: ARG002 - it needs none
-        """The context in which forward, loss, backward and the buffers of a slice run; proven when it ends."""
-        return nullcontext()
-
-    def together(self, copies: Sequence[tuple[Sequential, Loss]]) -> AbstractContextManager[Any]:  # noqa: ARG002 - as above
-        """The same for all own slices that run side by side, by these. They are proven as one batch, in `compare_sum`.
+        """The context in which forward, loss and backward of a slice run, and buffers move. At its end, the slice is
+        proven.
         """
         return nullcontext()
 
+    def together(self, copies: Sequence[tuple[Sequential, Loss]]) -> AbstractContextManager[Any]:  # noqa: ARG002 - as above
+        """The same for all own slices, which these copies run side by side. `compare_sum` proves them as one batch."""
+        return nullcontext()
+
     def settle(self, make_again: Callable[[BatchPart], object]) -> None:
-        """The processes tell each other what they have found. A slice that is wrong somewhere is made again."""
+        """The processes tell each other what they have found. All of them make a slice again that one has found wrong.
+        """
 
     def compare_sum(self, value: float) -> None:
-        """The model holds the sum of the gradients, `value` is the loss of the batch."""
+        """Prove the sum of the gradients, which the model holds, and the loss of the batch, `value`."""

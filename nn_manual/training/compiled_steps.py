@@ -181,7 +181,7 @@ class CompiledSteps:
         optimizer.num_steps += done.num_steps
         denominators = self.settings.loss.denominators(targets[: done.num_steps])
         parts = zip(numbers, done.losses.tolist(), repeat(size), denominators, repeat(None), strict=False)
-        steps = list(map(tuple.__new__, repeat(Step), parts))  # Step's own __new__ is in Python, and takes twice as long
+        steps = list(map(tuple.__new__, repeat(Step), parts))  # Step's own __new__ takes twice as long
         return steps, of_steps
 
     def _coefficients(self, plan: Plan, num_steps: int, lrs: range | None = None) -> dict[str, Array]:
