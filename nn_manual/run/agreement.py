@@ -18,13 +18,13 @@ from nn_manual.run.environment import blas, sha256_of, versions
 from nn_manual.run.sources import sources_of
 from nn_manual.step.process_group import ProcessGroup
 
-#: So much of a SHA-256 is compared, and shown.
+#: How many characters of a SHA-256 are compared and shown.
 SHOWN = 16
 
 
 def agree(config: RunConfig, split: Split, model: Sequential, group: ProcessGroup, **others: str) -> None:
-    """Compare config, data, package and parameters of all processes, and what else is given by name. Raises ConfigError
-    or, for data, DataError, with the process, the key and both values.
+    """Compare the config, the data, the package and the parameters of all processes, and what `others` give by name.
+    Raises ConfigError or, for the data, DataError, with the process, the key and both values.
     """
     if group.size == 1:
         return

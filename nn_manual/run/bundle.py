@@ -45,10 +45,10 @@ INPUT, TARGET, PARAMETER, GRAD_OUTPUT = "input", "target", "parameter", "grad_ou
 
 @dataclass(frozen=True)
 class Bundle:
-    """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong;
-    `layer` and `tensor` are where it was wrong first, empty for a step that could not be compared. `tolerances` are
+    """What bundle.yaml holds. `lrs` are the optimizer's and those of its groups. `found` says what was wrong; `layer`
+    and `tensor` say where it was wrong first, and are empty for a step that could not be compared. `tolerances` are
     fractions of the norm, by dtype; `sources` has the SHA-256 of each module that the formulas stood in, by its name.
-    What is kept may be a slice of a batch, which begins at `first_row`; that is None where it is the batch.
+    For a slice of a batch, `first_row` is the row of the batch at which it begins; for a whole batch, it is None.
     """
 
     step: Positive
@@ -67,7 +67,8 @@ _BUNDLE = TypeAdapter(Bundle)
 
 
 def check_bundle_exists(directory: Path) -> None:
-    """Raise DataError where `directory` isn't there, or is no bundle: then with the bundles in it, as it may be a run.
+    """Raise DataError where `directory` isn't there or is no bundle. It may be a run: then the error names the bundles
+    in it.
     """
     check_run_exists(directory)
     if any(within(directory, name).exists() for name in (BUNDLE_FILE, TENSORS_FILE)):
@@ -97,7 +98,7 @@ def read_bundle(path: Path) -> Bundle:
 def keep(
     directory: Path, config: RunConfig, sources: dict[str, str], trainer: Trainer, mismatch: GradientMismatch
 ) -> str:
-    """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all; returns the sentence
+    """Write the bundle of the step that raised `mismatch` into `directory`, whole or not at all. Returns the sentence
     that says how to replay it, or why there is no bundle. `sources` are those of the run's start.
     """
     if mismatch.batch is None:
@@ -126,7 +127,7 @@ def _write(
     checker: GradientChecker,
     mismatch: GradientMismatch,
 ) -> None:
-    """The three files."""
+    """Write the three files."""
     from nn_manual.check.tolerances import SUM_OF_PRODUCTS
 
     report: GradientReport = mismatch.report
@@ -149,7 +150,7 @@ def _write(
 
 
 def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, Array]:
-    """What the step began with, as the check has kept it: ours has moved on."""
+    """What the step began with, as the check has kept it: the model and the optimizer have moved since."""
     assert mismatch.batch is not None
     assert checker.update is not None  # a trainer's checker has an optimizer
     tensors = dict(zip((INPUT, TARGET), mismatch.batch, strict=True))
@@ -163,6 +164,6 @@ def _tensors(checker: GradientChecker, mismatch: GradientMismatch) -> dict[str, 
 
 
 def grad_outputs(checker: GradientChecker) -> dict[str, Array]:
-    """The gradient that each layer of the recorded step received, as far as the step came."""
+    """The gradient that each layer of the recorded step received, for the layers that backward has reached."""
     grads = {calls.label: calls.grad_output for calls in checker.recorded.layers}
     return {GRAD_OUTPUT + label: grad for label, grad in grads.items() if isinstance(grad, np.ndarray)}

@@ -15,7 +15,7 @@ from nn_manual.errors import ConfigError
 #: The keys of a config that may change when a run goes on.
 MAY_CHANGE = ("epochs", "checkpoint", "gradient_check", "blas", "threads")
 
-#: What a run had that was written before these keys were there.
+#: The values of these keys for a run of a version that didn't have the keys.
 BEFORE = {
     "slices": 1, "bitwise": False, "shard_optimizer": False, "sync_batch_norm": False,
     "compiled": False, "blas": None, "threads": None,
@@ -37,7 +37,7 @@ def values_of(config: str) -> dict[str, Any]:
 
 
 def changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """A line for each value that differs in two configs, and may not."""
+    """A line for each value that differs between two configs and must not."""
     return [
         f"{key} was {shown(before)}, is {shown(after)}"
         for key, before, after in differences(was, now)
@@ -46,7 +46,7 @@ def changes(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def differences(was: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The values that differ, by their dotted paths."""
+    """Each value that differs: its dotted path, the first value and the second one."""
     if isinstance(was, dict) and isinstance(now, dict) and was.keys() == now.keys():
         for key in was:
             yield from differences(was[key], now[key], f"{path}.{key}".removeprefix("."))

@@ -1,4 +1,4 @@
-"""When a validation loss that no longer falls ends a run."""
+"""Early stopping: a validation loss that no longer falls ends a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EarlyStop:
         self.best, self.num_epochs_since = math.inf, 0
 
     def state(self) -> dict[str, float]:
-        """What the losses so far have left behind."""
+        """What it remembers of the losses so far."""
         return {"best": self.best, "num_epochs_since": self.num_epochs_since}
 
     def load_state(self, state: Mapping[str, float]) -> None:

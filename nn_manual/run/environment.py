@@ -1,4 +1,4 @@
-"""What the last bits of a result can depend on, beside the config: versions, the BLAS, its threads, the data."""
+"""What the last bits of a result can depend on beside the config: versions, the BLAS, its threads, the data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nn_manual.compile.blas import blas_of
 from nn_manual.config import RunConfig
 from nn_manual.data import Split
 
-#: Examples at a time: windows of a text overlap, and a copy of all of them would be many times the text.
+#: Examples that are copied at a time: windows of a text overlap, so a copy of all would be many times the text.
 CHUNK = 4096
 
 
 def versions() -> dict[str, str]:
-    """What rounding can depend on."""
+    """The versions that rounding can depend on, by name."""
     installed = {name: version(name) for name in ("nn_manual", "numpy", "torch")}
     return {**installed, "python": platform.python_version(), "platform": platform.platform()}
 
@@ -31,21 +31,21 @@ def blas() -> dict[str, Any]:
 
     np.ones(1).dot(np.ones(1))  # loads it
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    # scipy brings one of its own, and they come in any order.
+    # scipy brings a BLAS of its own, and the libraries come in any order.
     numpys = [library for library in libraries if {"numpy", "numpy.libs"} & {*Path(library["filepath"]).parts[-3:]}]
     names = ("internal_api", "version", "architecture", "num_threads")
     return next(({name: library.get(name) for name in names} for library in (*numpys, *libraries)), {})
 
 
 def blas_of_compiled_steps(config: RunConfig) -> dict[str, Any]:
-    """The library of a compiled run's products, and its threads; nothing for another run."""
+    """The BLAS of a compiled run, and its number of threads; nothing for a run that isn't compiled."""
     if config.blas is None or config.threads is None:
         return {}
     return {"compiled_blas": blas_of(config.blas).library, "compiled_threads": config.threads}
 
 
 def set_blas_threads(num_threads: int) -> None:
-    """Have the BLAS take so many threads from now on."""
+    """Let the BLAS use this number of threads from now on."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(num_threads, user_api="blas")

@@ -1,4 +1,4 @@
-"""The epochs of a run, to its end: steps, checkpoints, and what is said and kept when something ends it early."""
+"""The epochs of a run: its steps and checkpoints, and what is said and kept if something ends it early."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def train(
     manifest: dict[str, Any] | None,
     origin: dict[str, Any],
 ) -> dict[str, Any]:
-    """Train to the end in a directory that is there, and return the summary. `manifest` is that of the checkpoint to go
-    on from; without it the files of lines are made. Raises what `run` does.
+    """Train to the end, in a directory that exists, and return the summary. `manifest` is that of the checkpoint to go
+    on from; without one, the files of lines are made. Raises what `run` does.
     """
     config = training.config
     _note_processes(training, writer)
@@ -63,7 +63,7 @@ def train(
 
 
 def _note_processes(training: TrainingRun, writer: RunWriter | NoWriter) -> None:
-    """Say how the processes share the work, where there are several."""
+    """Say how the processes share the work, if there are several."""
     config, group = training.config, training.group
     if group.size > 1:
         how = "one by one: the same bits on any number of processes" if config.bitwise else "as is fastest"
@@ -71,12 +71,12 @@ def _note_processes(training: TrainingRun, writer: RunWriter | NoWriter) -> None
 
 
 def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequest, bar: RunBar | NoBar) -> None:
-    """What is left of the epoch under way, its evaluation, and the checkpoints on the way. Raises Interrupted after a
-    checkpoint, where a signal has asked to stop.
+    """Make the rest of the epoch under way, with its checkpoints, and evaluate. If a signal has asked to stop, write a
+    checkpoint and raise Interrupted.
     """
     for step in bar.over(training.steps(), training.epoch):
         training.group.signum = stop.signum or 0  # the others learn of it in the next step
-        if step.number < training.trainer.num_steps:  # of a call of many, which end at all that is to be done
+        if step.number < training.trainer.num_steps:  # one call made many steps: only its last one can be a stop
             continue
         keeper.add_proven()
         _note_one_by_one(training, bar)
@@ -98,7 +98,7 @@ def _train_epoch(training: TrainingRun, keeper: CheckpointKeeper, stop: StopRequ
 
 
 def _note_one_by_one(training: TrainingRun, bar: RunBar | NoBar) -> None:
-    """Say it on standard error, once, where a layer is why each step is proven by itself."""
+    """Say on standard error, once, that each step is proven by itself, if a layer is the reason."""
     prover = training.trainer.prover
     if prover is not None and prover.groups.is_of_layer and not training.is_noted:
         training.is_noted = True
@@ -120,29 +120,29 @@ def _say_how_it_ended(
     origin: dict[str, Any],
     end: BaseException,
 ) -> None:
-    """Add notes to what ended a run early, keep a step that differed from torch's, and leave a summary: why it was.
-    Any process may be the one that prints the notes; the first alone writes.
+    """Add notes to the error that ended a run early, keep a step that differed from torch's, and write a summary that
+    says why the run ended. Any process may print the notes; the first alone writes.
     """
     config, step = training.config, training.trainer.num_steps
     epoch = max(1, -(-step // training.num_batches))
-    # What the first step computes of the initial parameters, no lr can change.
+    # No lr changes what the first step computes before it updates the parameters.
     if isinstance(end, NotFiniteError) and (step > 1 or str(end).startswith("updated ")):
         end.add_note("a smaller lr, or clip_grad_norm, keeps most runs finite")
     end.add_note(f"stopped in epoch {epoch} at step {step}; the run so far lies in {directory}")
     if isinstance(end, GradientMismatch):
         writer.keep_mismatch(training, origin["sources"], end)
-    if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # from the start it would end there again
+    if not isinstance(end, NotFiniteError) or checkpoints_of(directory):  # else it would end there again
         end.add_note(_how_to_resume(directory))
     reason = {GradientMismatch: "gradient mismatch", NotFiniteError: "a value that is not finite"}.get(type(end))
     if out_of_memory(end) is not None:
         reason = "not enough memory"
     words = reason or (str(end).partition("\n")[0] if isinstance(end, Interrupted | DataError) else type(end).__name__)
-    if not training.ended:  # in the end there is a summary, or the last checkpoint makes one
+    if not training.ended:  # else there is a summary, or a resumed run makes it
         writer.write_stopped({"epoch": epoch, "epochs": config.epochs, "step": step, "stopped": words})
 
 
 def _how_to_resume(directory: Path) -> str:
-    """The sentence with the command that goes on."""
+    """The sentence with the command that goes on with the run."""
     newest = next(map(step_of, checkpoints_of(directory)), None)
     what = "to start it again" if newest is None else f"to go on from step {newest}"
     return f"{what}: nn-manual train --resume {shlex.quote(str(directory))}"

@@ -1,4 +1,4 @@
-"""When a run writes its checkpoints, and what stands in them."""
+"""When a run writes its checkpoints, and what all of them say of the run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nn_manual.run.writer import RunWriter
 from nn_manual.run_directory.files import JsonLines
 from nn_manual.run_directory.ledger import LedgerLines
 
-#: Between checkpoints that epochs ask for: a quick run spends its time on training.
+#: The least time between two checkpoints at the ends of epochs: a quick run must spend its time on training.
 SECONDS_BETWEEN = 10.0
 
 
 class CheckpointKeeper:
-    """Has the writer write the checkpoints of a run. `origin` is what all of them say of the run: its config, data and
-    versions. `epochs` and `gradients` are the files of the writer that grow with the run.
+    """Lets the writer write the checkpoints of a run. `origin` is what `origin_of` returns. `epochs` and `gradients`
+    are the writer's files that grow with the run.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class CheckpointKeeper:
             self.write()
 
     def after_epoch(self) -> None:
-        """Write a checkpoint if one is due at the end of an epoch, or at that of the run."""
+        """Write a checkpoint if one is due at the end of an epoch, or if the run has ended."""
         training, count = self.training, self.settings.count
         if self.settings.of_steps:
             is_due = training.trainer.num_steps % count == 0
@@ -59,24 +59,26 @@ class CheckpointKeeper:
             self.write()
 
     def write(self) -> None:
-        """Write a checkpoint, once what it refers to is on the disk, unless the last one was of this step."""
+        """Write a checkpoint, unless the last one was of this step."""
         step = self.training.trainer.num_steps
         if step == self._last_step:
             return
         self.training.trainer.flush()  # nothing rests on a step that isn't proven
         self.add_proven()
-        self.training.trainer.check_finite()  # nothing to go on from
-        tensors = self.training.tensors()  # of which every process has a part
+        self.training.trainer.check_finite()  # no run can go on from other numbers
+        tensors = self.training.tensors()  # every process has a part of them
         self.writer.write_checkpoint(self.training, self.origin, tensors)
         self._last, self._last_step = time.monotonic(), step
 
 
 def origin_of(config: RunConfig, split: Split) -> dict[str, Any]:
-    """What every checkpoint of a run says of it: what a resumed run must have in common with it, and what it should."""
+    """What every checkpoint of a run says of the run: a resumed run must have some of this in common, and should have
+    the rest.
+    """
     return {
         "config": dump_config(config),
         "data": sha256_of(split),
-        "sources": sources_of(config),  # now: a user who sees the run go wrong may change a file before it ends
+        "sources": sources_of(config),  # read at the start: a user may change a file before the run ends
         "versions": versions(),
         "blas": blas() | blas_of_compiled_steps(config),
     }

@@ -1,4 +1,4 @@
-"""What a run needs before its first step: data and a model that fit each other, and a first batch that agrees."""
+"""What a run needs before its first step: data and a model that fit each other, and a first batch like torch's."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nn_manual.registry import takes_layers
 if TYPE_CHECKING:  # torch is only loaded for what is checked
     from nn_manual.check.judge.report import GradientReport
 
-#: A value that overflows is found where it matters and reported there: numpy's warnings would only add noise.
+#: No warnings of numpy's: a value that overflows is reported where it matters.
 quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def load(config: RunConfig, split: Split | None = None) -> tuple[Split, Sequential]:
-    """The data and the model of a config, once they are known to fit each other; where the data have been read already,
-    `split` is what they are: standard input can be read once. Raises ConfigError and DataError.
+    """The data and the model of a config, once they are known to fit each other. `split` has the data where they have
+    been read already: standard input can be read only once. Raises ConfigError and DataError.
     """
     _check_memory(config)
     split = split or config.data.load(config.seed, DTYPES[config.dtype])
@@ -59,8 +59,8 @@ def check_compiling(config: RunConfig) -> None:
 
 
 def _check_composites(config: RunConfig, split: Split, model: Sequential) -> None:
-    """Raise ConfigError where a composite of the user's gives a layer in it what that one doesn't take, in a whole
-    batch or in the last one. The package's own have been followed layer by layer.
+    """Raise ConfigError where a user's composite gives one of its layers an input that this layer doesn't take, in a
+    whole batch or in the last one. The package's own composites have been followed layer by layer.
     """
     paths = config.named_layers()
     if all(takes_layers(type(layer)) for layer in paths.values() if layer.children()):
@@ -76,8 +76,8 @@ def _check_composites(config: RunConfig, split: Split, model: Sequential) -> Non
 
 
 def _check_memory(config: RunConfig) -> None:
-    """Raise ConfigError, naming the largest layer, for a model whose parameters and gradients exceed the machine's
-    memory, and for steps that may. Left to the system, such memory may be granted, and the process killed when it fills
+    """Raise ConfigError for a model whose parameters and gradients exceed the machine's memory, with its largest layer,
+    and for a `gradient_check.memory` that does. The system might grant such memory, and kill the process when it uses
     what it was given.
     """
     layers = {path: layer for path, layer in config.named_layers().items() if not layer.children()}
@@ -97,13 +97,12 @@ def _check_memory(config: RunConfig) -> None:
 
 @quiet
 def check(config: RunConfig) -> GradientReport:
-    """Compare every tensor of the run's first batch with torch's, the first whose loss is a number. Raises the errors
-    of `load`, and NotFiniteError where a right formula gives no number: that is the data's or the initializer's fault.
+    """Compare every tensor of the run's first batch whose loss is a number with torch's. Raises the errors of `load`,
+    and NotFiniteError where a right formula gives a number that isn't finite, because of the data or the initializer.
     """
     split, model = load(config)
-    from nn_manual.check.whole_step.gradients import (
-        check_gradients,  # torch, for which a mistake in the data needn't wait
-    )
+    # Here, because it loads torch: an error in the data is reported without waiting for that.
+    from nn_manual.check.whole_step.gradients import check_gradients
 
     in_order = batches(split.train, config.batch_size, config.seed, epoch=0)
     input, target = next(batch for batch in in_order if config.loss.has_value(config.loss.denominator(batch[1])))

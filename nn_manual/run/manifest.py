@@ -19,8 +19,8 @@ _MANIFEST = TypeAdapter(Manifest)
 
 
 class RunCheckpoint(NamedTuple):
-    """What a checkpoint of a run has: the manifest, the arrays by file and name, and the values of the config. `sha256`
-    is that of the manifest, which has those of the arrays.
+    """A checkpoint of a run: its manifest, its arrays by file and name, and the values of its config. `sha256` is that
+    of the manifest, in which are those of the arrays.
     """
 
     manifest: dict[str, Any]
@@ -45,14 +45,14 @@ def read_run_checkpoint(checkpoint: Path) -> RunCheckpoint:
 
 
 def _check_counts(place: str, manifest: Mapping[str, Any], num_epochs: int) -> None:
-    """Raise DataError for a count that isn't of this place in a run of so many epochs."""
+    """Raise DataError for a count that is impossible at this place in a run of `num_epochs` epochs."""
     step, epoch, batch = (manifest[key] for key in ("step", "epoch", "batch"))
     tally, ledger, best = (manifest[key] for key in ("tally", "ledger", "best"))
     num_waiting = ledger.get("num_steps", 0)
     most = {
         "batch": (batch, step),
         "epoch": (epoch, min(num_epochs, step - batch)),  # each has a step at least
-        # The lr is reduced so often whenever it is asked for.
+        # Whenever the lr is asked for, a loop reduces it this many times.
         "schedule.num_reductions": (manifest["schedule"].get("num_reductions", 0), epoch),
         "early_stopping.num_epochs_since": (manifest["early_stopping"]["num_epochs_since"], epoch),
         "best.epoch": (best.get("epoch", 0), epoch),
@@ -76,7 +76,7 @@ def _check_counts(place: str, manifest: Mapping[str, Any], num_epochs: int) -> N
 
 
 def check_place(kept: RunCheckpoint, num_batches: int) -> None:
-    """Raise ValueError unless step, epoch and batch are of one place in a run with so many batches an epoch."""
+    """Raise ValueError unless step, epoch and batch name the same place in a run with `num_batches` an epoch."""
     step, epoch, batch = (kept.manifest[key] for key in ("step", "epoch", "batch"))
     if step != epoch * num_batches + batch or batch >= num_batches:
         where = f"epoch {epoch} and batch {batch} of {num_batches}"

@@ -25,12 +25,12 @@ def default_run_directory(config_path: Path) -> Path:
 
 @quiet
 def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE) -> dict[str, Any]:
-    """Train as `config` says, write everything into `directory`, print a line an epoch; returns the summary.
+    """Train as `config` says, write everything into `directory`, print a line for each epoch; returns the summary.
 
-    `directory` must not exist or be empty. Raises the errors of nn_manual.errors, and Interrupted once a signal has
-    asked to stop. What ends a run early gets notes that say where it stopped and how to go on; the files in `directory`
-    are whole. Of the processes of a `group`, all of which call this, the first alone writes and prints; the summary of
-    the others is empty.
+    `directory` must be empty or not exist. Raises the errors of nn_manual.errors, and Interrupted once a signal has
+    asked to stop. An error that ends a run early gets notes that say where it stopped and how to go on; the files in
+    `directory` are whole. All processes of a `group` call this. The first alone writes and prints; the summary of the
+    others is empty.
     """
     writer, config = writer_of(directory, group), config.with_slices(group.size)
     writer.check_new()
@@ -45,12 +45,12 @@ def run(config: RunConfig, directory: Path, group: ProcessGroup = ALONE) -> dict
     config = training.config
     with writer.lock():
         writer.write_config(config, split)
-        writer.remember(group)  # before there is a run, processes that start again begin a new one
+        writer.remember(group)  # not before: where there is no run yet, processes that start again begin a new one
         return train(training, directory, writer, None, origin_of(config, split))
 
 
 def _note_schedule(config: RunConfig, split: Split, writer: RunWriter | NoWriter) -> None:
-    """Say it on standard error where the schedule doesn't come to its end in this run."""
+    """Say on standard error if this run ends before its schedule does."""
     if config.lr_scheduler is None:
         return
     length, unit = config.epochs, "epochs"

@@ -16,13 +16,13 @@ from nn_manual.run_directory.metrics import BITS
 from nn_manual.run_directory.step_line import CheckedStep, record_of
 from nn_manual.training.steps import Step
 
-#: The bar: tqdm's own default leaves no room for the loss in 80 columns.
+#: The form of the bar: tqdm's default leaves no room for the loss in 80 columns.
 BAR = "{desc} {percentage:3.0f}%|{bar}| {remaining} left{postfix}"
 
 
 @dataclass
 class GradientTally:
-    """What the checked steps of a run add up to."""
+    """Counts over the checked steps of a run, and their worst error."""
 
     num_tensors: int = 0
     num_steps: int = 0
@@ -46,7 +46,7 @@ class GradientTally:
             self.worst_severity, self.worst = float(severity[worst]), record_of(step, check, worst)
 
     def state(self) -> dict[str, Any]:
-        """What the steps so far add up to, as JSON has it."""
+        """The counts so far, as JSON has them."""
         return dict(vars(self))
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -55,20 +55,20 @@ class GradientTally:
 
 
 class RunBar:
-    """A bar on standard error for a whole run, with the time that is left, none where that is a file; and the lines
-    about the run. All go to the streams of its start: a layer of the user's may have put others in their place.
+    """The bar of a whole run on standard error, with the time that is left, and the lines about the run. There is no
+    bar where standard error is a file. All goes to the streams of the run's start: a user's layer may replace them.
 
         with RunBar(num_epochs, num_steps, tally) as bar:
             for epoch in range(num_epochs):
                 for step in bar.over(steps, epoch): ...
 
-    `num_steps` are those of one epoch; `first_step` of the run have been done before.
+    `num_steps` is the number of steps in one epoch, and `first_step` the number that have been made before.
     """
 
     def __init__(self, num_epochs: int, num_steps: int, tally: GradientTally, first_step: int = 0) -> None:
         self.num_epochs, self.tally = num_epochs, tally
         self._out, self._err = sys.stdout, sys.stderr
-        # The time that is left comes from the mean speed, which evaluations between the epochs are a part of.
+        # The time that is left comes from the mean speed, in which the evaluations between the epochs count.
         self._bar = tqdm(
             total=num_epochs * num_steps,
             initial=first_step,
@@ -86,16 +86,16 @@ class RunBar:
         self._bar.close()
 
     def note(self, text: str) -> None:
-        """A line on standard error, above the bar."""
+        """Print a line on standard error, above the bar."""
         tqdm.write(one_line(text), file=self._err)
 
     def say(self, line: str) -> None:
-        """A line on standard output."""
+        """Print a line on standard output."""
         print(line, file=self._out, flush=True)
 
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:
-        """The steps of an epoch, counted from 0. Behind the last the bar is gone until the next step: what is printed
-        then has the line for itself.
+        """The steps of an epoch, which is counted from 0. After the last one, the bar is cleared until the next step,
+        so that other lines can be printed.
         """
         self._bar.set_description_str(epoch_label(epoch + 1, self.num_epochs), refresh=False)
         for step in steps:
@@ -159,8 +159,6 @@ def _describe_check(check: dict[str, Any]) -> list[str]:
     if check["rounding"]:
         lines.append(f"{check['rounding']:,} beyond it by rounding alone: computed in float64, the formulas agree")
     return lines
-
-
 
 
 def _of_tolerance(worst: dict[str, Any]) -> str:

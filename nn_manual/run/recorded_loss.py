@@ -1,4 +1,4 @@
-"""A loss as metrics.jsonl has it: with the number of examples that it is the sum of, and in bits per character."""
+"""A loss as metrics.jsonl has it: with the number of examples if it is a sum over them, and in bits per character."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nn_manual.run_directory.metrics import BITS, COUNTS
 
 
 def recorded_loss(column: str, value: float, target: Array, config: RunConfig) -> dict[str, float]:
-    """The loss `value` of all the targets, in its `column`, and what else a run reports of it.
+    """The loss `value` of all the targets, in its `column`, and what else a run reports about it.
 
         bits = value / ln 2                 where reduction = mean
         bits = value / characters / ln 2    where reduction = sum
 
-    Derivation: the loss of a character that has the probability p is -ln p = -log2(p) ln 2.
+    Derivation: the loss of a character with the probability p is -ln p = -log2(p) ln 2.
     """
     loss, record = config.loss, {column: value}
     is_sum = loss.reduction == "sum"

@@ -35,19 +35,19 @@ from nn_manual.step.process_group import ALONE, ProcessGroup
 def resume(
     path: Path, overrides: Sequence[str] = (), group: ProcessGroup = ALONE
 ) -> tuple[Path, dict[str, Any] | None]:
-    """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`: the later ones are
-    removed then. Without a checkpoint the run starts anew. Returns the run directory and the summary; None in its place
-    for a run that had finished.
+    """Go on with the run directory `path` from its newest checkpoint, or from the checkpoint `path`; later checkpoints
+    are then removed. Without a checkpoint, the run starts anew. Returns the run directory and the summary, or None
+    instead of the summary for a run that had finished.
 
-    On the same machine, with the same versions, the weights, the optimizer's state, the metrics but for their seconds
-    and the ledger end as those of a run that never stopped. Where something of this has changed, a note on standard
-    error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError for a
-    directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes of a
-    `group` call this; they may be more or fewer than those that wrote the checkpoint.
+    On the same machine, with the same versions, the run ends like one that never stopped: with the same weights, state
+    of the optimizer, ledger and metrics, except for their seconds. Where a version or a file has changed, a note on
+    standard error says so. Raises ConfigError for a difference of the config in other keys than MAY_CHANGE, DataError
+    for a directory that is no run, a checkpoint that can't be read and other data, and what `run` raises. All processes
+    of a `group` call this; they may be more or fewer than those that wrote the checkpoint.
     """
     writer = writer_of(_place(path)[0], group)
     with writer.lock():
-        directory, checkpoint = _place(path)  # under the lock, what another process wrote last is there
+        directory, checkpoint = _place(path)  # again, under the lock: another process may have written since
         writer.remove_temporary()
         kept = None if checkpoint is None else _read(checkpoint)
         config_file = within(directory, metrics.CONFIG_FILE)
@@ -89,14 +89,14 @@ def _is_finished(directory: Path) -> bool:
 
 
 def _take_threads(num_threads: int | None) -> None:
-    """Have the BLAS take as many threads as in the run: their number decides the last bits of a product."""
+    """Let the BLAS use as many threads as in the run: their number decides the last bits of a product."""
     if num_threads is not None and num_threads != blas().get("num_threads"):
         set_blas_threads(num_threads)
 
 
 def _place(path: Path) -> tuple[Path, Path | None]:
     """The run directory, and the checkpoint in it. Raises DataError where there is no run."""
-    absolute = path.absolute()  # `step-9` alone may be said within the folder of the checkpoints
+    absolute = path.absolute()  # within the folder of the checkpoints, a user may write `step-9` alone
     if step_of(path) is not None and absolute.parent.name == CHECKPOINTS_DIRECTORY and (path / MANIFEST_FILE).exists():
         return absolute.parent.parent, absolute
     files.check_run_exists(path)
@@ -106,7 +106,7 @@ def _place(path: Path) -> tuple[Path, Path | None]:
 
 
 def _read(checkpoint: Path) -> RunCheckpoint:
-    """What a checkpoint has. An error offers the one before it."""
+    """Read a checkpoint. An error offers the checkpoint before it."""
     try:
         return read_run_checkpoint(checkpoint)
     except DataError as error:
@@ -114,7 +114,7 @@ def _read(checkpoint: Path) -> RunCheckpoint:
 
 
 def _offering(error: DataError, checkpoint: Path) -> DataError:
-    """The error with a note on what else there is to go on from."""
+    """The error with a note that says from where else the run can go on."""
     run, step = checkpoint.parent.parent, step_of(checkpoint) or 0
     older = [other for other in checkpoints_of(run) if (step_of(other) or 0) < step]
     if older:
@@ -125,8 +125,8 @@ def _offering(error: DataError, checkpoint: Path) -> DataError:
 
 
 def _check_config(config: RunConfig, config_file: Path, kept: RunCheckpoint | None) -> None:
-    """Raise ConfigError where the config differs in what may not change from that of the checkpoint, or else of the
-    run.
+    """Raise ConfigError where the config differs, in a key that must not change, from that of the checkpoint, or of the
+    run if there is no checkpoint.
     """
     was = values_of(dump_config(load_config(config_file))) if kept is None else kept.config
     if lines := changes(was, values_of(dump_config(config))):
@@ -146,7 +146,7 @@ def _load(training: TrainingRun, kept: RunCheckpoint, checkpoint: Path) -> None:
 
 
 def _check_sizes(directory: Path, sizes: dict[str, int], num_epochs: int) -> None:
-    """Raise DataError where a file that grows with the run has lost what it had, or has lines of other epochs."""
+    """Raise DataError where a file that grows with the run is shorter than it was, or has lines of other epochs."""
     for name, size in sizes.items():
         path = within(directory, name)
         try:

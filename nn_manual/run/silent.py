@@ -1,4 +1,4 @@
-"""What stands in the place of a run's writer, files and bar on the processes that neither write nor show anything."""
+"""What replaces a run's writer, its files and its bar on the processes that neither write nor show anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nn_manual.training.steps import Step
 
 
 class NoLines:
-    """In the place of JsonLines and LedgerLines."""
+    """Takes the place of JsonLines and LedgerLines. Its methods do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -22,23 +22,23 @@ class NoLines:
         pass
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Nothing, as all that follows."""
+        """See JsonLines."""
 
     def append_step(self, step: int, check: object) -> None:
-        """A checked step."""
+        """See LedgerLines."""
 
     def append_mismatch(self, step: int, report: object) -> None:
-        """The step that ended the run."""
+        """See LedgerLines."""
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Where the file goes on."""
+        """See LedgerLines."""
 
     def flush(self) -> None:
-        """Lines that wait."""
+        """See JsonLines."""
 
 
 class NoBar:
-    """In the place of RunBar."""
+    """Takes the place of RunBar, and shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -47,53 +47,53 @@ class NoBar:
         pass
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """See RunBar."""
 
     def say(self, line: str) -> None:
-        """Nothing."""
+        """See RunBar."""
 
     def over(self, steps: Iterator[Step], epoch: int) -> Iterator[Step]:  # noqa: ARG002 - RunBar's signature
-        """The steps."""
+        """The steps as they are."""
         return steps
 
 
 class NoWriter:
-    """In the place of RunWriter: nothing is written, and nothing said."""
+    """Takes the place of RunWriter. Its methods write nothing and print nothing."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Nothing, as all that follows."""
+        """See RunWriter."""
         return nullcontext()
 
     def check_new(self) -> None:
-        """Whether there can be a directory."""
+        """See RunWriter."""
 
     def create(self) -> None:
-        """The directory."""
+        """See RunWriter."""
 
     def remove_temporary(self) -> None:
-        """What is half written."""
+        """See RunWriter."""
 
     def write_config(self, *args: object) -> None:
-        """What the run is of."""
+        """See RunWriter."""
 
     def cut_back(self, *args: object) -> None:
-        """What a run leaves at its end."""
+        """See RunWriter."""
 
     def remember(self, group: ProcessGroup) -> None:
-        """Where the run is."""
+        """See RunWriter."""
 
     def say(self, text: str) -> None:
-        """A line on standard output."""
+        """See RunWriter."""
 
     def note(self, text: str) -> None:
-        """A line on standard error."""
+        """See RunWriter."""
 
     def epochs(self, size: int | None) -> NoLines:  # noqa: ARG002 - RunWriter's signature
-        """A file that takes no lines."""
+        """Lines that are written nowhere."""
         return NoLines()
 
     def gradients(self, window: int, size: int | None) -> NoLines:  # noqa: ARG002 - as above
-        """The same."""
+        """Lines that are written nowhere."""
         return NoLines()
 
     def bar(self, training: object) -> NoBar:  # noqa: ARG002 - as above
@@ -101,16 +101,16 @@ class NoWriter:
         return NoBar()
 
     def note_unproven(self, training: object) -> None:
-        """What was never proven."""
+        """See RunWriter."""
 
     def write_checkpoint(self, *args: object) -> None:
-        """A checkpoint."""
+        """See RunWriter."""
 
     def keep_mismatch(self, *args: object) -> None:
-        """A step that differed."""
+        """See RunWriter."""
 
     def write_stopped(self, summary: Mapping[str, Any]) -> None:
-        """The summary of a run that ended early."""
+        """See RunWriter."""
 
     def finish(self, *args: object) -> dict[str, Any]:  # noqa: ARG002 - as above
         """An empty summary."""
@@ -118,5 +118,5 @@ class NoWriter:
 
 
 def writer_of(directory: Path, group: ProcessGroup) -> RunWriter | NoWriter:
-    """Who writes the run directory on this process of a group: the first, and nobody else."""
+    """The writer of the run directory on this process: the first process of a group writes, and no other."""
     return NoWriter() if group.rank else RunWriter(directory)

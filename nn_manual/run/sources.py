@@ -1,4 +1,4 @@
-"""The files that a run's formulas stand in: by their SHA-256 a replay knows whether it runs the recorded code."""
+"""The files in which a run's formulas stand: by their SHA-256, a replay knows whether it runs the recorded code."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from nn_manual.step.sync_batch_norm import SyncBatchNorm
 
 
 def sources_of(config: RunConfig) -> dict[str, str]:
-    """The SHA-256 of each module's file, by the module's name: where the classes of the layers, of the loss and of the
-    optimizer are defined, where those that they derive from are, what puts slices together, what stands in the place of
-    batch normalization, and whatever was imported from `layer_folder`. Python's own modules are left out, and those
-    that have no file.
+    """The SHA-256 of each module's file, by the module's name. These are the modules that define the classes of the
+    layers, the loss and the optimizer, and the classes from which they inherit; the code that puts slices together;
+    what takes the place of batch normalization; and whatever was imported from `layer_folder`. Python's own modules are
+    left out, and those without a file.
     """
     names = {name for name in _module_names(config) if name.partition(".")[0] not in sys.stdlib_module_names}
     files = {name: Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in sorted(names)}
@@ -41,7 +41,7 @@ def _module_names(config: RunConfig) -> Iterator[str]:
 
 
 def _modules_in(folder: Path) -> Iterator[str]:
-    """The modules that were imported from the folder itself: not those of an environment that lies in it, say."""
+    """The modules that were imported from the folder itself, not those of an environment that lies in it, say."""
     for name, module in list(sys.modules.items()):
         top = name.partition(".")[0]
         file = Path(getattr(module, "__file__", None) or "").resolve()

@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: the step is finished, a checkpoint is written, and then the run ends."""
+"""Signals that ask a run to stop: it finishes its step, writes a checkpoint, and ends."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class StopRequest:
 
 @contextmanager
 def stop_request() -> Iterator[StopRequest]:
-    """The context in which the first of SIGNALS only asks to stop, and a second one ends the process at once. One that
-    was ignored, as nohup has it, stays so. Outside of the main thread, signals are what they were.
+    """The context in which the first of SIGNALS only asks to stop, and a second one ends the process at once. A signal
+    that was ignored, as under nohup, is still ignored. Outside of the main thread, nothing changes.
     """
     request = StopRequest()
 

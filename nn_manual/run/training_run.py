@@ -1,4 +1,4 @@
-"""A run under way: what it trains, what it has measured, how far it has come, and what a checkpoint keeps of it."""
+"""A run under way: what it trains, what it has measured, how far it is, and what a checkpoint keeps of it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from nn_manual.training.trainer import Trainer
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.judge.report import StepCheck
 
-#: The files of arrays in a checkpoint: where the run goes on from, the weights with the lowest validation loss, and
-#: within an epoch the losses of its steps. Their mean needs each of them: its weights are known when the epoch ends.
+#: The files of arrays in a checkpoint: the state from which the run goes on, the weights with the lowest validation
+#: loss, and within an epoch the losses of its steps. Their mean needs all of them, as it is made when the epoch ends.
 STATE_FILE, BEST_FILE, LOSSES_FILE = "state.safetensors", "best.safetensors", "losses.safetensors"
 
-#: A file's arrays, or an array.
+#: The arrays of a file, or one array.
 _Kept = TypeVar("_Kept")
 
 
@@ -42,7 +42,7 @@ class TrainingRun:
             training.end_epoch()              # the line of metrics.jsonl
 
     Between two steps, `manifest()` and `tensors()` are all that `load` of another TrainingRun of the config needs to go
-    on from there, bit for bit. Some batch of the epoch must be left, or the epoch have ended.
+    on from there, bit for bit. Some batch of the epoch must be left, or the epoch must have ended.
     """
 
     def __init__(self, config: RunConfig, split: Split, model: Sequential, group: ProcessGroup = ALONE) -> None:
@@ -63,7 +63,7 @@ class TrainingRun:
             threads=config.threads,
             slicing=slicing,
         )
-        #: With whose BLAS multiplies, on how many threads, where that was to be measured.
+        #: The config with the BLAS and the threads that were measured, if they had to be.
         self.config = config.with_choice(self.trainer.prepare(split.train, config.batch_size))
         if config.checkpoint.of_steps:
             self.trainer.stop_every = config.checkpoint.count
@@ -72,12 +72,12 @@ class TrainingRun:
         self.epoch, self.losses = 0, list[tuple[float, float]]()
         #: The last line of metrics.jsonl.
         self.record: dict[str, Any] = {}
-        #: Where and how low the lowest validation loss was, and the weights there.
+        #: The lowest validation loss, where it was, and the weights there.
         self.best: dict[str, Any] = {}
         self.best_weights: dict[str, Array] = {}
-        #: What was compared and never proven, and that of it with which a run doesn't pass: known when it has ended.
+        #: What was compared and never proven, and the part of this for which a run fails: known when the run has ended.
         self.unproven, self.vacuous = list[str](), list[str]()
-        #: Whether it was said that steps are proven one by one.
+        #: Whether the note that steps are proven one by one has been printed.
         self.is_noted = False
         #: The checked steps that nobody has asked for yet; the last of them wait for their proof.
         self._checked: deque[tuple[int, StepCheck]] = deque()
@@ -95,11 +95,11 @@ class TrainingRun:
 
     @property
     def seconds(self) -> float:
-        """How long the run has taken, the time before its checkpoint too."""
+        """How long the run has taken, with the time before its checkpoint."""
         return self._seconds_before + time.perf_counter() - self._start
 
     def steps(self) -> Iterator[Step]:
-        """The steps that are left of the epoch under way, each done when it is asked for."""
+        """The steps that are left of the epoch under way. Each is made when it is asked for."""
         config = self.config
         steps = self.trainer.epoch(
             self.split.train, config.batch_size, seed=config.seed, epoch=self.epoch, first=len(self.losses)
@@ -111,7 +111,7 @@ class TrainingRun:
             yield step
 
     def proven_steps(self) -> Iterator[tuple[int, StepCheck]]:
-        """The number and the check of each step that has been proven since this was last asked, in their order."""
+        """The number and the check of each step that has been proven since the last call, in their order."""
         while self._checked and self._checked[0][1].proven:
             number, check = self._checked.popleft()
             self.tally.add(number, check)
@@ -137,13 +137,13 @@ class TrainingRun:
         return self.record
 
     def note_unproven(self) -> None:
-        """Keep what was compared and never proven, where the run has ended."""
+        """Take note of what was compared and never proven, if the run has ended."""
         checker = self.trainer.checker
         if self.ended and checker is not None and self.tally.num_steps:
             self.unproven, self.vacuous = list(checker.unproven()), list(checker.vacuous())
 
     def _note_together(self) -> None:
-        if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else what a checkpoint says stays
+        if self.trainer.prover is not None and self.trainer.prover.groups.most:  # else a checkpoint's number stays
             self.tally.num_together = self.trainer.prover.groups.most
         elif not self.trainer.slicing.is_plain and self.tally.num_steps:
             self.tally.num_together = 1
@@ -155,8 +155,8 @@ class TrainingRun:
             self.best_weights = {name: array.copy() for name, array in weights.items()}
 
     def tensors(self) -> dict[str, dict[str, Array]]:
-        """The arrays of a checkpoint, by file and name: weights and buffers by torch's names, and what the optimizer
-        keeps of each parameter by both names.
+        """The arrays of a checkpoint, by file and name: weights and buffers by torch's names, and the optimizer's
+        vectors by the vector's name and the parameter's.
         """
         model, optimizer = self.trainer.model, self.trainer.optimizer
         state = model.state_dict(aliases=False)
@@ -168,7 +168,7 @@ class TrainingRun:
         return files | ({LOSSES_FILE: {"losses": np.array(self.losses)}} if self.losses else {})
 
     def manifest(self) -> dict[str, Any]:
-        """What a checkpoint keeps beside the arrays, of values that JSON knows and any floats."""
+        """What a checkpoint keeps beside the arrays: values that JSON can hold, and any floats."""
         trainer = self.trainer
         self._note_together()
         return {
@@ -187,7 +187,7 @@ class TrainingRun:
         }
 
     def load(self, manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> None:
-        """Go on from there. Raises TypeError or ValueError for what isn't a checkpoint of this config."""
+        """Go on from a checkpoint. Raises TypeError or ValueError for one that isn't of this config."""
         trainer, step = self.trainer, manifest["step"]
         state = dict(_of(tensors, STATE_FILE))
         vectors: dict[str, Array] = {}
@@ -222,7 +222,7 @@ def _of(kept: Mapping[str, _Kept], name: str) -> _Kept:
 
 def _losses_of(manifest: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Array]]) -> list[tuple[float, float]]:
     """The loss and its denominator of each step of the epoch under way. Older checkpoints have them in the manifest.
-    Raises ValueError where there are more or fewer.
+    Raises ValueError where there are more or fewer of them than steps.
     """
     kept = _of(tensors[LOSSES_FILE], "losses").tolist() if LOSSES_FILE in tensors else manifest.get("losses", [])
     if len(kept) != manifest["batch"]:

@@ -1,4 +1,4 @@
-"""What the first process of a run does for all of them: it writes the run directory, and says how far the run is."""
+"""What the first process of a run does for all: it writes the run directory, and says how far the run is."""
 
 from __future__ import annotations
 
@@ -47,27 +47,26 @@ class RunWriter:
         files.create_run_directory(self.directory)
 
     def lock(self) -> AbstractContextManager[None]:
-        """The context in which no other process writes into it."""
+        """The context in which no other process writes into the directory."""
         return files.lock(self.directory)
 
     def remove_temporary(self) -> None:
-        """Remove what a process that was killed has left half written."""
+        """Remove the temporary files that a killed process has left."""
         files.remove_temporary(self.directory)
         files.remove_temporary(within(self.directory, CHECKPOINTS_DIRECTORY))
 
     def write_config(self, config: RunConfig, split: Split) -> None:
-        """What the run is of."""
-        # Both places are looked at before the first is written.
+        """Write the config, and what was done to the data."""
+        # Both paths are checked before the first file is written.
         config_file, data_file = (within(self.directory, name) for name in (metrics.CONFIG_FILE, metrics.DATA_FILE))
         files.write_atomically(config_file, dump_config(config).encode())
         files.write_json(data_file, split.transform.as_json())
 
     def cut_back(self, checkpoint: Path | None) -> None:
-        """Bring the directory to where the run goes on: later checkpoints and what a run leaves at its end are removed.
-        """
+        """Bring the directory back to where the run goes on: remove later checkpoints, and the files of a run's end."""
         grown = () if checkpoint else (metrics.METRICS_FILE, ledger.GRADIENTS_FILE)
         of_the_end = (metrics.SUMMARY_FILE, FIGURE_FILE, metrics.WEIGHTS_FILE, BEST_FILE)
-        # All are looked at before the first is removed.
+        # All paths are checked before the first file is removed.
         names = (*of_the_end, *grown, metrics.CONFIG_FILE, metrics.DATA_FILE)
         paths = {name: within(self.directory, name) for name in names}
         for later in checkpoints_of(self.directory):
@@ -77,24 +76,24 @@ class RunWriter:
             paths[name].unlink(missing_ok=True)
 
     def remember(self, group: ProcessGroup) -> None:
-        """Have processes that start again find the run."""
+        """Let processes that start again find the run."""
         group.remember_run(str(self.directory))
 
     def say(self, text: str) -> None:
-        """A line on standard output."""
+        """Print a line on standard output."""
         print(text, flush=True)
 
     def note(self, text: str) -> None:
-        """A line on standard error."""
+        """Print a line on standard error."""
         print(one_line(text), file=sys.stderr)
 
     def epochs(self, size: int | None) -> files.JsonLines:
-        """The file with a line for each epoch, from this size on; a new one where it is None."""
+        """Open the file with a line for each epoch, from this size on, or a new file if the size is None."""
         self._epochs = files.JsonLines(within(self.directory, metrics.METRICS_FILE), size)
         return self._epochs
 
     def gradients(self, window: int, size: int | None) -> ledger.LedgerLines:
-        """The ledger."""
+        """Open the ledger in the same way."""
         self._gradients = ledger.LedgerLines(within(self.directory, ledger.GRADIENTS_FILE), window, size)
         return self._gradients
 
@@ -104,15 +103,15 @@ class RunWriter:
         return RunBar(config.epochs, training.num_batches, training.tally, training.trainer.num_steps)
 
     def note_unproven(self, training: TrainingRun) -> None:
-        """Keep in the run what was never proven, once it has ended. Another process may have had no slice of any
-        compared step.
+        """Let the run take note of what was never proven, once it has ended. Only this process can do so: another one
+        may have had no slice of any compared step.
         """
         training.note_unproven()
 
     def write_checkpoint(
         self, training: TrainingRun, origin: Mapping[str, Any], tensors: dict[str, dict[str, Array]]
     ) -> None:
-        """Write a checkpoint, once what it refers to is on the disk."""
+        """Write a checkpoint, after the lines that it refers to are on the disk."""
         sizes = {lines.path.name: lines.sync() for lines in (self._epochs, self._gradients)}
         manifest = {**training.manifest(), "sizes": sizes, "ledger": self._gradients.state(), **origin}
         keep_last = training.config.checkpoint.keep
@@ -123,12 +122,12 @@ class RunWriter:
         mismatch.add_note(keep(self.directory, training.config, sources, training.trainer, mismatch))
 
     def write_stopped(self, summary: Mapping[str, Any]) -> None:
-        """The summary of a run that ended early. A disk that is full was reason enough."""
+        """Write the summary of a run that ended early, if that is possible: a full disk may be why it ended."""
         with suppress(DataError):
             files.write_json(within(self.directory, metrics.SUMMARY_FILE), summary)
 
     def finish(self, training: TrainingRun, origin: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the weights, the summary, which it returns, and the figure."""
+        """Write the weights, the summary and the figure; returns the summary."""
         directory, model, tally = self.directory, training.trainer.model, training.tally
         sha256 = write_weights(within(directory, metrics.WEIGHTS_FILE), model.state_dict(aliases=False))
         summary: dict[str, Any] = {
