@@ -1,1 +1,1 @@
-"""What a run leaves behind: files, metrics, weights."""
+"""What a run leaves behind: its files, written whole, and read with suspicion."""

@@ -1,11 +1,11 @@
-"""Checkpoints of a run: what it goes on from, each in a folder that is whole or not there.
+"""Checkpoints, from which a run goes on: each is a folder that is whole or not there.
 
     RUN/checkpoints/step-70/
         state.safetensors     and other files of named arrays
         manifest.json         written last: what else the run knew, and the SHA-256 of each file and of itself
 
-A folder is written beside, brought to the disk and renamed. So a process that is killed, or a disk that is full, leaves
-the checkpoints before it as they were. Nothing in one is code.
+A folder is written under another name, brought to the disk, and renamed. So a killed process or a full disk leaves the
+earlier checkpoints as they were. Nothing in a checkpoint is code.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ MANIFEST_FILE = "manifest.json"
 #: Named arrays, by the name of the file that has them.
 Tensors = Mapping[str, Mapping[str, Array]]
 
-#: So many digits are a 64-bit integer for sure; a name with a zero in front would be that of another folder's step.
+#: A number of 18 digits fits into 64 bits. A leading zero isn't allowed: two folders could then have the same step.
 _NAME = re.compile(r"step-(0|[1-9][0-9]{0,17})")
-#: How a manifest begins. Its own SHA-256 is that of its bytes with zeros in the place of the digest.
+#: How a manifest begins. Its own SHA-256 is taken of its bytes with zeros in the place of the digest.
 _BEGINNING = re.compile(rb'\{\n  "sha256": "([0-9a-f]{64})"')
 _ZEROS = "0" * 64
 #: The SHA-256 of each file of arrays.
@@ -52,8 +52,8 @@ def step_of(checkpoint: Path) -> int | None:
 
 
 def checkpoints_of(run: Path) -> list[Path]:
-    """The checkpoints of the run directory `run`, the newest first: the folders with a manifest. Some may not be
-    readable.
+    """The checkpoints of the run directory `run`, the newest first: all folders with a manifest. Some of them may be
+    unreadable.
     """
     folder = within(run, CHECKPOINTS_DIRECTORY)
     try:
@@ -68,20 +68,20 @@ def checkpoints_of(run: Path) -> list[Path]:
 
 
 def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[str, Any], *, keep: int) -> Path:
-    """Write the checkpoint of a step, and then remove all but the newest `keep`; returns its folder. The manifest has
-    what JSON knows, and any floats. Raises DataError where the system refuses; then the other checkpoints are as they
-    were.
+    """Write the checkpoint of a step, and then remove all but the newest `keep`; returns its folder. The manifest may
+    have what JSON can hold, and any floats. Raises DataError where the system refuses; then the other checkpoints are
+    as they were.
     """
     folder, final = within(run, CHECKPOINTS_DIRECTORY), within(run, CHECKPOINTS_DIRECTORY, f"step-{step}")
     temporary = folder / f".step-{step}.{os.getpid()}.tmp"
     try:
         if not folder.exists():
             folder.mkdir()
-            sync_directory(run)  # with it, the entries of the files that grow
+            sync_directory(run)  # also the entries of the files that grow
         try:
             temporary.mkdir()
             _write_files(temporary, tensors, manifest)
-            remove_checkpoint(final)  # of a run that went on from an older one
+            remove_checkpoint(final)  # there is one if the run went on from an older one
             temporary.rename(final)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -95,7 +95,7 @@ def write_checkpoint(run: Path, step: int, tensors: Tensors, manifest: Mapping[s
 
 
 def _write_files(folder: Path, tensors: Tensors, manifest: Mapping[str, Any]) -> None:
-    """The files, each brought to the disk, and their names; the manifest last."""
+    """Write the files, the manifest last, and bring them and their names to the disk."""
     digests = {}
     for name, arrays in tensors.items():
         data = weights_as_bytes(arrays)
@@ -115,8 +115,8 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def remove_checkpoint(folder: Path) -> None:
-    """Remove a checkpoint, the manifest first: what is left of one without it is none. One that isn't there is fine.
-    Of a link to another folder of the run, the link alone is removed.
+    """Remove a checkpoint, if it is there. Its manifest goes first: a folder without a manifest is no checkpoint. If it
+    is a link to another folder of the run, only the link is removed.
     """
     if folder.is_symlink():
         folder.unlink()
@@ -127,7 +127,8 @@ def remove_checkpoint(folder: Path) -> None:
 
 def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Array]]]:
     """The manifest of a checkpoint, and its arrays by file and name. Raises DataError, naming the file, where one is
-    missing, can't be read or isn't what was written. The manifest has any values that JSON knows, and any floats.
+    missing, can't be read or isn't what was written. The manifest may have any values that JSON can hold, and any
+    floats.
     """
     run, place = folder.parent.parent, (CHECKPOINTS_DIRECTORY, folder.name)
     path = within(run, *place, MANIFEST_FILE)
@@ -147,7 +148,7 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, A
 
 
 def _as_json(value: Any) -> Any:
-    """A number that JSON lacks becomes {"float": "inf"}."""
+    """The value for JSON, in which a float that JSON lacks becomes an object such as {"float": "inf"}."""
     if isinstance(value, Mapping):
         return {key: _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

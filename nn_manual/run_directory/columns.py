@@ -1,4 +1,4 @@
-"""The columns of a .jsonl file: one array a key, of values that have been checked one by one."""
+"""The columns of a .jsonl file: an array for each key, whose values have been checked one by one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Column(NamedTuple):
 
 
 def columns_of(record: type) -> dict[str, Column]:
-    """A column for each key of a TypedDict of the schema. Counts are int64, texts objects and all else float64, where
-    null, for a float that was not finite, is NaN.
+    """A column for each key of a TypedDict of the schema. Counts are int64, texts are objects and all else is float64,
+    in which null, which stands for a float that was not finite, becomes NaN.
     """
     kinds = get_type_hints(record, include_extras=True)
     dtypes: dict[Any, type] = {Count: np.int64, Text: np.object_}
@@ -36,8 +36,8 @@ def columns(
     types: Mapping[str, Column],
     optional: Set[str] = frozenset(),
 ) -> dict[str, Array]:
-    """The columns of a .jsonl file's records. A column in `optional` is in every record or in none. Raises DataError,
-    with the file, the line and the key.
+    """The columns of the records of a .jsonl file. A key in `optional` is in every record or in none, any other in
+    every one. Raises DataError, with the file, the line and the key.
     """
     values: dict[str, list[Any]] = {key: [] for key in types}
     for number, record in enumerate(records, start=1):

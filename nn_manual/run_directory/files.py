@@ -1,7 +1,7 @@
 """The files of a run, written so that nobody ever finds half of one: replaced whole, or growing line by line.
 
-A reader can meet a file while it is written, or after the writer was killed: one that is replaced is whole at every
-instant, old or new, and one that grows lacks at most the end of its last line.
+A file may be read while it is written, or after its writer was killed. A file that is replaced is whole at every
+instant, old or new; a file that grows lacks at most the end of its last line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_run_exists(path: Path) -> None:
 
 
 def check_run_directory(path: Path) -> None:
-    """Raise DataError, naming `path`, if it holds anything already or is no directory. One that isn't there is fine."""
+    """Raise DataError, naming `path`, if something is in it or if it is no directory. It needn't exist."""
     try:
         contents = sorted(os.listdir(path))
     except FileNotFoundError:
@@ -42,9 +42,9 @@ def check_run_directory(path: Path) -> None:
 
 
 def create_run_directory(path: Path) -> Path:
-    """Make the directory `path`, its parents too, and return it. One that exists and is empty is taken as it is.
+    """Make the directory `path`, with its parents, and return it. An empty one that exists is used.
 
-    Raises DataError, naming `path`, if it holds anything already, is no directory or can't be made.
+    Raises DataError, naming `path`, if something is in it, if it is no directory or if it can't be made.
     """
     check_run_directory(path)
     try:
@@ -60,7 +60,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     The bytes go to a temporary file in the same directory (a rename is atomic only within one file system), reach
     the disk, and then take the name. If anything stops this, KeyboardInterrupt included, the temporary file is
     removed. Raises DataError, naming `path`, where the system refuses, and where `path` is a device, a FIFO or a
-    socket: others use it.
+    socket, which others use.
     """
     with suppress(OSError, ValueError):  # nothing is there, or writing will say what is wrong
         if problem := not_to_be_replaced(path):
@@ -90,8 +90,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what a process that was killed while it wrote has left in `folder`, and of a link the link alone. Raises
-    DataError, naming the path, where the system refuses.
+    """Remove the temporary files and folders that a killed process has left in `folder`. If one is a link, only the
+    link is removed. Raises DataError, naming the path, where the system refuses.
     """
     for path in folder.glob(".*.tmp"):
         try:
@@ -117,7 +117,7 @@ def lock(directory: Path) -> Iterator[None]:
 
 
 def sync_directory(path: Path) -> None:
-    """Bring a directory's entries to the disk: without it a power cut can undo a rename."""
+    """Bring a directory's entries to the disk: without that, a power cut can undo a rename."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -133,15 +133,15 @@ class JsonLines:
     """A file that grows by one JSON object a line: `with JsonLines(path) as lines: lines.append({"step": 1})`.
 
     Floats are written as their repr, so they read back to the same bits. JSON has no infinity and no NaN: both are
-    written as null. Lines wait in memory until `flush`, `close`, or until BUFFERED_LINES have gathered, and reach
-    the file whole: where the disk refuses, the part of a line that got through is cut off again.
+    written as null. Lines wait in memory until `flush` or `close`, or until there are BUFFERED_LINES of them. They
+    reach the file whole: where the disk refuses, the part of a line that was written is cut off again.
 
-    Without a `size`, the file is a new one: it is an error if `path` exists. With one, the file is cut back to that
-    many bytes, and grows from there; one with hard links is copied first, as in a copy of a run by `cp -al` it is the
-    file of another run, too. Opening, flushing and closing raise DataError, naming the file.
+    Without a `size`, the file is a new one: it is an error if `path` exists. With a `size`, the file is cut back to
+    that many bytes, and grows from there. A file with hard links is copied first: after `cp -al`, it is also the file
+    of another run. Opening, flushing and closing raise DataError, naming the file.
     """
 
-    #: A line takes about 150 bytes, so 600 KB: enough to make the system calls' share vanish, little enough to lose.
+    #: A line takes about 150 bytes, so this is 600 KB: enough that system calls take no time, little enough to lose.
     BUFFERED_LINES = 4096
 
     def __init__(self, path: Path, size: int | None = None) -> None:
@@ -157,11 +157,11 @@ class JsonLines:
             raise DataError(f"{path}: can't be written: {error.strerror}") from error
 
     def append(self, record: dict[str, Any]) -> None:
-        """Add one line. Values are Python's own numbers, strings, or None; TypeError for what JSON does not know."""
+        """Add one line. Raises TypeError for a value that JSON can't hold."""
         self._append(self.encode(record))
 
     def append_later(self, line: Callable[[], str]) -> None:
-        """Add one line, the JSON text of which `line` returns when it is written."""
+        """Add one line. `line` is called when it is written, and returns its JSON text."""
         self._append(line)
 
     def _append(self, line: str | Callable[[], str]) -> None:
@@ -201,7 +201,7 @@ class JsonLines:
         return self._file.tell()
 
     def close(self) -> None:
-        """Flush, and let go of the file."""
+        """Flush, and close the file."""
         try:
             self.flush()
         finally:
@@ -215,7 +215,7 @@ class JsonLines:
 
 
 def _finite_or_none(value: Any) -> Any:
-    """What JSON can hold of a value: None in the place of an infinity or NaN, wherever it is."""
+    """The value with None in the place of every infinity and NaN, which JSON can't hold."""
     if isinstance(value, Mapping):
         return {key: _finite_or_none(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

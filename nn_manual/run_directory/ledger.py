@@ -3,14 +3,14 @@
     {"step": 17, "tensors": 19, "worst": "2.grad_bias", "absolute": ..., "relative": ..., "tolerance": ..., "ulps": ...,
      "rounding": [names], "not_judged": [names], "errors": {tensor: [percent of the tolerance, ULPs], ...}}
 
-`rounding` names the tensors beyond their tolerance by rounding alone, `not_judged` those that differences are too
-coarse for; both are left out where they would be empty. The errors are the ledger: every tensor, in the order in which
-a mistake would spread.
+`rounding` names the tensors that are beyond their tolerance by rounding alone, and `not_judged` the tensors for which
+numerical differences are too coarse; both are left out where they would be empty. The errors are the ledger: every
+tensor, in the order in which a mistake would spread.
 
 In a long run a line stands for the worst of several steps in a row, and says so in `first_step`, `last_step` and
 `num_steps`; `window` is the most steps of a line. A step with tensors beyond their tolerance has a line of its own. The
-step that ended a run by a mismatch has `mismatch`, what was wrong, first where it began, or `problem`, why it can't be
-compared. Of such a step some tensors may not have been compared.
+step that ended a run by a mismatch has `mismatch`, a list of what was wrong that begins where it was wrong first, or
+`problem`, which says why it can't be compared. Some of its tensors may not have been compared.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from nn_manual.run_directory.step_line import (
 
 GRADIENTS_FILE = "gradients.jsonl"
 
-#: A run of up to so many checked steps has a line for each. A longer one has MOST_LINES lines, of as many steps each as
-#: that takes. A line of config/gpt.yaml, 333 tensors, has 11 KB: a million of its steps take 45 MB, and leave as much
-#: to steps that have lines of their own. A figure is 1000 pixels wide.
+#: A run of up to MOST_STEPS checked steps has a line for each. A longer run has about MOST_LINES lines, each of equally
+#: many steps. A line of config/gpt.yaml, with 333 tensors, has 11 KB: a million of its steps take 45 MB, which leaves
+#: as much for steps with lines of their own. A figure is 1000 pixels wide.
 MOST_STEPS, MOST_LINES = 100_000, 4_000
 
-#: So many steps of a window wait before they are added up: many in a row find their code in the processor's cache.
+#: How many steps of a window wait before they are added up: many in a row find their code in the processor's cache.
 GATHERED = 64
 
 
@@ -56,8 +56,8 @@ def window_size(num_steps: int) -> int:
 class LedgerLines(JsonLines):
     """gradients.jsonl of a run that is under way, in which a line stands for up to `window` steps.
 
-    A window that is not full waits until there are enough steps, or one with a line of its own, or `close`: `flush`
-    doesn't write it. `state` has what waits so; with `load_state`, a file that is cut back to the `size` that it had
+    A window that isn't full waits for more steps, for a step with a line of its own, or for `close`: `flush` doesn't
+    write it. `state` has the steps that wait. With `load_state`, a file that was cut back to the `size` that it had
     then goes on as if nothing had happened.
     """
 
@@ -66,7 +66,7 @@ class LedgerLines(JsonLines):
         self._window = Window(window)
 
     def append_step(self, step: int, check: CheckedStep) -> None:
-        """Add a checked step. Its line is put together when it is written: many in a row find their code in the
+        """Add a checked step. Its text is made when it is written: many lines in a row find their code in the
         processor's cache, and take a fraction of the time that each would take between two steps of a training.
         """
         if self._window.size > 1 and not check.rounding:
@@ -79,7 +79,7 @@ class LedgerLines(JsonLines):
         self.append_later(functools.partial(_line_of_step, step, check))
 
     def append_mismatch(self, step: int, report: MismatchReport) -> None:
-        """Add the step that a mismatch ended, of which some tensors may not have been compared."""
+        """Add the step that ended the run by a mismatch. Some of its tensors may not have been compared."""
         self._close_window()
         tensors = tuple(tensor.name for tensor in report.comparisons)
         record, errors = record_of_mismatch(step, report), errors_of_mismatch(report)
@@ -90,24 +90,24 @@ class LedgerLines(JsonLines):
             self.append_later(functools.partial(line_of, *self._window.take()))
 
     def close(self) -> None:
-        """Write what waits, a window that is not full too, and let go of the file."""
+        """Write all that waits, also a window that isn't full, and close the file."""
         self._close_window()
         super().close()
 
     def state(self) -> dict[str, Any]:
-        """What waits for more steps, of values that JSON knows; floats are exact."""
+        """The window that waits for more steps, in values that JSON can hold; floats are exact."""
         return self._window.state()
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned; `window` is what it was then."""
+        """Go on from what `state` returned. `window` is then what it was at that time."""
         self._window.load_state(state)
 
 
 class Window:
     """The worst of up to `size` checked steps in a row, none of which has a tensor beyond its tolerance.
 
-    Of each tensor it keeps the largest percent and the largest ULPs, which may be those of two steps, and the record of
-    the step that came nearest to a tolerance, the first of several.
+    For each tensor it keeps the largest percent and the largest ULPs, which may come from two steps. It also keeps the
+    record of the step that came nearest to a tolerance, the first one if several came equally near.
     """
 
     def __init__(self, size: int) -> None:
@@ -123,7 +123,7 @@ class Window:
         self._gathered: list[tuple[int, CheckedStep]] = []
 
     def add(self, step: int, check: CheckedStep) -> None:
-        """Take in one step."""
+        """Add one step."""
         if not self.num_steps:
             self._first, self._tensors, self._errors = step, check.tensors, np.zeros((2, len(check.tensors)))
         self.num_steps += 1
@@ -154,7 +154,7 @@ class Window:
         return taken
 
     def state(self) -> dict[str, Any]:
-        """What it holds, of values that JSON knows."""
+        """What it holds, in values that JSON can hold."""
         self._add_up()
         if not self.num_steps:
             return {"window": self.size}

@@ -1,4 +1,4 @@
-"""gradients.jsonl, read: columns with one entry a line, and a table of every tensor's errors."""
+"""gradients.jsonl, read: columns with one entry for each line, and a table of every tensor's errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from nn_manual.run_directory.step_line import ERRORS
 GRADIENTS_COLUMNS = columns_of(Line)
 VERDICT_COLUMNS = columns_of(LineVerdict)
 
-
-#: What a difference means, in a ledger: within the tolerance, beyond it by rounding, or wrong.
+#: What a difference in a ledger means: within the tolerance, beyond it by rounding, or wrong.
 WITHIN, ROUNDING, MISMATCH = range(3)
 
 
@@ -30,8 +29,8 @@ class Ledger:
     """How far each tensor was from torch's: three arrays (lines, tensors), where a line stands for one checked step or
     for the worst of several.
 
-    A 0 says that all elements were equal, and nothing else is written as 0. NaN stands for what was not compared, as
-    happens in the step of a mismatch alone.
+    0 says that all elements were equal, and nothing else is written as 0. NaN stands for a tensor that was not
+    compared, which happens only in the step of a mismatch.
     """
 
     tensors: tuple[str, ...]
@@ -58,17 +57,17 @@ def read_gradients(path: Path) -> tuple[dict[str, Array], Ledger]:
 
 
 class _Table:
-    """The ledger of a file, an array for each line: a long run's takes gigabytes as Python's lists of floats."""
+    """The ledger of a file, with an array for each line: as Python's lists of floats, a long run's takes gigabytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tensors: tuple[str, ...] | None = None
-        #: Of each line the errors (tensors, 2), and the tensors where they may be others than the first line's.
+        #: For each line the errors (tensors, 2), and its tensors where they may not be those of the first line.
         self.rows: list[tuple[Array, tuple[str, ...] | None]] = []
         self.verdicts: list[tuple[int, list[str], int]] = []
 
     def take_errors(self) -> Iterator[dict[str, Any]]:
-        """The lines of the file, the table taken out of each."""
+        """The lines of the file, without their errors, which go into the table."""
         for number, record in enumerate(read_records(self.path), start=1):
             is_mismatch = "mismatch" in record
             self._take_row(number, record, is_mismatch)
@@ -103,7 +102,7 @@ class _Table:
         return names
 
     def ledger(self) -> Ledger:
-        """What the lines say together."""
+        """The ledger of all lines."""
         others = chain.from_iterable(tensors for _, tensors in self.rows if tensors)
         names = tuple(dict.fromkeys([*(self.tensors or ()), *others]))
         places = {name: index for index, name in enumerate(names)}
@@ -119,8 +118,8 @@ class _Table:
 
 
 def _row(errors: object) -> Array | None:
-    """The values of {tensor: [percent, ULPs]} as an array (tensors, 2); None where `errors` is something else."""
-    # Each of these runs over all tensors without a line of Python: the file has one for each step.
+    """The values of {tensor: [percent, ULPs]} as an array (tensors, 2); None where `errors` has another form."""
+    # Each of these tests runs over all tensors without a loop in Python: the file has a line for each step.
     if not isinstance(errors, dict) or not set(map(type, errors.values())) <= {list}:
         return None
     numbers = list(chain.from_iterable(errors.values()))

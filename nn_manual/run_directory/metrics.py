@@ -1,4 +1,4 @@
-"""What a run directory says.
+"""The files of a run directory, read together.
 
     config.yaml         the resolved config, text
     data.json           what was done to the data's numbers, and their names
@@ -7,8 +7,8 @@
     model.safetensors   the weights under torch's names
     summary.json        how it ended
 
-A reader can meet these files while the run still writes them, or after it was killed: nn_manual.run_directory.files
-writes them so that this is safe. Reading executes and imports nothing that lies in a run.
+These files may be read while the run still writes them, or after it was killed: nn_manual.run_directory.files writes
+them so that this is safe. Reading them executes and imports nothing that lies in a run.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ DATA_FILE = "data.json"
 SUMMARY_FILE = "summary.json"
 
 METRICS_COLUMNS = columns_of(Epoch)
-#: For each loss, the column that has how many examples it is the sum of.
+#: For each loss, the column with the number of examples over which it is a sum.
 COUNTS = {"train_loss": "num_train_examples", "validation_loss": "num_validation_examples"}
-#: For each loss, the column that has it in bits per character.
+#: For each loss, the column with the same loss in bits per character.
 BITS = {"train_loss": "train_bits_per_character", "validation_loss": "validation_bits_per_character"}
 #: The columns that only some runs have: those of validation where there is a validation part, the accuracy where there
 #: are classes, the counts where the loss is a sum, the bits where the targets are characters.
@@ -49,7 +49,7 @@ OPTIONAL_COLUMNS = METRICS_COLUMNS.keys() - OF_EACH_EPOCH
 
 
 class Stop(NamedTuple):
-    """Where a run ended before its end: in which epoch, of how many, and why."""
+    """Where a run stopped before its end: in which epoch, of how many, and why."""
 
     epoch: int
     num_epochs: int
@@ -58,29 +58,31 @@ class Stop(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """What a run directory says. A column is an array with one entry a line: int64, float64, or Python strings."""
+    """What the files of a run directory say. A column is an array with one entry for each line of its file: int64,
+    float64, or Python strings.
+    """
 
     #: The last two parts of the directory's path: `digits/<time>` for a run in its default place.
     name: str
     #: The text of config.yaml.
     config: str
-    #: The columns of METRICS_COLUMNS, one entry an epoch; OPTIONAL_COLUMNS only where the run has them.
+    #: The columns of METRICS_COLUMNS, one entry for each epoch; OPTIONAL_COLUMNS only where the run has them.
     metrics: dict[str, Array]
-    #: The columns of GRADIENTS_COLUMNS and VERDICT_COLUMNS, one entry a line of gradients.jsonl, which is one checked
-    #: step or the worst of several; length 0 where the check was off.
+    #: The columns of GRADIENTS_COLUMNS and VERDICT_COLUMNS, one entry for each line of gradients.jsonl, which is one
+    #: checked step or the worst of several. Their length is 0 where the check was off.
     gradients: dict[str, Array]
-    #: One row a line of gradients.jsonl.
+    #: One row for each line of gradients.jsonl.
     ledger: Ledger
     #: None for a run that has come to its end, is under way or was killed.
     stop: Stop | None = None
 
 
 def read_run(path: Path) -> RecordedRun:
-    """Read the run directory `path`. The last line of a .jsonl file may lack its end and is then left out.
+    """Read the run directory `path`. The last line of a .jsonl file may lack its end: then it is left out.
 
     Raises DataError, with the file and the line, for a file that is missing or can't be read, a line that isn't a
     JSON object, a key that is missing, a value of the wrong type, and a step whose tensors are not those of the first.
-    null stands for a float that was not finite and is read as NaN. Keys without a meaning here are passed over.
+    null stands for a float that was not finite, and is read as NaN. Unknown keys are passed over.
     """
     check_run_exists(path)
     config_file, metrics_file = within(path, CONFIG_FILE), within(path, METRICS_FILE)
@@ -88,7 +90,7 @@ def read_run(path: Path) -> RecordedRun:
         config = read_file(config_file).decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{config_file}: is not UTF-8 text: {error}") from error
-    # A directory's name is bytes: those that are no UTF-8 would fail to print, and line ends would draw several lines.
+    # A directory's name is bytes: they may be no UTF-8, which can't be printed, or have line ends.
     name = one_line(os.fsencode(Path(*path.resolve().parts[-2:])).decode(errors="replace"))
     metrics = columns(metrics_file, read_records(metrics_file), METRICS_COLUMNS, OPTIONAL_COLUMNS)
     gradients, ledger = read_gradients(within(path, GRADIENTS_FILE))
@@ -99,8 +101,8 @@ _SUMMARY = TypeAdapter(Summary)
 
 
 def read_summary(directory: Path) -> Summary | None:
-    """How a run ended; None where it has no summary, as it is under way or was killed. Raises DataError, with the key,
-    for a value of another type.
+    """How a run ended; None where it has no summary, because it is under way or was killed. Raises DataError, with the
+    key, for a value of another type.
     """
     path = within(directory, SUMMARY_FILE)
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Files of JSON, read: one object, or one a line."""
+"""Files of JSON, read: one object, or one object in each line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 # By default, Python's decoder takes NaN and Infinity.
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-#: What may be half of a character beyond the 65,536 that JSON escapes at once.
+#: An escape that may be half of a character: JSON needs two escapes for one beyond the first 65,536.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -28,7 +28,7 @@ def _decoded(line: bytes) -> Any:
     text = line.decode()
     value = _decoder.decode(text)
     if _HALF.search(text):
-        json.dumps(value, ensure_ascii=False).encode()  # half a character can't be written, nor compared by its bytes
+        json.dumps(value, ensure_ascii=False).encode()  # raises for half a character, which has no bytes
     return value
 
 
@@ -38,7 +38,7 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
         try:
             record = _decoded(line)
         except (ValueError, RecursionError) as error:
-            if not line.endswith(b"\n"):  # the last line, and torn
+            if not line.endswith(b"\n"):  # the last line, which lacks its end
                 return
             raise DataError(f"{path}:{number}: is not JSON: {error}") from error
         if not isinstance(record, dict):
@@ -66,8 +66,8 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """`value` in a message: as JSON, and not more of it than a line holds."""
+    """`value` as a message shows it: as JSON, shortened where it is long."""
     try:
         return one_line(json.dumps(value), LONGEST_VALUE)
-    except RecursionError:  # it was read with less of the stack in use
+    except RecursionError:  # when it was read, less of the stack was in use
         return "a list" if isinstance(value, list) else "an object"

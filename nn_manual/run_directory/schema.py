@@ -1,6 +1,6 @@
-"""The objects that are read back from a run directory, which anybody may have written: the type of each key.
+"""The objects that are read back from a run directory: the type of each key. Anybody may have written them.
 
-docs/runs.md says what each key means. A key that isn't here is passed over, so that a run of another version is read.
+docs/runs.md says what each key means. A key that isn't here is passed over, so that runs of other versions can be read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nn_manual.run_directory.values import (
 
 
 def _all_or(few: frozenset[str], keys: frozenset[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A check that an object has all of the `keys`, or of them just the `few`."""
+    """A check that an object has all of the `keys`, or only the `few` of them."""
 
     def check(value: dict[str, Any]) -> dict[str, Any]:
         if value.keys() & keys not in (keys, few):
@@ -39,8 +39,8 @@ def _all_or(few: frozenset[str], keys: frozenset[str]) -> Callable[[dict[str, An
 
 
 class Figures(TypedDict, total=False):
-    """Of a checked step: how many tensors were compared, the name of the worst one, and of that one max|ours - torch|,
-    the same divided by max|torch|, the most that this may be, and the error in ULPs.
+    """The figures of a checked step: how many tensors were compared, and the name of the worst one; for that one,
+    max|ours - torch|, the same divided by max|torch|, the most that this may be, and the error in ULPs.
     """
 
     step: Count
@@ -53,7 +53,7 @@ class Figures(TypedDict, total=False):
 
 
 class Line(Figures, total=False):
-    """A line of gradients.jsonl but for its lists. It stands for `num_steps` checked steps from `first_step` to
+    """A line of gradients.jsonl without its lists. It stands for `num_steps` checked steps from `first_step` to
     `last_step`, and `step` is the one with the worst error.
     """
 
@@ -63,8 +63,8 @@ class Line(Figures, total=False):
 
 
 class LineVerdict(TypedDict):
-    """Of the line's lists: how many tensors were beyond their tolerance by rounding, and what was wrong first, empty
-    where nothing was.
+    """What becomes of the line's lists: how many tensors were beyond their tolerance by rounding, and the first tensor
+    that was wrong, empty where none was.
     """
 
     rounding: Count
@@ -79,8 +79,8 @@ class StepRecord(Figures, total=False):
 
 
 class Epoch(TypedDict, total=False):
-    """A line of metrics.jsonl. Losses are means over the epoch's examples; a loss whose reduction is sum is their sum,
-    and the line has the number of examples, too. Bits per character are the mean cross-entropy divided by ln 2.
+    """A line of metrics.jsonl. Losses are means over the epoch's examples. A loss whose reduction is sum is a sum over
+    them, and the line also has their number. Bits per character are the mean cross-entropy divided by ln 2.
     Accuracy is a fraction of 1, lr the learning rate of the epoch's last step, seconds the time since the run's start.
     """
 
@@ -102,7 +102,7 @@ OF_EACH_EPOCH = frozenset({"epoch", "step", "train_loss", "lr", "seconds"})
 
 
 class Best(TypedDict, total=False):
-    """Where and how low the lowest validation loss was; empty before the first."""
+    """The lowest validation loss, and where it was; empty before the first one."""
 
     epoch: Count
     step: Count
@@ -110,7 +110,9 @@ class Best(TypedDict, total=False):
 
 
 def _worst(step: StepRecord) -> StepRecord:
-    """Nothing before the first; else what a run's end says of it is there, and its tolerance can be divided by."""
+    """Check that the worst step is empty, before the first one, or has all that the end of a run says of it, with a
+    tolerance by which the error can be divided.
+    """
     if step:
         if missing := sorted({"step", "worst", "relative", "tolerance"} - step.keys()):
             raise ValueError(f"lacks {', '.join(missing)}")
@@ -120,7 +122,7 @@ def _worst(step: StepRecord) -> StepRecord:
 
 
 class Tally(TypedDict):
-    """What the checked steps add up to."""
+    """Counts over the checked steps, and their worst error."""
 
     num_tensors: Count
     num_steps: Count
@@ -131,7 +133,7 @@ class Tally(TypedDict):
 
 
 def _tally(tally: Tally) -> Tally:
-    """Before the first step there is no worst one, and its severity is -1."""
+    """Check that a tally without steps has no worst one and the severity -1, and that any other has both."""
     if tally["num_steps"] and tally["worst"] and tally["worst_severity"] >= 0:
         return tally
     if tally["num_steps"] or tally["worst"] or tally["worst_severity"] != -1:
@@ -148,7 +150,7 @@ class Zeros(TypedDict):
 
 
 class Update(TypedDict):
-    """Whether the optimizer's formulas were compared in float64, and what it has raised there."""
+    """Whether the optimizer's formulas were compared in float64, and what the optimizer has raised there."""
 
     compared_in_float64: Bool
     raised_in_float64: Text
@@ -173,7 +175,7 @@ class EarlyStop(TypedDict):
 
 
 class WaitingSteps(TypedDict, total=False):
-    """The steps that wait for a line of gradients.jsonl; where none wait, `window` alone."""
+    """The steps that wait for a line of gradients.jsonl. Where none wait, there is only `window`."""
 
     window: Positive
     num_steps: Positive
@@ -184,11 +186,12 @@ class WaitingSteps(TypedDict, total=False):
     errors: dict[Text, tuple[NotNegative, NotNegative]]
 
 
-#: The bytes of the files that grow, when the checkpoint was written.
+#: The sizes, in bytes, of the files that grow, when the checkpoint was written.
 Sizes = TypedDict("Sizes", {"metrics.jsonl": Count, "gradients.jsonl": Count})
 
+
 class Blas(TypedDict, total=False):
-    """numpy's BLAS, and that of compiled steps."""
+    """numpy's BLAS, and the BLAS of compiled steps."""
 
     internal_api: Text | None
     version: Text | None
@@ -205,14 +208,14 @@ class Manifest(TypedDict):
     epoch: Count
     batch: Count
     seconds: NotNegative
-    losses: NotRequired[list[tuple[Real, Real]]]  # of older runs: they have a file of their own now
+    losses: NotRequired[list[tuple[Real, Real]]]  # only in older runs: now they have a file of their own
     last: Annotated[Epoch, AfterValidator(_all_or(frozenset(), OF_EACH_EPOCH))]
     schedule: dict[Text, NotNaN]
     early_stopping: EarlyStop
     tally: Annotated[Tally, AfterValidator(_tally)]
     check: Check | None
     unproven: list[Text]
-    vacuous: NotRequired[list[Text]]  # older runs don't say: it was all that is unproven
+    vacuous: NotRequired[list[Text]]  # older runs don't say: there it was all that is unproven
     best: Annotated[Best, AfterValidator(_all_or(frozenset(), frozenset(Best.__annotations__)))]
     sizes: Sizes
     ledger: Annotated[
@@ -230,13 +233,13 @@ Digests = TypedDict("Digests", {"config.yaml": SHA256, "data.json": SHA256, "exa
 
 
 class BestWeights(TypedDict):
-    """The weights with the lowest validation loss, which a run has left."""
+    """The file with the weights that had the lowest validation loss."""
 
     sha256: SHA256
 
 
 class Summary(TypedDict, total=False):
-    """How a run ended: `stopped` says why before its end, then `epoch` of `epochs`."""
+    """How a run ended. If it ended early, `stopped` says why, in the epoch `epoch` of `epochs`."""
 
     stopped: Text
     epoch: Count

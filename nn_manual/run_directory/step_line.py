@@ -17,13 +17,14 @@ from nn_manual.run_directory.files import JsonLines
 #: The key that holds the ledger.
 ERRORS = "errors"
 
-#: What a ledger has for infinity, which JSON does not have, and for less than this, which could pass for 0.
+#: What a ledger has for infinity, which JSON can't hold, and for anything smaller than this, which could pass for 0.
 LARGEST, SMALLEST = 1e99, 1e-99
 
 
 class CheckedStep(Protocol):
-    """What the ledger needs of a checked step: of each tensor its name, its tolerance relative to max|torch|,
-    max|ours - torch|, this relative to max|torch|, the relative error by its tolerance, and the error in ULPs.
+    """What the ledger needs of a checked step. For each tensor: its name, its tolerance relative to max|torch|,
+    max|ours - torch|, the same relative to max|torch|, this relative error divided by the tolerance, and the error in
+    ULPs. Also the names of those that are off by rounding alone, and of those that could not be judged.
     """
 
     @property
@@ -64,8 +65,8 @@ class ComparedTensor(Protocol):
 
 
 class MismatchReport(Protocol):
-    """What the ledger needs of the report on a mismatch: its tensors, those that are wrong, the names of those that are
-    off by rounding alone, and why nothing could be compared.
+    """What the ledger needs of the report on a mismatch: its tensors, those of them that are wrong, the names of those
+    that are off by rounding alone, and why nothing could be compared.
     """
 
     @property
@@ -79,8 +80,8 @@ class MismatchReport(Protocol):
 
 
 def record_of(step: int, check: CheckedStep, worst: int | None = None) -> dict[str, Any]:
-    """A line without its errors: how many tensors, and the errors of the `worst`-th, or else of the one nearest to its
-    tolerance.
+    """A line without its ledger: how many tensors there are, and the errors of the `worst`-th one, or else of the one
+    that comes nearest to its tolerance.
     """
     worst = int(check.severity.argmax()) if worst is None else worst
     record: dict[str, Any] = {
@@ -97,7 +98,7 @@ def record_of(step: int, check: CheckedStep, worst: int | None = None) -> dict[s
 
 
 def record_of_mismatch(step: int, report: MismatchReport) -> dict[str, Any]:
-    """The line, without its errors, of the step that a mismatch ended."""
+    """The line, without its ledger, of the step that ended a run by a mismatch."""
     record: dict[str, Any] = {"step": step, "tensors": len(report.comparisons)}
     worst = max(report.comparisons, key=lambda tensor: tensor.severity, default=None)
     record["worst"] = worst.name if worst else ""
@@ -111,13 +112,13 @@ def record_of_mismatch(step: int, report: MismatchReport) -> dict[str, Any]:
 
 
 def errors_of(check: CheckedStep) -> Array:
-    """Every tensor's error in percent of the tolerance and in ULPs, (2, tensors), of numbers that JSON has."""
+    """Every tensor's error in percent of the tolerance and in ULPs, (2, tensors), as numbers that JSON can hold."""
     with np.errstate(over="ignore"):  # infinity, which LARGEST stands for
         return _in_json(100 * check.severity, check.ulps, check.absolute == 0)
 
 
 def errors_of_steps(checks: Sequence[CheckedStep]) -> Array:
-    """The same of several steps with the same tensors, (2, steps, tensors)."""
+    """The same for several steps with the same tensors, (2, steps, tensors)."""
     severity, ulps, absolute = (
         np.array([getattr(check, key) for check in checks]) for key in ("severity", "ulps", "absolute")
     )
@@ -126,7 +127,7 @@ def errors_of_steps(checks: Sequence[CheckedStep]) -> Array:
 
 
 def errors_of_mismatch(report: MismatchReport) -> Array:
-    """The same of the tensors that a report on a mismatch has."""
+    """The same for the tensors in the report on a mismatch."""
     rows = [(100 * tensor.severity, tensor.ulps, tensor.absolute) for tensor in report.comparisons]
     percent, ulps, absolute = np.array(rows, np.float64).reshape(-1, 3).T
     return _in_json(percent, ulps, absolute == 0)
@@ -134,16 +135,18 @@ def errors_of_mismatch(report: MismatchReport) -> Array:
 
 def _in_json(percent: Array, ulps: Array, is_equal: Array) -> Array:
     """The errors, percent and ULPs along the first axis: 0 where all elements are equal, else between SMALLEST and
-    LARGEST. The latter is the percent of a tensor that is all zeros in torch and not in ours.
+    LARGEST. LARGEST is the percent of a tensor that is all zeros in torch, but not in ours.
     """
-    errors: Array = np.maximum(np.fmin([percent, ulps], LARGEST), SMALLEST)  # of NaN and a number, fmin is the number
+    errors: Array = np.maximum(np.fmin([percent, ulps], LARGEST), SMALLEST)  # for NaN, fmin takes LARGEST
     errors[:, is_equal] = 0
     return errors
 
 
 @functools.lru_cache(maxsize=8)  # a run has one for each batch size
 def _template(tensors: tuple[str, ...]) -> str:
-    """The errors of a step but for their numbers. To fill them in takes half of json's time: a small net feels that."""
+    """The text of a step's errors without the numbers. To fill these in takes half of the time that json takes for the
+    whole text, which counts in a small net.
+    """
     names = (json.dumps(name).replace("%", "%%") for name in tensors)
     return f"{{{', '.join(f'{name}: [%.3g, %.3g]' for name in names)}}}"
 

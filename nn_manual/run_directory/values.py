@@ -1,4 +1,4 @@
-"""The types of the values that are read back from a run directory, with their ranges; how a wrong one is named."""
+"""The types, with their ranges, of the values that are read back from a run directory; the error for a wrong one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from nn_manual.errors import DataError
 from nn_manual.run_directory.records import shown
 
-#: An array of NumPy holds no larger integer.
+#: NumPy's arrays hold no larger integer.
 LARGEST_INTEGER = 2**63 - 1
 #: No machine has more cores.
 MAX_THREADS = 4096
@@ -22,14 +22,14 @@ Positive: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=LARGEST_INTEGER)]
 Real: TypeAlias = Annotated[float, Strict()]
 Finite: TypeAlias = Annotated[float, Strict(), AllowInfNan(False)]
 NotNegative: TypeAlias = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0)]
-#: Of a difference: infinity where it is too large for the dtype.
+#: The size of a difference: infinity where it is too large for the dtype.
 Size: TypeAlias = Annotated[float, Strict(), Field(ge=0)]
 Fraction: TypeAlias = Annotated[float, Strict(), AllowInfNan(False), Field(ge=0, le=1)]
 Bool: TypeAlias = Annotated[bool, Strict()]
 Text: TypeAlias = Annotated[str, Strict()]
 SHA256: TypeAlias = Annotated[str, Strict(), Field(pattern=r"^[0-9a-f]{64}$")]
 Threads: TypeAlias = Annotated[int, Strict(), Field(ge=1, le=MAX_THREADS)]
-#: Of a file beside the manifest that names it.
+#: The name of a file that lies beside the manifest in which it is named.
 FileName: TypeAlias = Annotated[str, Strict(), Field(pattern=r"^[a-z]+\.safetensors$")]
 
 
@@ -39,10 +39,10 @@ def _not_nan(value: float) -> float:
     return value
 
 
-#: Infinity where there is nothing yet, as of a lowest loss.
+#: May be infinity, as a lowest loss is before the first one.
 NotNaN: TypeAlias = Annotated[Real, AfterValidator(_not_nan)]
 
-#: pydantic's kinds of errors in our words.
+#: Our words for pydantic's kinds of errors.
 EXPECTED = {
     "int_type": "a 64-bit integer",
     "float_type": "a number",
@@ -61,8 +61,8 @@ EXPECTED = {
 
 
 def validated(place: str, value: Any, kind: TypeAdapter[Any], key: str = "") -> Any:
-    """`value` as its type has it. Raises DataError, with the place, the key and the value of the first fault in it;
-    `key` is that of `value` itself.
+    """`value` as the type `kind`. Raises DataError, with the place, the key and the value of the first fault in it.
+    `key` is the key of `value` itself.
     """
     try:
         return kind.validate_python(value)
