@@ -4,7 +4,7 @@
      "rounding": [names], "not_judged": [names], "errors": {tensor: [percent of the tolerance, ULPs], ...}}
 
 `rounding` names the tensors that are beyond their tolerance by rounding alone, and `not_judged` the tensors for which
-numerical differences are too coarse; both are left out where they would be empty. The errors are the ledger: every
+central differences are too coarse; both are left out where they would be empty. The errors are the ledger: every
 tensor, in the order in which a mistake would spread.
 
 In a long run a line stands for the worst of several steps in a row, and says so in `first_step`, `last_step` and
