@@ -12,7 +12,7 @@ from nn_manual.compile.operands import Operands
 from nn_manual.compile.products import product
 from nn_manual.compile.reductions import argmax, reduction
 from nn_manual.compile.scalar import FUNCTIONS, CannotLower, is_compiled
-from nn_manual.trace.operation import Operation, View, leaves
+from nn_manual.trace.operation import Operation, views
 
 #: What lowers an operation, by its name, but for reductions and for what is computed of each number by itself.
 OTHERS: dict[str, Callable[[Operands, Operation], list[Leaf]]] = {
@@ -37,8 +37,8 @@ def nests_of(operands: Operands, operation: Operation) -> list[Leaf]:
         name = operation.name
         if size_of(operation.output.shape) == 0:
             return []
-        for view in leaves((operation.output, operation.arguments, operation.keywords)):
-            if isinstance(view, View) and not is_compiled(view.dtype):
+        for view in views((operation.output, operation.arguments, operation.keywords)):
+            if not is_compiled(view.dtype):
                 raise CannotLower(f"{name} of {view.dtype}")
         if name in OTHERS:
             return OTHERS[name](operands, operation)
@@ -52,5 +52,5 @@ def nests_of(operands: Operands, operation: Operation) -> list[Leaf]:
 
 
 def _external(operation: Operation, reason: str) -> Leaf:
-    views = [leaf for leaf in leaves((operation.arguments, operation.keywords)) if isinstance(leaf, View)]
-    return External(whole(operation.output), tuple(map(whole, views)), operation, reason=reason)
+    inputs = tuple(map(whole, views((operation.arguments, operation.keywords))))
+    return External(whole(operation.output), inputs, operation, reason=reason)

@@ -11,7 +11,7 @@ from nn_manual.arrays import Shape, size_of
 from nn_manual.compile.dims import broadcast, canonical, check_overlap
 from nn_manual.compile.nests import Access, Compute, Leaf
 from nn_manual.compile.scalar import CannotLower, check_function
-from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, leaves
+from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, views
 
 
 class Operands:
@@ -26,9 +26,9 @@ class Operands:
         #: The storages that have been read or written as floats, with their sizes in bytes.
         self.floats = {
             (view.storage, view.dtype)
-            for operation in trace.unrolled()
-            for view in leaves((operation.output, operation.arguments))
-            if isinstance(view, View) and view.dtype.kind == "f"
+            for operation in trace.operations
+            for view in views((operation.output, operation.arguments))
+            if view.dtype.kind == "f"
         }
 
     def storage_of(self, value: Any) -> View:

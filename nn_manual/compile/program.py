@@ -110,7 +110,7 @@ def lowered(trace: Trace) -> Lowered:
 
 def _around_fence(trace: Trace) -> tuple[list[Operation], list[Operation]]:
     """The operations until the gradient is complete, and those that clip it and move what stays."""
-    operations = list(trace.unrolled())
+    operations = trace.operations
     for i, operation in enumerate(operations):
         name = trace.storages[operation.output.storage].name
         stays = name and name != "grad" and "grad of this use" not in name
@@ -128,7 +128,7 @@ def _fence(trace: Trace) -> Fence:
     ]
     loss = trace.results["loss"]
     reads.append(Access(loss.storage, loss.offset, (), loss.dtype))
-    return Fence(Access(-1, 0, (), byte), tuple(reads), list(trace.unrolled())[-1])
+    return Fence(Access(-1, 0, (), byte), tuple(reads), trace.operations[-1])
 
 
 class Lowered:

@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import size_of
-from nn_manual.trace.operation import Constant, Loop, Operation, Storage, Trace, View, leaves
+from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, views
 
 
 def with_versions(trace: Trace) -> Trace:
-    """The same step, its loops unrolled: an operation that writes all of a storage that the step made writes to a new
-    one.
-    """
+    """The same step: an operation that writes all of a storage that the step made writes to a new one."""
     storages, current = list(trace.storages), list(range(len(trace.storages)))
-    operations: list[Operation | Loop] = []
-    for operation in trace.unrolled():
+    operations: list[Operation] = []
+    for operation in trace.operations:
         arguments, keywords = _moved(operation.arguments, current), _moved(operation.keywords, current)
         output = operation.output
         is_fresh = not storages[output.storage].name and storages[output.storage].initial is None
@@ -36,17 +34,12 @@ def with_versions(trace: Trace) -> Trace:
 def without_dead(trace: Trace) -> Trace:
     """Without the operations whose values nobody reads."""
     alive = {view.storage for view in trace.results.values()}
-    operations: list[Operation | Loop] = []
-    for operation in reversed(list(trace.unrolled())):
+    operations: list[Operation] = []
+    for operation in reversed(trace.operations):
         if operation.output.storage in alive or trace.storages[operation.output.storage].name:
             operations.append(operation)
-            alive |= {view.storage for view in views_of(operation)}
+            alive |= {view.storage for view in views((operation.arguments, operation.keywords))}
     return trace._replace(operations=operations[::-1])
-
-
-def views_of(operation: Operation) -> list[View]:
-    """What an operation reads."""
-    return [leaf for leaf in leaves((operation.arguments, operation.keywords)) if isinstance(leaf, View)]
 
 
 def _fills(view: View, storage: Storage) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from nn_manual.trace.operation import CannotTrace, Constant, Loop, Operation, Place, Trace, View, leaves, views
+from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, Trace, leaves, views
 
 #: Why a value that the step was given became a constant, and what keeps it.
 LOST = (
@@ -18,19 +17,18 @@ LOST = (
 
 def check_same(trace: Trace, other: Trace, origins: Mapping[int, Place]) -> None:
     """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
-    given decides what it does, or was taken for a constant. Both are as they were recorded, without loops. `origins`
-    has the methods that returned a plain array, each with the index of an operation that takes it.
+    given decides what it does, or was taken for a constant. `origins` has the methods that returned a plain array, each
+    with the index of an operation that takes it.
     """
     for index, (storage, its_storage) in enumerate(zip(trace.storages, other.storages, strict=False)):
         if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None
-            readers = (o for o in trace.unrolled() if any(view.storage == index for view in views(o.arguments)))
+            readers = (o for o in trace.operations if any(view.storage == index for view in views(o.arguments)))
             reader = next(readers)
             raise CannotTrace(f"{reader.place}: {reader.name} takes {LOST}")
-    own_operations, its_operations = list(trace.unrolled()), list(other.unrolled())
-    for index, (own, its) in enumerate(zip(own_operations, its_operations, strict=False)):
+    for index, (own, its) in enumerate(zip(trace.operations, other.operations, strict=False)):
         _check_same_operation(own, its, origins.get(index))
-    if len(own_operations) != len(its_operations):
-        shorter, longer = sorted((own_operations, its_operations), key=len)
+    if len(trace.operations) != len(other.operations):
+        shorter, longer = sorted((trace.operations, other.operations), key=len)
         raise CannotTrace(f"{longer[len(shorter)].place}: on other values, or in another step, it is left out")
 
 
@@ -46,29 +44,3 @@ def _check_same_operation(own: Operation, its: Operation, origin: Place | None) 
                 raise CannotTrace(f"{f'{origin}: it returns' if origin else f'{own.place}: {own.name} takes'} {LOST}")
         elif argument != its_argument:
             raise CannotTrace(f"{own.place}: on other values, or in another step, {own.name} takes other arrays")
-
-
-def is_alike(part: Any, other: Any) -> bool:
-    """Whether two operations, loops or arguments are the same, but for the place of their views."""
-    if type(part) is not type(other):
-        return False
-    match part:
-        case View():
-            kind = part.shape, part.strides, part.dtype, part.advance
-            return kind == (other.shape, other.strides, other.dtype, other.advance)
-        case Constant():
-            return part.is_same(other)
-        case Operation():
-            is_same = (part.name, part.function, part.place) == (other.name, other.function, other.place)
-            return is_same and is_alike(_arguments(part), _arguments(other))
-        case Loop():
-            return part.num_iterations == other.num_iterations and is_alike(part.operations, other.operations)
-        case dict():
-            return list(part) == list(other) and is_alike(list(part.values()), list(other.values()))
-        case tuple() | list():
-            return len(part) == len(other) and all(map(is_alike, part, other))
-    return bool(part == other)
-
-
-def _arguments(operation: Operation) -> tuple[Any, ...]:
-    return operation.arguments, operation.keywords, operation.output, operation.is_in_place

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
-from nn_manual.trace.operation import Constant, Operation, Step, Trace, View, views
+from nn_manual.trace.operation import Constant, Operation, Trace, View, views
 
 #: Operations that add up products, with as many terms as the first factor has columns.
 PRODUCTS = frozenset(["matmul", "dot", "inner", "vecdot", "vdot", "matvec", "vecmat"])
@@ -17,8 +16,8 @@ def peak_memory(trace: Trace) -> int:
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for index, operation in enumerate(trace.unrolled()):
-        for view in views(operation):
+    for index, operation in enumerate(trace.operations):
+        for view in views((operation.arguments, operation.keywords, operation.output)):
             first.setdefault(view.storage, index)
             last[view.storage] = index
     drawn = sum(storage.num_bytes for storage in trace.storages if ".noise." in storage.name)
@@ -36,16 +35,7 @@ def num_multiplications(trace: Trace) -> int:
     """How many numbers are multiplied in the products of a step, forward and backward: those of matrices, and einsum's
     and tensordot's. Elementwise products don't count.
     """
-    return _num_multiplications(trace.operations)
-
-
-def _num_multiplications(operations: Iterable[Step]) -> int:
-    return sum(
-        _of_operation(step)
-        if isinstance(step, Operation)
-        else step.num_iterations * _num_multiplications(step.operations)
-        for step in operations
-    )
+    return sum(map(_of_operation, trace.operations))
 
 
 def _of_operation(operation: Operation) -> int:

@@ -62,20 +62,24 @@ class Call(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A trace, its operations without loops, the site of each, the calls in the order of their ends, the form of each
+    """A trace, the site of each of its operations, the calls in the order of their ends, the form of each
     storage's memory, where the gradients of each use of a shared parameter are, by its name, and the optimizer and its
     copies for groups of parameters. `loops` are where the iterations of each loop over time begin among the operations,
     and where the last one ends.
     """
 
     trace: Trace
-    operations: list[Operation]
     sites: list[Site]
     calls: list[Call]
     forms: list[View]
     use_grads: dict[str, View]
     members: list[Optimizer]
     loops: list[list[int]]
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The trace's."""
+        return self.trace.operations
 
 
 def observe_step(
@@ -88,7 +92,6 @@ def observe_step(
     uses = {name: tracer.memory.view(grad) for name, grad in step.model.ties.use_grads.items()}
     return Observed(
         trace,
-        list(trace.unrolled()),
         tracer.sites,
         tracer.calls,
         tracer.memory.forms(),

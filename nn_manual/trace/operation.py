@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,16 +16,13 @@ class CannotTrace(Exception):  # noqa: N818 - says what can't be done, not that 
 
 
 class View(NamedTuple):
-    """Where an array lies: it begins `offset` bytes after the beginning of the storage. In loops, the outermost first,
-    the offset moves by `advance` bytes from one iteration to the next.
-    """
+    """Where an array lies: it begins `offset` bytes after the beginning of the storage."""
 
     storage: int
     offset: int
     shape: Shape
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
-    advance: tuple[int, ...] = ()
 
 
 class Storage(NamedTuple):
@@ -81,61 +77,14 @@ class Operation(NamedTuple):
     is_in_place: bool = False
 
 
-class Loop(NamedTuple):
-    """Operations that are done `num_iterations` times, their views each time by `advance` further."""
-
-    num_iterations: int
-    operations: list[Operation | Loop]
-
-
-Step: TypeAlias = Operation | Loop
-
-
 class Trace(NamedTuple):
     """The operations of a step, in their order, and the storages that they work on. `results` are the views of what
     nobody gave to the step and somebody wants of it: the loss.
     """
 
     storages: list[Storage]
-    operations: list[Operation | Loop]
+    operations: list[Operation]
     results: dict[str, View]
-
-    def unrolled(self) -> Iterator[Operation]:
-        """The operations as they are done, one after the other."""
-        return _unrolled(self.operations)
-
-
-def _unrolled(operations: Iterable[Step]) -> Iterator[Operation]:
-    for operation in operations:
-        if isinstance(operation, Operation):
-            yield operation
-            continue
-        for iteration in range(operation.num_iterations):
-            for inner in _unrolled(operation.operations):
-                yield with_views(inner, functools.partial(_moved, iteration))
-
-
-def _moved(iteration: int, view: View) -> View:
-    """Where a view lies in one iteration of the innermost loop, for those around it."""
-    *outer, innermost = view.advance
-    return view._replace(offset=view.offset + iteration * innermost, advance=tuple(outer))
-
-
-def with_views(part: Any, place: Callable[[View], View]) -> Any:
-    """An operation, a loop or an argument with other views."""
-    match part:
-        case View():
-            return place(part)
-        case Operation():
-            arguments, keywords, output = with_views((part.arguments, part.keywords, part.output), place)
-            return part._replace(arguments=arguments, keywords=keywords, output=output)
-        case Loop():
-            return part._replace(operations=with_views(part.operations, place))
-        case dict():
-            return {key: with_views(inner, place) for key, inner in part.items()}
-        case _ if type(part) in (tuple, list):
-            return type(part)(with_views(inner, place) for inner in part)
-    return part
 
 
 def leaves(argument: Any) -> Iterator[Any]:
@@ -153,20 +102,9 @@ def leaves(argument: Any) -> Iterator[Any]:
         yield argument
 
 
-def views(part: Any) -> Iterator[View]:
-    """The views in operations, loops and arguments: those of with_views, in the same order."""
-    match part:
-        case View():
-            yield part
-        case Operation():
-            yield from views((part.arguments, part.keywords, part.output))
-        case Loop():
-            yield from views(part.operations)
-        case dict():
-            yield from views(list(part.values()))
-        case _ if type(part) in (tuple, list):
-            for inner in part:
-                yield from views(inner)
+def views(argument: Any) -> Iterator[View]:
+    """The views among the leaves of an argument."""
+    return (leaf for leaf in leaves(argument) if isinstance(leaf, View))
 
 
 def array_of(view: View, memory: list[Array]) -> Array:

@@ -17,12 +17,11 @@ from nn_manual.trace.replay import prepared, replay, run_operation
 
 
 class Recorded(NamedTuple):
-    """A step as it ran: its operations one by one, where its loops are, the methods that returned a plain array, each
-    by the index of an operation that takes it, and, where they are kept, a sum over the bytes of each one's output.
+    """A step as it ran: its trace; the methods that returned a plain array, each by the index of an operation that
+    takes it; and, where they are kept, a checksum of each operation's output.
     """
 
     trace: Trace
-    loops: list[list[int]]
     origins: dict[int, Place]
     sums: list[int]
 
@@ -40,7 +39,7 @@ def check_replay(
             return
         recorded = record()
         memory, _ = prepared(recorded.trace, given)
-        for operation, expected in zip(recorded.trace.unrolled(), recorded.sums, strict=True):
+        for operation, expected in zip(recorded.trace.operations, recorded.sums, strict=True):
             run_operation(operation, lambda view: array_of(view, memory))
             if sum_of(array_of(operation.output, memory)) != expected:
                 what = "takes what was written in a way that isn't traced"

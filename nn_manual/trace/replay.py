@@ -18,7 +18,7 @@ def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
     for one of another size.
     """
     memory, after = prepared(trace, given)
-    for operation in trace.unrolled():
+    for operation in trace.operations:
         run_operation(operation, lambda view: array_of(view, memory))
     return after | {name: array_of(view, memory) for name, view in trace.results.items()}
 

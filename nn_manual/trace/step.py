@@ -18,7 +18,6 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.comparing import check_same
-from nn_manual.trace.loops import folded
 from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.substitution import others
@@ -45,7 +44,7 @@ def trace_step(
 
     What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
     "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
-    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss". The loops over time are loops.
+    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss".
 
     Other results are what `observe` wants: it gets the model and the loss that run, and makes the context in which
     forward and backward do; a function that comes with it then gives, of what the model saved, arrays of the step, by
@@ -84,9 +83,8 @@ def _proven(step: TracedStep, arrays: Mapping[str, Array]) -> Trace:
     again = step.record(changed)
     check_same(recorded.trace, again.trace, recorded.origins)
     check_state(state, step.state())
-    trace = folded(recorded.trace, recorded.loops)
-    check_replay(trace, changed, step.plain(changed), lambda: step.record(changed, keeps_sums=True))
-    return trace
+    check_replay(recorded.trace, changed, step.plain(changed), lambda: step.record(changed, keeps_sums=True))
+    return recorded.trace
 
 
 def given(
@@ -158,7 +156,7 @@ class TracedStep:
                 raise_if_nobodys_fault(error)
                 raise tracer.blamed(error) from error
             results |= self._observed(self._saved)
-            return Recorded(tracer.trace(results), tracer.loops, tracer.origins, tracer.sums)
+            return Recorded(tracer.trace(results), tracer.origins, tracer.sums)
 
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:

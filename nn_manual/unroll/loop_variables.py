@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.operation import View, leaves
+from nn_manual.trace.operation import View, views
 from nn_manual.unroll.views import is_same
 
 #: A local variable: the running function's number, and the name.
@@ -32,7 +32,7 @@ class Carried:
         taken: set[Local] = set()
         for index in range(loop[0], loop[-1]):
             operation = observed.operations[index]
-            arguments = [leaf for leaf in leaves(operation.arguments) if isinstance(leaf, View)]
+            arguments = tuple(views(operation.arguments))
             for local, view in _locals(observed, index):
                 if not shown.get(local) or shown[local][-1][1] != view:
                     shown.setdefault(local, []).append((index, view))

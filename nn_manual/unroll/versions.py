@@ -14,7 +14,7 @@ import numpy as np
 
 from nn_manual.arrays import size_of
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.operation import Constant, Operation, View, leaves
+from nn_manual.trace.operation import Constant, Operation, View, views
 from nn_manual.unroll.loop_variables import Carried
 from nn_manual.unroll.source import is_augmented
 from nn_manual.unroll.text import Name, Text
@@ -121,7 +121,7 @@ class Versions:
             self.joins[index] = version
 
     def _add(self, index: int, operation: Operation) -> None:
-        reads = [leaf for leaf in leaves((operation.arguments, operation.keywords)) if isinstance(leaf, View)]
+        reads = list(views((operation.arguments, operation.keywords)))
         if operation.is_in_place and reads and is_same(reads[0], operation.output):
             reads = reads[1:]
         if operation.place.owner in ("", "optimizer"):

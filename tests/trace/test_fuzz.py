@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from benchmarks.tracing.drawing import draw_program
-from benchmarks.tracing.fuzz import differs, num_folded, same_bits
+from benchmarks.tracing.fuzz import differs, same_bits
 from benchmarks.tracing.programs import Program
 
 #: A second's; `scripts/benchmark.py trace fuzz` takes 100,000.
@@ -31,8 +31,8 @@ def test_a_seed_determines_a_program() -> None:
     assert str(one) != str(draw_program(4))
 
 
-def test_loops_are_folded() -> None:
-    assert num_folded(map(draw_program, SAMPLE)) >= 5
+def test_there_are_loops_in_the_sample() -> None:
+    assert sum("over_time" in str(draw_program(seed)) for seed in SAMPLE) >= 5
 
 
 def test_bits_are_compared() -> None:

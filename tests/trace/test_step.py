@@ -98,11 +98,11 @@ def test_nothing_moves_and_each_operation_knows_where_it_stands() -> None:
     batch = np.ones((7, 6), np.float32), np.arange(7)
     trace = trace_step(model, CrossEntropyLoss(), optimizer, *batch)
     assert all(np.array_equal(array, kept) for array, kept in zip(arrays, before, strict=True))
-    owners = list(dict.fromkeys(operation.place.owner for operation in trace.unrolled()))
+    owners = list(dict.fromkeys(operation.place.owner for operation in trace.operations))
     names = ["0 (Linear)", "1.0 (LayerNorm)", "1.1 (Linear)", "1.2 (GELU)", "1.3 (Dropout)", "1 (Residual)"]
     names += ["2.0 (Linear)", "2.1 (BatchNorm1d)", "2.2 (Tanh)", "3 (Linear)", "4 (Linear)", "loss"]
     assert owners == [*names, "model", "optimizer"]
-    (tanh,) = (each for each in trace.unrolled() if each.name == "tanh" and "Tanh" in each.place.owner)
+    (tanh,) = (each for each in trace.operations if each.name == "tanh" and "Tanh" in each.place.owner)
     assert str(tanh.place).startswith("2.2 (Tanh).forward, nn_manual/layers/activations.py:")
 
 

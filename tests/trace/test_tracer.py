@@ -27,7 +27,7 @@ def test_a_function_that_is_one_operation() -> None:
         assert isinstance(result, Traced)
         trace = tracer.trace({"result": result})
     (operation,) = trace.operations
-    assert (operation.name, operation.arguments) == ("doubled", (View(0, 0, (3,), (8,), np.dtype(float)),))  # type: ignore[union-attr]
+    assert (operation.name, operation.arguments) == ("doubled", (View(0, 0, (3,), (8,), np.dtype(float)),))
     assert replay(trace, {"x": np.full(3, 2.0)})["result"].tolist() == [4.0] * 3
     assert doubled(np.ones(2)).tolist() == [2.0, 2.0]
 
@@ -38,8 +38,8 @@ def test_the_sum_over_equal_indices_is_one_operation() -> None:
         product = one_hot_product(tracer.give("indices", indices), tracer.give("values", values), 4)
         trace = tracer.trace({"product": product})
     (operation,) = trace.operations
-    assert operation.name == "one_hot_product"  # type: ignore[union-attr]
-    assert operation.arguments[2] == Constant(4)  # type: ignore[union-attr]
+    assert operation.name == "one_hot_product"
+    assert operation.arguments[2] == Constant(4)
     found = replay(trace, {"indices": indices[::-1], "values": values})["product"]
     np.testing.assert_array_equal(found, [[2, 3], [0, 0], [4, 6], [0, 0]])
 
@@ -52,6 +52,25 @@ def test_a_loop_is_a_range_outside_of_a_trace() -> None:
         for t in over_time(3, backward=True):
             x[t] += t
         assert tracer.loops == [[0, 1, 2, 3]]
+
+
+def test_inner_loops_come_first() -> None:
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.zeros((2, 3)))
+        for t in reversed(over_time(2)):
+            for i in over_time(3):
+                x[t, i : i + 1] += t
+        assert tracer.loops == [[0, 1, 2, 3], [3, 4, 5, 6], [0, 3, 6]]
+
+
+def test_a_loop_that_is_left_is_none() -> None:
+    with Tracer({}) as tracer:
+        x = tracer.give("x", np.zeros((6, 3)))
+        for t in over_time(len(x)):
+            x[t] *= 2
+            if t == 3:
+                break
+        assert tracer.loops == []
 
 
 def test_what_a_view_is_of() -> None:

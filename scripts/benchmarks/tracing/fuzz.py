@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.programs import Program
 from nn_manual.arrays import Array
 from nn_manual.trace.comparing import check_same
-from nn_manual.trace.loops import folded
-from nn_manual.trace.operation import CannotTrace, Loop, Trace
+from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.replay import replay
 from nn_manual.trace.tracer import Tracer
 
@@ -45,32 +43,25 @@ def differs(program: Program) -> str:
     """How the replay differs from the program, on other values; empty if it doesn't."""
     others = program.other_inputs(1)
     try:
-        trace, loops = traced(program, program.inputs)
-        check_same(trace, traced(program, others)[0], {})
+        trace = traced(program, program.inputs)
+        check_same(trace, traced(program, others), {})
     except CannotTrace as refusal:
         return str(refusal)
     expected = program.run({name: array.copy() for name, array in others.items()})
     with np.errstate(all="ignore"):
-        for kind, each in (("", trace), *([(" with loops", folded(trace, loops))] if loops else [])):
-            found = replay(each, others)
-            for name, array in expected.items():
-                if not same_bits(found[name], np.asarray(array)):
-                    return f"{name}{kind} is {found[name]!r}, not {array!r}"
+        found = replay(trace, others)
+    for name, array in expected.items():
+        if not same_bits(found[name], np.asarray(array)):
+            return f"{name} is {found[name]!r}, not {array!r}"
     return ""
 
 
-def traced(program: Program, inputs: dict[str, Array]) -> tuple[Trace, list[list[int]]]:
-    """The trace of a program, and where its loops are."""
+def traced(program: Program, inputs: dict[str, Array]) -> Trace:
+    """The trace of a program."""
     with Tracer({}) as tracer:
         arrays = program.run({name: tracer.give(name, array) for name, array in inputs.items()})
         tracer.check()
-        return tracer.trace(arrays), tracer.loops
-
-
-def num_folded(programs: Iterable[Program]) -> int:
-    """How many loops are loops in the traces."""
-    traces = (folded(*traced(program, program.inputs)) for program in programs)
-    return sum(isinstance(step, Loop) for trace in traces for step in trace.operations)
+        return tracer.trace(arrays)
 
 
 def same_bits(one: Array, other: Array) -> bool:

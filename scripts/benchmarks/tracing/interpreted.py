@@ -128,8 +128,8 @@ def differs(drawn: Program) -> tuple[str, Compiled | None]:
     """How the compiled program differs on other values; empty if it doesn't, or can't be traced."""
     others = drawn.other_inputs(1)
     try:
-        trace, _ = traced(drawn, drawn.inputs)
-        check_same(trace, traced(drawn, others)[0], {})
+        trace = traced(drawn, drawn.inputs)
+        check_same(trace, traced(drawn, others), {})
     except CannotTrace:
         return "", None
     expected = drawn.run({name: array.copy() for name, array in others.items()})
