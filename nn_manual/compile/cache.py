@@ -36,8 +36,8 @@ from numba import boolean as b1, cfunc, float32 as f4, float64 as f8, int8 as i1
 from numba import njit, uint8 as u1, uint16 as u2, uint32 as u4, uint64 as u8
 
 from nn_manual.compile.elementary import *
+from nn_manual.compile.gemm import f4_product_{bits} as f4_product, f8_product_{bits} as f8_product
 from nn_manual.compile.intrinsics import *
-from nn_manual.compile.intrinsics import f4_product_{bits} as f4_product, f8_product_{bits} as f8_product
 from nn_manual.compile.tiles import *
 
 INFINITY, NAN = float("inf"), float("nan")

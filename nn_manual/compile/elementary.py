@@ -77,7 +77,7 @@ def tanh_f4(x: Any) -> Any:
 #: 1 / k!, from the highest: (exp(r) - 1) / r for |r| <= log(2) / 2 to 1e-11.
 EXPM1 = tuple(1 / math.factorial(k) for k in range(10, 0, -1))
 LOG_2, SHIFT_64 = math.log(2), 1.5 * 2.0**52
-EXPONENT_64, MANTISSA_64 = 0x3FF, 0x000FFFFFFFFFFFFF
+EXPONENT_64 = 0x3FF
 
 
 @_inline

@@ -1,4 +1,4 @@
-"""What a generated file needs that Python doesn't have: pointers, a BLAS, a fused multiply-add.
+"""What a generated file needs that Python doesn't have: pointers, a fused multiply-add, a choice without a branch.
 
 Each is a line or two of LLVM. Nothing here relaxes what NaN and infinity mean.
 """
@@ -109,12 +109,6 @@ def with_sign(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG
 
 
 @intrinsic
-def rounded(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """The nearest whole number, the even one of two."""
-    return a(a), _of_llvm("llvm.rint", 1)
-
-
-@intrinsic
 def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
     """a + b as a term of a sum whose terms may be added in any order: a loop of these adds vectors."""
 
@@ -124,18 +118,6 @@ def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # no
         return builder.fadd(*arguments, flags=["reassoc"])
 
     return a(a, a), generate
-
-
-@intrinsic
-def add_product_in_any_order(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """a + b * c as a term of such a sum, rounded once where the processor can."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        total, *factors = arguments
-        product = builder.fmul(*factors, flags=["contract"])
-        return builder.fadd(total, product, flags=["reassoc", "contract"])
-
-    return a(a, a, a), generate
 
 
 def _choice(comparison: str) -> Any:
@@ -227,45 +209,6 @@ def times_power_of_two(typing: Any, a: Any, shifted: Any) -> tuple[Any, Generate
         return result
 
     return a(a, a), generate
-
-
-def _product(dtype: Any, integer: Any) -> Any:
-    """A call of cblas_?gemm at an address: row major, alpha 1, and what was in c is added `beta` times."""
-    ints = (types.int64,) * 8  # address, transpose_a, transpose_b, m, n, k; see below
-    pointer = types.CPointer(dtype)
-
-    @intrinsic
-    def product(
-        typing: Any, address: Any, transpose_a: Any, transpose_b: Any, m: Any, n: Any, k: Any,  # noqa: ARG001
-        a: Any, row_a: Any, b: Any, row_b: Any, beta: Any, c: Any, row_c: Any,  # noqa: ARG001
-    ) -> tuple[Any, Generate]:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-            enum, size, real = ir.IntType(32), ir.IntType(integer), context.get_value_type(dtype)
-            place = context.get_value_type(pointer)
-            address, transpose_a, transpose_b, m, n, k, a, row_a, b, row_b, beta, c, row_c = arguments
-
-            def sized(value: Any) -> Any:
-                return value if integer == 64 else builder.trunc(value, size)
-
-            kinds = [enum, enum, enum, size, size, size, real, place, size, place, size, real, place, size]
-            function = builder.inttoptr(address, ir.FunctionType(ir.VoidType(), kinds).as_pointer())
-            transposed = [
-                builder.select(builder.icmp_signed("!=", flag, flag.type(0)), enum(112), enum(111))
-                for flag in (transpose_a, transpose_b)
-            ]
-            values = [enum(101), *transposed, sized(m), sized(n), sized(k), real(1), a, sized(row_a), b, sized(row_b)]
-            builder.call(function, [*values, beta, c, sized(row_c)])
-            return context.get_dummy_value()
-
-        of_matrices = (pointer, types.int64, pointer, types.int64, dtype, pointer, types.int64)
-        return types.none(*ints[:6], *of_matrices), generate
-
-    return product
-
-
-#: By the dtype and by the bits of the library's integers.
-f4_product_64, f8_product_64 = _product(types.float32, 64), _product(types.float64, 64)
-f4_product_32, f8_product_32 = _product(types.float32, 32), _product(types.float64, 32)
 
 
 @intrinsic

@@ -189,7 +189,7 @@ def _pairs(first: Item, second: Item) -> Iterator[tuple[Access, Access]]:
                     yield own, access
 
 
-def conflict(first: Item, second: Item, level: int = 0) -> bool:
+def conflict(first: Item, second: Item, level: int) -> bool:
     """Whether their order counts, while the loops before `level` stand still."""
     for a, b in _pairs(first, second):
         if a.strides[:level] != b.strides[:level] or _overlap(a.interval(level), b.interval(level)):

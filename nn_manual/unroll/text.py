@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 #: Python's operators, from weak to strong; what is called, indexed or named is stronger than all.
@@ -113,6 +113,6 @@ def followed_alone(text: str, start: int, stop: int) -> bool:
     return before in ("", "(", "[", ",", ":", "=") and after in ("", ")", "]", ",", ":")
 
 
-def render(parts: Parts, shown: Callable[[Name], str] = str) -> str:
-    """The text, each variable as `shown` has it."""
-    return "".join(shown(part) if isinstance(part, Name) else part for part in parts)
+def render(parts: Parts) -> str:
+    """The parts as one text."""
+    return "".join(map(str, parts))

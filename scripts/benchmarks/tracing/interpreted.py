@@ -78,7 +78,6 @@ def _names() -> dict[str, Any]:
     names |= {"absolute": np.abs, "square_root": np.sqrt, "maximum": np.maximum, "minimum": np.minimum}
     names |= {"floor": np.floor, "ceil": np.ceil, "rint": np.rint}
     names |= {"largest": np.maximum, "smallest": np.minimum, "add_in_any_order": np.add}
-    names |= {"add_product_in_any_order": lambda total, a, b: total + a * b}
     names |= {"where": lambda condition, a, b: a if condition else b}
     names |= {"shifted": lambda pointer, n: Pointer(pointer.dtype.str, pointer.address + n * pointer.dtype.itemsize)}
     for kind in ("f4", "f8"):
