@@ -16,8 +16,8 @@ from nn_manual.losses import Loss
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import Trace
 from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
+from nn_manual.trace.trace import Trace
 
 #: Takes a line that is said.
 Report: TypeAlias = Callable[[str], object]

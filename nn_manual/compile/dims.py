@@ -9,7 +9,7 @@ import numpy as np
 from nn_manual.arrays import Shape, size_of
 from nn_manual.compile.nests import Access, Dims
 from nn_manual.compile.scalar import CannotLower
-from nn_manual.trace.operation import Constant, View
+from nn_manual.trace.trace import FixedValue, View
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ def whole(view: View) -> Access:
 
 def plain(value: Any) -> Any:
     """An argument as a value."""
-    if isinstance(value, Constant):
+    if isinstance(value, FixedValue):
         return value.value
     if isinstance(value, tuple):
         return tuple(map(plain, value))

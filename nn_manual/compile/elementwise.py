@@ -10,10 +10,10 @@ from nn_manual.compile.dims import plain
 from nn_manual.compile.nests import Leaf
 from nn_manual.compile.operands import Operands
 from nn_manual.compile.scalar import BOOL, CannotLower, is_compiled
-from nn_manual.trace.operation import Constant, Operation, View
+from nn_manual.trace.trace import FixedValue, TracedOperation, View
 
 
-def elementwise(operands: Operands, operation: Operation) -> Leaf:
+def elementwise(operands: Operands, operation: TracedOperation) -> Leaf:
     """A ufunc of each number by itself."""
     arguments, output = operation.arguments, operation.output
     views, literals = operands.operands(arguments)
@@ -27,7 +27,7 @@ def elementwise(operands: Operands, operation: Operation) -> Leaf:
     return operands.map(operation, operation.name, views, literals, dtypes, output)
 
 
-def _masked(operands: Operands, operation: Operation, views: list[View]) -> Leaf | None:
+def _masked(operands: Operands, operation: TracedOperation, views: list[View]) -> Leaf | None:
     """The bits of floats, as integers, times a bool."""
     (bits, mask), output = sorted(views, key=lambda view: view.dtype == BOOL), operation.output
     if mask.dtype != BOOL or bits.dtype.kind != "i" or output.dtype != bits.dtype:
@@ -42,7 +42,7 @@ def _masked(operands: Operands, operation: Operation, views: list[View]) -> Leaf
     )
 
 
-def copyto(operands: Operands, operation: Operation) -> list[Leaf]:
+def copyto(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """A copy, of another dtype or where a mask says so, too."""
     if operation.is_in_place:  # where a mask says so
         target, *others = operation.arguments
@@ -60,7 +60,7 @@ def copyto(operands: Operands, operation: Operation) -> list[Leaf]:
     return [operands.map(operation, "copyto", views, literals, own, operation.output)]
 
 
-def where(operands: Operands, operation: Operation) -> list[Leaf]:
+def where(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """One of two numbers."""
     views, literals = operands.operands(operation.arguments)
     if len(operation.arguments) != 3 or views[0].dtype != BOOL:
@@ -69,10 +69,10 @@ def where(operands: Operands, operation: Operation) -> list[Leaf]:
     return [operands.map(operation, "where", views, literals, (BOOL, dtype, dtype, dtype), operation.output)]
 
 
-def concatenate(operands: Operands, operation: Operation) -> list[Leaf]:
+def concatenate(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """A copy of each part."""
     parts, *rest = operation.arguments
-    axis = operation.keywords.get("axis", Constant(rest[0].value if rest else 0)).value
+    axis = operation.keywords.get("axis", FixedValue(rest[0].value if rest else 0)).value
     output, leaves, start = operation.output, [], 0
     if axis is None:
         raise CannotLower("concatenate flattens")
@@ -88,7 +88,7 @@ def concatenate(operands: Operands, operation: Operation) -> list[Leaf]:
     return leaves
 
 
-def _dtypes(operation: Operation, views: list[View], literals: dict[int, Any]) -> tuple[np.dtype[Any], ...]:
+def _dtypes(operation: TracedOperation, views: list[View], literals: dict[int, Any]) -> tuple[np.dtype[Any], ...]:
     """What NumPy casts the operands to, and the result's."""
     rest = iter(views)
     kinds = [

@@ -9,10 +9,10 @@ from nn_manual.compile.dims import broadcast, canonical, flattened, plain
 from nn_manual.compile.nests import Access, Compute, Leaf
 from nn_manual.compile.operands import Operands
 from nn_manual.compile.scalar import CannotLower
-from nn_manual.trace.operation import Operation, View
+from nn_manual.trace.trace import TracedOperation, View
 
 
-def take(operands: Operands, operation: Operation) -> list[Leaf]:  # noqa: ARG001 - the signature of all of them
+def take(operands: Operands, operation: TracedOperation) -> list[Leaf]:  # noqa: ARG001 - the signature of all of them
     """The elements, or rows, of an array at indices."""
     array, indices, *_ = operation.arguments
     axis = plain(operation.keywords.get("axis", (*operation.arguments, None, None)[2]))
@@ -24,7 +24,7 @@ def take(operands: Operands, operation: Operation) -> list[Leaf]:  # noqa: ARG00
     return [_gather(operation, array, indices, axis)]
 
 
-def getitem(operands: Operands, operation: Operation) -> list[Leaf]:
+def getitem(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """The rows of an array at indices."""
     array, key = operation.arguments
     index = _one_index(key)
@@ -32,7 +32,7 @@ def getitem(operands: Operands, operation: Operation) -> list[Leaf]:
     return [_gather(operation, array, index, 0)]
 
 
-def _gather(operation: Operation, array: View, indices: View, axis: int) -> Leaf:
+def _gather(operation: TracedOperation, array: View, indices: View, axis: int) -> Leaf:
     """output[before, indices, after] = array[before, at the index, after]."""
     output, axis = operation.output, axis % len(array.shape)
     num_indices = len(indices.shape)
@@ -49,7 +49,7 @@ def _gather(operation: Operation, array: View, indices: View, axis: int) -> Leaf
     return Compute(written, (read,), operation, "copyto", (), (output.dtype,) * 2)
 
 
-def put(operands: Operands, operation: Operation) -> list[Leaf]:
+def put(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """The elements of an array set at indices."""
     array, indices, values, *_ = operation.arguments
     if not isinstance(indices, View):
@@ -57,19 +57,19 @@ def put(operands: Operands, operation: Operation) -> list[Leaf]:
     return [_scatter(operands, operation, flattened(array), indices, values, "")]
 
 
-def setitem(operands: Operands, operation: Operation) -> list[Leaf]:
+def setitem(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """The rows of an array set at indices."""
     array, key, values = operation.arguments
     return [_scatter(operands, operation, array, _one_index(key), values, "")]
 
 
-def add_at(operands: Operands, operation: Operation) -> list[Leaf]:
+def add_at(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """Added to the rows of an array at indices, one after the other."""
     array, key, values = operation.arguments
     return [_scatter(operands, operation, array, _one_index(key), values, "add")]
 
 
-def one_hot_product(operands: Operands, operation: Operation) -> list[Leaf]:
+def one_hot_product(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """The rows of values added where their indices say, to zeros."""
     indices, values, _ = operation.arguments
     output, zero = operation.output, (0, 0)
@@ -78,7 +78,9 @@ def one_hot_product(operands: Operands, operation: Operation) -> list[Leaf]:
     return [zeros, _scatter(operands, operation, output, indices, values, "add")]
 
 
-def _scatter(operands: Operands, operation: Operation, array: View, indices: View, values: Any, reduction: str) -> Leaf:
+def _scatter(
+    operands: Operands, operation: TracedOperation, array: View, indices: View, values: Any, reduction: str
+) -> Leaf:
     """array[index, after] = values[indices, after], or += them, one after the other."""
     views, literals = operands.operands([values])
     shape = (*indices.shape, *array.shape[1:])

@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.model import Sequential
-from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.trace import CannotTrace
 
 #: What a layer may save beside arrays, and tuples, lists and dicts of these.
 SETTINGS = (type(None), bool, int, float, str, np.generic, np.dtype)

@@ -12,10 +12,10 @@ from nn_manual.compile.operands import Operands
 from nn_manual.compile.products import product
 from nn_manual.compile.reductions import argmax, reduction
 from nn_manual.compile.scalar import FUNCTIONS, CannotLower, is_compiled
-from nn_manual.trace.operation import Operation, views
+from nn_manual.trace.trace import TracedOperation, views
 
 #: What lowers an operation, by its name, but for reductions and for what is computed of each number by itself.
-OTHERS: dict[str, Callable[[Operands, Operation], list[Leaf]]] = {
+OTHERS: dict[str, Callable[[Operands, TracedOperation], list[Leaf]]] = {
     "copyto": elementwise.copyto,
     "where": elementwise.where,
     "concatenate": elementwise.concatenate,
@@ -31,7 +31,7 @@ OTHERS: dict[str, Callable[[Operands, Operation], list[Leaf]]] = {
 }
 
 
-def nests_of(operands: Operands, operation: Operation) -> list[Leaf]:
+def nests_of(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """The nests of an operation, usually one. External where nothing else fits."""
     try:
         name = operation.name
@@ -51,6 +51,6 @@ def nests_of(operands: Operands, operation: Operation) -> list[Leaf]:
         return [_external(operation, str(reason))]
 
 
-def _external(operation: Operation, reason: str) -> Leaf:
+def _external(operation: TracedOperation, reason: str) -> Leaf:
     inputs = tuple(map(whole, views((operation.arguments, operation.keywords))))
     return External(whole(operation.output), inputs, operation, reason=reason)

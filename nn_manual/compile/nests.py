@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nn_manual.trace.operation import Operation, Place
+from nn_manual.trace.trace import SourcePlace, TracedOperation
 
 #: Extents and strides in bytes, outermost first.
 Dims: TypeAlias = tuple[tuple[int, int], ...]
@@ -68,7 +68,7 @@ class Leaf:
 
     output: Access
     inputs: tuple[Access, ...]
-    operation: Operation
+    operation: TracedOperation
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -77,7 +77,7 @@ class Leaf:
         return (*every, *(access.index[0] for access in every if access.index))
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SourcePlace:
         """Where its formula is."""
         return self.operation.place
 

@@ -11,7 +11,7 @@ from nn_manual.arrays import Shape, size_of
 from nn_manual.compile.dims import broadcast, canonical, check_overlap
 from nn_manual.compile.nests import Access, Compute, Leaf
 from nn_manual.compile.scalar import CannotLower, check_function
-from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, views
+from nn_manual.trace.trace import FixedValue, Storage, Trace, TracedOperation, View, views
 
 
 class Operands:
@@ -49,7 +49,7 @@ class Operands:
         strides = tuple(size_of(shape[i + 1 :]) * array.itemsize for i in range(len(shape)))
         return View(len(self.storages) - 1, 0, shape, strides, dtype)
 
-    def copied(self, operation: Operation, source: View, target: View) -> Leaf:
+    def copied(self, operation: TracedOperation, source: View, target: View) -> Leaf:
         """A copy, as part of an operation."""
         return self.map(operation, "copyto", [source], [], (target.dtype, target.dtype), target)
 
@@ -59,9 +59,9 @@ class Operands:
         for position, argument in enumerate(arguments):
             if isinstance(argument, View):
                 views.append(argument)
-            elif isinstance(argument, Constant) and isinstance(argument.value, np.ndarray) and argument.value.ndim:
+            elif isinstance(argument, FixedValue) and isinstance(argument.value, np.ndarray) and argument.value.ndim:
                 views.append(self.storage_of(argument.value))
-            elif isinstance(argument, Constant) and isinstance(argument.value, int | float | np.generic | np.ndarray):
+            elif isinstance(argument, FixedValue) and isinstance(argument.value, int | float | np.generic | np.ndarray):
                 value = argument.value
                 literals.append((position, value[()] if isinstance(value, np.ndarray) else value))
             else:
@@ -69,7 +69,7 @@ class Operands:
         return views, literals
 
     def map(
-        self, operation: Operation, function: str, views: list[View], literals: list[tuple[int, Any]],
+        self, operation: TracedOperation, function: str, views: list[View], literals: list[tuple[int, Any]],
         dtypes: tuple[np.dtype[Any], ...], output: View,
     ) -> Leaf:
         """A function of each number by itself: of views, broadcast, and literals with their positions. `dtypes` are

@@ -10,16 +10,16 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.compile.blas import Blas
-from nn_manual.compile.copies import COPY, Copies, with_copies
 from nn_manual.compile.gathering import BATCH, Rows, gather_of, with_rows
 from nn_manual.compile.nests import External
 from nn_manual.compile.program import Address, Program
+from nn_manual.compile.step_copies import COPY, Copies, with_copies
 from nn_manual.compile.workspace import ALIGNMENT
 from nn_manual.messages import counted
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import View
-from nn_manual.trace.replay import run_operation
+from nn_manual.trace.numpy_replay import run_operation
+from nn_manual.trace.trace import View
 
 
 class Done(NamedTuple):

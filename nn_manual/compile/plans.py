@@ -16,8 +16,8 @@ from nn_manual.losses import Loss
 from nn_manual.messages import one_line
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.proving import fingerprint
+from nn_manual.trace.trace import CannotTrace
 
 
 class Compile(Protocol):

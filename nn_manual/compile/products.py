@@ -11,7 +11,7 @@ from nn_manual.compile.nests import Access, Leaf, Product
 from nn_manual.compile.operands import Operands
 from nn_manual.compile.reductions import reduced
 from nn_manual.compile.scalar import CannotLower
-from nn_manual.trace.operation import Operation, View
+from nn_manual.trace.trace import TracedOperation, View
 
 
 class Layout(NamedTuple):
@@ -35,7 +35,7 @@ def layout(access: Access) -> Layout | None:
     return None
 
 
-def product(operands: Operands, operation: Operation) -> list[Leaf]:
+def product(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """A product of matrices or vectors."""
     views, literals = operands.operands(operation.arguments[:2])
     if literals or operation.keywords.keys() - {"casting", "subok", "dtype", "order", "axis"}:
@@ -59,7 +59,7 @@ def product(operands: Operands, operation: Operation) -> list[Leaf]:
     return _matrix_product(operands, operation, a, b)
 
 
-def _matrix_product(operands: Operands, operation: Operation, a: View, b: View) -> list[Leaf]:
+def _matrix_product(operands: Operands, operation: TracedOperation, a: View, b: View) -> list[Leaf]:
     """a @ b, of stacks of matrices too: first what must be copied, then the product."""
     output = operation.output
     for view in (a, b):

@@ -21,9 +21,9 @@ from nn_manual.compile.operands import Operands
 from nn_manual.compile.own_products import Factors, factors_of
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
-from nn_manual.compile.versions import with_versions, without_dead
+from nn_manual.compile.single_assignment import with_versions, without_dead
 from nn_manual.compile.workspace import ALIGNMENT, Life, offsets
-from nn_manual.trace.operation import Operation, Place, Trace, View
+from nn_manual.trace.trace import SourcePlace, Trace, TracedOperation, View
 
 
 class Address(NamedTuple):
@@ -39,14 +39,14 @@ class Address(NamedTuple):
 Argument: TypeAlias = Address | int
 
 
-class Call(NamedTuple):
+class KernelCall(NamedTuple):
     """A function with its arguments: the text of a kernel, or the name of one that is always there. `is_product` says
     that it is one matrix product, and nothing else.
     """
 
     kernel: str
     arguments: tuple[Argument, ...]
-    places: tuple[Place, ...]
+    places: tuple[SourcePlace, ...]
     is_product: bool = False
 
     @property
@@ -61,7 +61,7 @@ class Program(NamedTuple):
     `constants` by their names. `where` says by storage where each array is that NumPy or somebody else wants.
     """
 
-    calls: list[Call | External]
+    calls: list[KernelCall | External]
     constants: dict[str, Array]
     num_bytes: int
     sizes: dict[str, int]
@@ -76,7 +76,7 @@ class Program(NamedTuple):
     @property
     def kernels(self) -> dict[str, str]:
         """The texts of those that have to be compiled, each with what it was made of first."""
-        calls = [call for call in self.calls if isinstance(call, Call) and "\n" in call.kernel]
+        calls = [call for call in self.calls if isinstance(call, KernelCall) and "\n" in call.kernel]
         return {call.kernel: call.title for call in reversed(calls)}
 
     @property
@@ -108,7 +108,7 @@ def lowered(trace: Trace) -> Lowered:
     return Lowered(trace, operands, items)
 
 
-def _around_fence(trace: Trace) -> tuple[list[Operation], list[Operation]]:
+def _around_fence(trace: Trace) -> tuple[list[TracedOperation], list[TracedOperation]]:
     """The operations until the gradient is complete, and those that clip it and move what stays."""
     operations = trace.operations
     for i, operation in enumerate(operations):
@@ -194,7 +194,7 @@ class Lowered:
                 lives[view.storage] = lives[view.storage]._replace(last=len(self.items))
         return lives
 
-    def _call(self, item: Item) -> Call | External:
+    def _call(self, item: Item) -> KernelCall | External:
         if isinstance(item, External):
             return item
         if isinstance(item, Fence):
@@ -204,10 +204,10 @@ class Lowered:
             factors = factors_of(item)
             is_own = self._threads is not None and own_products.suits(factors, self._threads)
             kernel = own_products.kernel(factors) if is_own else f"{factors.dtype}_product"
-            return Call(kernel, self._product(item), places, is_product=True)
+            return KernelCall(kernel, self._product(item), places, is_product=True)
         written = Kernel([item], self.names, self.unread, set(), self._threads).written()
         pointers = [self._address(pointer.storage, pointer.offset) for pointer in written.pointers]
-        return Call(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)
+        return KernelCall(written.text, (*pointers, *written.integers, *map(Address, written.products)), places)
 
     def _address(self, storage: int, offset: int) -> Address:
         where = self.where[storage]
@@ -223,7 +223,7 @@ class Lowered:
         at_a, at_b, at_c = (self._address(each.storage, each.offset) for each in (*leaf.inputs, leaf.output))
         return (Address(f"{factors.dtype}_gemm"), *map(int, factors[1:]), at_a, a.row, at_b, b.row, at_c, c.row)
 
-    def _check(self, fence: Fence) -> Call:
+    def _check(self, fence: Fence) -> KernelCall:
         """losses, loss, gradient, its size."""
         loss = self.trace.results["loss"]
         gradient, size = Address("losses"), 0
@@ -231,7 +231,8 @@ class Lowered:
             if storage.name == "grad" and storage.num_bytes:
                 gradient, size = Address("grad"), storage.num_bytes // loss.dtype.itemsize
         at_loss = self._address(loss.storage, loss.offset)
-        return Call(f"{code(loss.dtype)}_check", (Address("losses", 0, 8), at_loss, gradient, size), (fence.place,))
+        arguments = Address("losses", 0, 8), at_loss, gradient, size
+        return KernelCall(f"{code(loss.dtype)}_check", arguments, (fence.place,))
 
 
 def _short(name: str) -> str:

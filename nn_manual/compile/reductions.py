@@ -10,7 +10,7 @@ from nn_manual.compile.dims import axes_of, canonical, check_overlap, plain
 from nn_manual.compile.nests import Access, Compute, Leaf
 from nn_manual.compile.operands import Operands
 from nn_manual.compile.scalar import BOOL, CannotLower
-from nn_manual.trace.operation import Operation, View
+from nn_manual.trace.trace import TracedOperation, View
 
 #: What a reduction starts with.
 REDUCTIONS: dict[str, Any] = {
@@ -22,7 +22,7 @@ REDUCTIONS: dict[str, Any] = {
 }
 
 
-def reduction(operands: Operands, operation: Operation) -> Leaf:
+def reduction(operands: Operands, operation: TracedOperation) -> Leaf:
     """A ufunc's reduce."""
     function = operation.name.removesuffix(".reduce")
     keywords = {name: plain(value) for name, value in operation.keywords.items()}
@@ -42,7 +42,7 @@ def reduction(operands: Operands, operation: Operation) -> Leaf:
 
 
 def reduced(
-    operation: Operation, function: str, views: list[View], axes: tuple[int, ...], reduction: str,
+    operation: TracedOperation, function: str, views: list[View], axes: tuple[int, ...], reduction: str,
     keepdims: bool,
 ) -> Leaf:
     """The reduction of a function of views of one shape."""
@@ -73,7 +73,7 @@ def reduced(
     return Compute(written, accesses, operation, function, (), (dtype,) * (len(views) + 1), reduction, initial)
 
 
-def argmax(operands: Operands, operation: Operation) -> list[Leaf]:
+def argmax(operands: Operands, operation: TracedOperation) -> list[Leaf]:
     """argmax, or argmin."""
     view, axis, *_ = (*operation.arguments, None)
     axis = plain(operation.keywords.get("axis", axis))

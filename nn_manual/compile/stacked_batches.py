@@ -10,7 +10,7 @@ from nn_manual.data import Examples
 from nn_manual.data.batches import rows
 
 
-class Stacked(NamedTuple):
+class StackedBatches(NamedTuple):
     """Batches of the examples in an order; without one, they are one batch as they lie."""
 
     examples: Examples

@@ -1,5 +1,6 @@
 """The trace: what NumPy does in one training step, recorded, operation by operation.
 
-To be read in this order: operation, memory, recording, functions, methods, traced, conversions, tracer, step; then what
-is made of a trace: observed, substitution, comparing, replay, proving, cost.
+Read the files in this order: trace, storages, operation_log, numpy_functions, methods, traced, conversions, tracer,
+step_arrays, step. Then come the files that work with a trace: observed, substitution, comparing, numpy_replay, proving,
+step_cost.
 """

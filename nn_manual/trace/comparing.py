@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, Trace, leaves, views
+from nn_manual.trace.trace import CannotTrace, FixedValue, SourcePlace, Trace, TracedOperation, leaves, views
 
 #: Why a value that the step was given became a constant, and what keeps it.
 LOST = (
@@ -15,7 +15,7 @@ LOST = (
 )
 
 
-def check_same(trace: Trace, other: Trace, origins: Mapping[int, Place]) -> None:
+def check_same(trace: Trace, other: Trace, origins: Mapping[int, SourcePlace]) -> None:
     """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
     given decides what it does, or was taken for a constant. `origins` has the methods that returned a plain array, each
     with the index of an operation that takes it.
@@ -32,14 +32,14 @@ def check_same(trace: Trace, other: Trace, origins: Mapping[int, Place]) -> None
         raise CannotTrace(f"{longer[len(shorter)].place}: on other values, or in another step, it is left out")
 
 
-def _check_same_operation(own: Operation, its: Operation, origin: Place | None) -> None:
+def _check_same_operation(own: TracedOperation, its: TracedOperation, origin: SourcePlace | None) -> None:
     if (own.name, own.place) != (its.name, its.place):
         raise CannotTrace(f"{own.place}: on other values, or in another step, it does something else")
     own_leaves, its_leaves = (list(leaves((each.arguments, each.keywords, each.output))) for each in (own, its))
     if len(own_leaves) != len(its_leaves):
         raise CannotTrace(f"{own.place}: on other values, or in another step, {own.name} takes other arrays")
     for argument, its_argument in zip(own_leaves, its_leaves, strict=True):
-        if isinstance(argument, Constant) and isinstance(its_argument, Constant):
+        if isinstance(argument, FixedValue) and isinstance(its_argument, FixedValue):
             if not argument.is_same(its_argument):
                 raise CannotTrace(f"{f'{origin}: it returns' if origin else f'{own.place}: {own.name} takes'} {LOST}")
         elif argument != its_argument:

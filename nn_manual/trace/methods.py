@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.trace.recording import Recording
+from nn_manual.trace.operation_log import OperationLog
 
 Method = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def _as_function(name: str) -> Method:
 
 def _refusing(what: str) -> Method:
     def refused(self: Any, *arguments: Any, **keywords: Any) -> Any:  # noqa: ARG001 - whatever its arguments
-        raise Recording.current().refuse(what)
+        raise OperationLog.current().refuse(what)
 
     return refused
 

@@ -18,9 +18,9 @@ from nn_manual.arrays import Array
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
-from nn_manual.trace.operation import Operation, Trace, View
-from nn_manual.trace.recording import NOT_FORMULAS
+from nn_manual.trace.operation_log import NOT_FORMULAS
 from nn_manual.trace.step import TracedStep, given
+from nn_manual.trace.trace import Trace, TracedOperation, View
 from nn_manual.trace.traced import Traced
 from nn_manual.trace.tracer import Tracer
 
@@ -48,7 +48,7 @@ class Site(NamedTuple):
     part_of: str
 
 
-class Call(NamedTuple):
+class MethodCall(NamedTuple):
     """A method of a layer or a loss that was called: whose, where it begins and ends in the list of operations, what
     went in and what came out, None where that is no array.
     """
@@ -70,14 +70,14 @@ class Observed(NamedTuple):
 
     trace: Trace
     sites: list[Site]
-    calls: list[Call]
+    calls: list[MethodCall]
     forms: list[View]
     use_grads: dict[str, View]
     members: list[Optimizer]
     loops: list[list[int]]
 
     @property
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[TracedOperation]:
         """The trace's."""
         return self.trace.operations
 
@@ -107,7 +107,7 @@ class _Observer(Tracer):
     def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
         super().__init__(owners, keeps_sums=keeps_sums)
         self.sites: list[Site] = []
-        self.calls: list[Call] = []
+        self.calls: list[MethodCall] = []
         self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive, so that no other gets its identity
 
     def record(self, *operation: Any, is_in_place: bool = False) -> None:
@@ -128,7 +128,7 @@ class _Observer(Tracer):
             running.pop()
             output = result[0] if type(result) is tuple else result
             given, made = (self.memory.view(a) if isinstance(a, Traced) else None for a in (arguments[-1], output))
-            self.calls.append(Call(label, method, start, len(self.operations), given, made))
+            self.calls.append(MethodCall(label, method, start, len(self.operations), given, made))
             return result
 
         for method in methods:

@@ -12,8 +12,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.layers.base import Layer
-from nn_manual.trace.operation import CannotTrace, Place, Trace, array_of, sum_of
-from nn_manual.trace.replay import prepared, replay, run_operation
+from nn_manual.trace.numpy_replay import prepared, replay, run_operation
+from nn_manual.trace.trace import CannotTrace, SourcePlace, Trace, array_of, sum_of
 
 
 class Recorded(NamedTuple):
@@ -22,7 +22,7 @@ class Recorded(NamedTuple):
     """
 
     trace: Trace
-    origins: dict[int, Place]
+    origins: dict[int, SourcePlace]
     sums: list[int]
 
 

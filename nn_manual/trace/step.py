@@ -18,9 +18,9 @@ from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.comparing import check_same
-from nn_manual.trace.operation import CannotTrace, Trace
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
 from nn_manual.trace.substitution import others
+from nn_manual.trace.trace import CannotTrace, Trace
 from nn_manual.trace.tracer import Tracer
 
 #: See trace_step.

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import Array
-from nn_manual.trace.functions import COMPOSED, CREATING, IN_PLACE, OF_SHAPE, REFUSED, by_name
-from nn_manual.trace.memory import untraced
 from nn_manual.trace.methods import METHODS
-from nn_manual.trace.recording import Recording
+from nn_manual.trace.numpy_functions import COMPOSED, CREATING, IN_PLACE, OF_SHAPE, REFUSED, by_name
+from nn_manual.trace.operation_log import OperationLog
+from nn_manual.trace.storages import untraced
 
 
 class Traced(np.ndarray[Any, Any]):
-    """An array whose operations the current Recording notes. It has no value for Python: no `if`, no `float`."""
+    """An array whose operations the current OperationLog notes. It has no value for Python: no `if`, no `float`."""
 
     #: Whether NumPy makes a number of it, no array: `x += 1` doesn't change a number, it makes another one.
     is_number = False
@@ -28,32 +28,32 @@ class Traced(np.ndarray[Any, Any]):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Array | None, ...] | None = None, **keywords: Any
     ) -> Any:
-        recording, function = Recording.current(), getattr(ufunc, method)
+        log, function = OperationLog.current(), getattr(ufunc, method)
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if ufunc.nout != 1:
-            raise recording.refuse(f"np.{name} has several results: use a function for each of them")
+            raise log.refuse(f"np.{name} has several results: use a function for each of them")
         target: Any = inputs[0] if method == "at" else out[0] if out else None
         if target is not None:
-            recording.memory.meet(target)
+            log.memory.meet(target)
         if method == "at":
             function(*plain(inputs))
-            recording.record(name, function, inputs, {}, target, is_in_place=True)
+            log.record(name, function, inputs, {}, target, is_in_place=True)
             return None
         if method == "__call__" and isinstance(keywords.get("where"), np.ndarray):
             if target is None:
-                raise recording.refuse(f"np.{name} with where= leaves numbers that nobody wrote: give it out=, too")
+                raise log.refuse(f"np.{name} with where= leaves numbers that nobody wrote: give it out=, too")
             keywords["out"] = target
             function(*plain(inputs), **plain(keywords))
-            recording.record(name, function, inputs, keywords, target, is_in_place=True)
+            log.record(name, function, inputs, keywords, target, is_in_place=True)
             return target.view(Traced)
         into = {} if target is None else {"out": untraced(target)}
         result = function(*plain(inputs), **plain(keywords), **into)
         return _recorded(name, function, inputs, keywords, result, target)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        recording, name = Recording.current(), function.__name__
+        log, name = OperationLog.current(), function.__name__
         if function in REFUSED or (function is np.where and len(arguments) == 1):
-            raise recording.refuse(f"np.{name}: {REFUSED.get(function, REFUSED[np.nonzero])}")
+            raise log.refuse(f"np.{name}: {REFUSED.get(function, REFUSED[np.nonzero])}")
         if function in IN_PLACE:
             return _written(function, arguments, keywords)
         if function in COMPOSED or name in CREATING:
@@ -70,8 +70,8 @@ class Traced(np.ndarray[Any, Any]):
         if isinstance(result, np.ndarray | np.generic):
             if target is not None:
                 if target.shape != np.shape(result):
-                    raise recording.refuse(f"np.{name} is written to an array of another shape")
-                recording.memory.meet(target)
+                    raise log.refuse(f"np.{name} is written to an array of another shape")
+                log.memory.meet(target)
                 untraced(target)[...] = result
             elif _is_view(result, arguments):
                 return result.view(Traced)
@@ -80,18 +80,18 @@ class Traced(np.ndarray[Any, Any]):
             return type(result)(part.view(Traced) for part in result)
         if function in OF_SHAPE:
             return result
-        raise recording.refuse(f"{function.__module__}.{name} doesn't give one array")
+        raise log.refuse(f"{function.__module__}.{name} doesn't give one array")
 
     def __getitem__(self, key: Any) -> Any:
         if any(isinstance(part, Traced) and part.dtype == np.bool_ for part in _as_tuple(key)):
             what = "an array picked by a mask has a shape that depends on values: use np.where"
-            raise Recording.current().refuse(what)
+            raise OperationLog.current().refuse(what)
         found = plain(self)[_plain_key(key)]
         if not isinstance(found, np.ndarray):  # a number, which stays when the array changes
             if _has_arrays(key):
                 return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
             return _copied(untraced(self)[(*_as_tuple(key), ...)], found)
-        if Recording.current().memory.is_view_of(found, self):
+        if OperationLog.current().memory.is_view_of(found, self):
             return found.view(Traced)
         picked = _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
         if any(isinstance(part, Traced) and part.is_number for part in _as_tuple(key)):
@@ -102,15 +102,15 @@ class Traced(np.ndarray[Any, Any]):
         if not _has_arrays(key):
             key = _as_tuple(key)
             target = untraced(self)[key if Ellipsis in key else (*key, ...)]
-            memory = Recording.current().memory
+            memory = OperationLog.current().memory
             # After x[0] += 1, Python writes what was written already.
             if not (isinstance(value, Traced) and memory.view(value) == memory.view(target)):
                 np.copyto(target.view(Traced), value, casting="unsafe")
             return
-        Recording.current().memory.meet(self)
+        OperationLog.current().memory.meet(self)
         untraced(self)[_plain_key(key)] = plain(value)
         function = np.ndarray.__setitem__
-        Recording.current().record("setitem", function, (self, key, value), {}, self, is_in_place=True)
+        OperationLog.current().record("setitem", function, (self, key, value), {}, self, is_in_place=True)
 
     def copy(self, order: Any = "C") -> Any:
         """Recorded."""
@@ -125,7 +125,7 @@ class Traced(np.ndarray[Any, Any]):
     def astype(self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:  # noqa: ARG002 - NumPy's
         """Recorded where it copies."""
         result = plain(self).astype(dtype, order=order, casting=casting, copy=copy)
-        if isinstance(result, np.ndarray) and Recording.current().memory.is_view_of(result, self):
+        if isinstance(result, np.ndarray) and OperationLog.current().memory.is_view_of(result, self):
             return self
         return _copied(self, result)
 
@@ -145,13 +145,13 @@ class Traced(np.ndarray[Any, Any]):
         result = untraced(self).reshape(*shape, order=order, copy=copy)
         if self.is_number:
             return _copied(result, result.copy())
-        if Recording.current().memory.is_view_of(result, self):
+        if OperationLog.current().memory.is_view_of(result, self):
             return result.view(Traced)
         return self.copy(order).reshape(*shape, order=order)
 
     def ravel(self, order: Any = "C") -> Any:
         """Recorded where it copies."""
-        if Recording.current().memory.is_view_of(untraced(self).ravel(order), self):
+        if OperationLog.current().memory.is_view_of(untraced(self).ravel(order), self):
             return self.reshape(-1, order=order)
         return self.flatten(order)
 
@@ -185,12 +185,12 @@ class Traced(np.ndarray[Any, Any]):
     @property
     def flat(self) -> Any:
         """Refused."""
-        raise Recording.current().refuse("ndarray.flat: what is written there isn't traced: use reshape(-1)")
+        raise OperationLog.current().refuse("ndarray.flat: what is written there isn't traced: use reshape(-1)")
 
     @property
     def data(self) -> Any:
         """Refused."""
-        raise Recording.current().refuse("ndarray.data: what is read and written there isn't traced")
+        raise OperationLog.current().refuse("ndarray.data: what is read and written there isn't traced")
 
 
 def power_of_numbers(base: Any, exponent: Any) -> Any:
@@ -216,8 +216,8 @@ def _recorded(
     """An operation's result as an array that records on; `target` is where it was written to, if not to a new array."""
     output = untraced(result) if target is None else target
     if output.dtype == np.object_:
-        raise Recording.current().refuse(f"{name} gives objects of Python's")
-    Recording.current().record(name, function, arguments, keywords, output)
+        raise OperationLog.current().refuse(f"{name} gives objects of Python's")
+    OperationLog.current().record(name, function, arguments, keywords, output)
     if isinstance(target, Traced):
         return target
     traced = output.view(Traced)
@@ -231,21 +231,21 @@ def _copied(array: Array, result: Any) -> Any:
 
 def _written(function: Callable[..., Any], arguments: Any, keywords: Any) -> None:
     """A function that writes to its first argument."""
-    recording, (target, *values) = Recording.current(), arguments
+    log, (target, *values) = OperationLog.current(), arguments
     if isinstance(target, Traced) and target.is_number:
-        raise recording.refuse("a number of NumPy's can't be written to")
-    recording.memory.meet(target)
+        raise log.refuse("a number of NumPy's can't be written to")
+    log.memory.meet(target)
     function(*plain(arguments), **plain(keywords))
     if function is np.copyto and "where" not in keywords and len(values) < 3:
         names = dict(zip(("casting",), values[1:], strict=False))
-        recording.record("copyto", function, values[:1], {**names, **keywords}, target)
+        log.record("copyto", function, values[:1], {**names, **keywords}, target)
     else:
-        recording.record(function.__name__, function, arguments, keywords, target, is_in_place=True)
+        log.record(function.__name__, function, arguments, keywords, target, is_in_place=True)
 
 
 def _is_view(result: Any, arguments: Any) -> bool:
     """Whether a function's result lies in the memory of one of its arguments."""
-    memory = Recording.current().memory
+    memory = OperationLog.current().memory
     return isinstance(result, np.ndarray) and any(
         isinstance(argument, np.ndarray) and memory.is_view_of(result, argument) for argument in _flat(arguments)
     )

@@ -8,13 +8,13 @@ from typing import Any
 from nn_manual import arrays
 from nn_manual.arrays import Array
 from nn_manual.trace.conversions import conversions
-from nn_manual.trace.memory import untraced
-from nn_manual.trace.operation import CannotTrace, Trace
-from nn_manual.trace.recording import Recording
+from nn_manual.trace.operation_log import OperationLog
+from nn_manual.trace.storages import untraced
+from nn_manual.trace.trace import CannotTrace, Trace
 from nn_manual.trace.traced import Traced, plain
 
 
-class Tracer(Recording):
+class Tracer(OperationLog):
     """Records the operations on the arrays that it hands out:
 
         with Tracer(owners) as tracer:
@@ -67,15 +67,15 @@ class Tracer(Recording):
 class _Iterations:
     """A loop that marks its iterations, from the first step to the last or, as a range does, the other way round."""
 
-    def __init__(self, recording: Recording, steps: range) -> None:
-        self._recording, self._steps = recording, steps
+    def __init__(self, log: OperationLog, steps: range) -> None:
+        self._log, self._steps = log, steps
 
     def __iter__(self) -> Iterator[int]:
         begins = []
         for step in self._steps:
-            begins.append(len(self._recording.operations))
+            begins.append(len(self._log.operations))
             yield step
-        self._recording.loops.append([*begins, len(self._recording.operations)])
+        self._log.loops.append([*begins, len(self._log.operations)])
 
     def __reversed__(self) -> Iterator[int]:
-        return iter(_Iterations(self._recording, self._steps[::-1]))
+        return iter(_Iterations(self._log, self._steps[::-1]))

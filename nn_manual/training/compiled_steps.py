@@ -14,11 +14,11 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.compile.blas import Choice
 from nn_manual.compile.boundaries import Boundaries
 from nn_manual.compile.compiling import compile_step
-from nn_manual.compile.copies import Copies
 from nn_manual.compile.gathering import Rows
 from nn_manual.compile.plan import Plan
 from nn_manual.compile.plans import Plans, noise_of, settings_of, takes_noise
-from nn_manual.compile.stacked_batches import Stacked
+from nn_manual.compile.stacked_batches import StackedBatches
+from nn_manual.compile.step_copies import Copies
 from nn_manual.data import Examples, num_batches
 from nn_manual.data.batches import shuffled
 from nn_manual.optim import Optimizer
@@ -60,7 +60,7 @@ class CompiledSteps:
         num_examples = len(examples.input)
         is_one = 0 < num_examples <= batch_size
         batch_size = min(batch_size, num_examples)
-        stacked = Stacked(examples, None if is_one else shuffled(num_examples, seed, epoch), batch_size)
+        stacked = StackedBatches(examples, None if is_one else shuffled(num_examples, seed, epoch), batch_size)
         index, count = first, num_batches(num_examples, batch_size) if num_examples else 0
         while index < count:
             num_whole = num_examples // batch_size - index
@@ -113,7 +113,7 @@ class CompiledSteps:
             most = min(most, settings.stop_every - 1 - settings.model.num_steps % settings.stop_every)
         return most if most > 1 else 0
 
-    def _kept(self, plan: Plan, stacked: Stacked, first: int, num_steps: int) -> list[Step]:
+    def _kept(self, plan: Plan, stacked: StackedBatches, first: int, num_steps: int) -> list[Step]:
         """The steps of one call, from the batch with the index `first` on. All of them wait for their proof. There are
         none where they can't be kept, or where the first one isn't finite.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nn_manual.unroll.text import NUMBER, Name, Parts, followed_alone
+from nn_manual.unroll.syntax import NUMBER, Name, Parts, followed_alone
 
 
 class Differs(Exception):  # noqa: N818 - then the other size needs a script of its own

@@ -17,14 +17,14 @@ from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
 from nn_manual.messages import counted, one_line
 from nn_manual.run.loading import load, quiet
 from nn_manual.run_directory import files
-from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.step import given
+from nn_manual.trace.trace import CannotTrace
 from nn_manual.training.steps import Batch
 from nn_manual.training.trainer import Trainer
 from nn_manual.unroll.page import arguments, page
-from nn_manual.unroll.run import arrays_of, check_run, run_lines
 from nn_manual.unroll.script import Script, script_of
 from nn_manual.unroll.sections import Subject
+from nn_manual.unroll.whole_run import arrays_of, check_run, run_lines
 
 
 class Unrolled(NamedTuple):

@@ -19,7 +19,7 @@ from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import Frame
 from nn_manual.unroll.expressions import literal
 from nn_manual.unroll.source import assigned_in
-from nn_manual.unroll.text import COMPARED, POWER, PRODUCT, SIGN, SUM, Name, Text, of
+from nn_manual.unroll.syntax import COMPARED, POWER, PRODUCT, SIGN, SUM, Expression, Name, of
 
 #: The strength of Python's operators, by their nodes.
 LEVELS = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT, ast.FloorDiv: PRODUCT, ast.Pow: POWER}
@@ -38,10 +38,10 @@ class Unknown(Exception):  # noqa: N818 - no error: then the number itself is sh
     """An expression that the page can't show."""
 
 
-class Settings:
+class NamedSettings:
     """The settings that the page names, and their values, in the order in which they were met."""
 
-    def __init__(self, reserved: Iterable[str] = ()) -> None:
+    def __init__(self, reserved: Iterable[str]) -> None:
         """`reserved` are names that an optimizer's settings leave to the layers."""
         self.values: dict[Name, Any] = {}
         self._reserved = set(reserved)
@@ -66,15 +66,19 @@ class Resolver(ast.NodeTransformer):
     """
 
     def __init__(
-        self, settings: Settings, instance: Any, frame: Frame | None, arrays: Mapping[str, tuple[Text, Array]]
+        self,
+        settings: NamedSettings,
+        instance: Any,
+        frame: Frame | None,
+        arrays: Mapping[str, tuple[Expression, Array]],
     ) -> None:
         self.settings, self.instance, self.frame, self.arrays = settings, instance, frame, arrays
         self.values: dict[str, Any] = {}
-        self.texts: dict[str, Text] = {}
+        self.texts: dict[str, Expression] = {}
         #: Names that stand for themselves, as the number of the step.
         self.free: dict[str, Any] = {}
 
-    def put(self, text: Text, value: Any) -> ast.Name:
+    def put(self, text: Expression, value: Any) -> ast.Name:
         """A name for a piece of the page."""
         name = f"piece_{len(self.texts)}_"
         self.texts[name], self.values[name] = text, value
@@ -138,7 +142,7 @@ class Resolver(ast.NodeTransformer):
             return super().generic_visit(node)
         raise Unknown
 
-    def text(self, node: ast.expr) -> tuple[Text, Any]:
+    def text(self, node: ast.expr) -> tuple[Expression, Any]:
         """The expression, and what it is; raises Unknown."""
         resolved = ast.fix_missing_locations(self.visit(copy.deepcopy(node)))
         words = ast.unparse(resolved).replace(" ** ", "**")
@@ -149,7 +153,7 @@ class Resolver(ast.NodeTransformer):
         parts: list[str | Name] = []
         for piece in re.split(r"(piece_\d+_)", words):
             parts += self.texts[piece].parts if piece in self.texts else [piece]
-        return Text(tuple(part for part in parts if part), _level(resolved)), value
+        return Expression(tuple(part for part in parts if part), _level(resolved)), value
 
 
 def _level(node: ast.AST) -> int:
@@ -171,7 +175,7 @@ def _returned(function: Callable[..., Any]) -> ast.expr:
     return definition.body[-1].value
 
 
-def number(value: Any, node: ast.expr | None, resolver: Resolver) -> Text:
+def number(value: Any, node: ast.expr | None, resolver: Resolver) -> Expression:
     """A number as the source has it, where that can be shown and is the number; else the number."""
     if node is not None and isinstance(value, int | float) and not isinstance(node, ast.Constant):
         try:
@@ -188,15 +192,15 @@ class Coefficients:
     assignments that come first, name and expression. `texts` is None where the source is too much for that.
     """
 
-    def __init__(self, member: Optimizer, settings: Settings) -> None:
-        self.before: list[tuple[Name, Text]] = []
-        self.texts: dict[str, Text] | None = {}
+    def __init__(self, member: Optimizer, settings: NamedSettings) -> None:
+        self.before: list[tuple[Name, Expression]] = []
+        self.texts: dict[str, Expression] | None = {}
         try:
             self._read(member, settings)
         except (Unknown, OSError, SyntaxError, AssertionError):
             self.before, self.texts = [], None
 
-    def _read(self, member: Optimizer, settings: Settings) -> None:
+    def _read(self, member: Optimizer, settings: NamedSettings) -> None:
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(type(member).coefficients))).body
         assert isinstance(definition, ast.FunctionDef)
         step = 3
@@ -215,7 +219,7 @@ class Coefficients:
             else:
                 raise Unknown
 
-    def _add(self, name: str, text: Text, *, is_right: bool) -> None:
+    def _add(self, name: str, text: Expression, *, is_right: bool) -> None:
         if not is_right or self.texts is None:
             raise Unknown
         if len(text.names) > 3:  # too long for the formula
@@ -223,7 +227,9 @@ class Coefficients:
             text = of(Name(name))
         self.texts[name] = text
 
-    def _assign(self, target: ast.expr, node: ast.expr, resolver: Resolver, settings: Settings, member: Any) -> None:
+    def _assign(
+        self, target: ast.expr, node: ast.expr, resolver: Resolver, settings: NamedSettings, member: Any
+    ) -> None:
         if isinstance(target, ast.Tuple) and isinstance(node, ast.Attribute):  # beta1, beta2 = self.betas
             for name, value in zip(target.elts, getattr(member, node.attr), strict=True):
                 assert isinstance(name, ast.Name)

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
-from nn_manual.unroll.text import ATOM, OPERATORS, POWER, SIGN, SIGNS, Parts, Text, binary, call, of
+from nn_manual.trace.trace import CannotTrace, FixedValue, TracedOperation, View
+from nn_manual.unroll.syntax import ATOM, OPERATORS, POWER, SIGN, SIGNS, Expression, Parts, binary, call, of
 
 #: What says an argument of an operation: that, and its place among the arguments, None for one of a list or a keyword.
-Says: TypeAlias = Callable[[Any, int | None], Text]
+Says: TypeAlias = Callable[[Any, int | None], Expression]
 
 #: The methods of an array that reduce it, by the names of the ufuncs.
 REDUCTIONS = {
@@ -43,14 +43,14 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def expression(operation: Operation, says: Says) -> Text:
+def expression(operation: TracedOperation, says: Says) -> Expression:
     """What the operation computes."""
     name, arguments = operation.name, operation.arguments
     keywords = _said(operation.keywords)
     if name in OPERATORS and not keywords:
         return binary(name, *(says(argument, place) for place, argument in enumerate(arguments)))
     if name in SIGNS and not keywords:
-        return Text((SIGNS[name], *says(arguments[0], 0).within(POWER)), SIGN)
+        return Expression((SIGNS[name], *says(arguments[0], 0).within(POWER)), SIGN)
     if name in REDUCTIONS:
         return _method(says(arguments[0], 0), REDUCTIONS[name], [], keywords, says)
     if name in METHODS:
@@ -60,32 +60,32 @@ def expression(operation: Operation, says: Says) -> Text:
         plain = [says(value, place) for place, (key, value) in enumerate(named, 1) if not key]
         return _method(says(own, 0), name, plain, keywords, says)
     if name == "getitem":
-        return Text((*says(arguments[0], 0).within(ATOM), "[", *_index(arguments[1], says), "]"))
+        return Expression((*says(arguments[0], 0).within(ATOM), "[", *_index(arguments[1], says), "]"))
     if operation.function is np.copyto:
         return _copy(operation, says)
     return _function(operation, [says(argument, place) for place, argument in enumerate(arguments)], keywords, says)
 
 
-def mean(operation: Operation, of_what: Text, says: Says) -> Text:
+def mean(operation: TracedOperation, of_what: Expression, says: Says) -> Expression:
     """The mean that begins with this sum."""
     return _method(of_what, "mean", [], _said(operation.keywords), says)
 
 
-def written_to(operation: Operation, target: Text, says: Says) -> Text:
+def written_to(operation: TracedOperation, target: Expression, says: Says) -> Expression:
     """The function with `out`, where the assignment of its value would compute something else."""
     arguments = [says(argument, place) for place, argument in enumerate(operation.arguments)]
     plain = _function(operation, arguments, _said(operation.keywords), says)
-    return Text((*plain.parts[:-1], ", out=", *target.parts, ")"))
+    return Expression((*plain.parts[:-1], ", out=", *target.parts, ")"))
 
 
-def in_place(operation: Operation, target: Text, says: Says) -> Text:
+def in_place(operation: TracedOperation, target: Expression, says: Says) -> Expression:
     """A function that writes to its first argument."""
     _, *others = [says(argument, place) for place, argument in enumerate(operation.arguments)]
     keywords = _said(operation.keywords)
     if operation.name == "put":
         return _method(target, "put", others[:2], {}, says)
     if operation.name == "setitem":
-        return Text((*target.within(ATOM), "[", *_index(operation.arguments[1], says), "] = ", *others[1].parts))
+        return Expression((*target.within(ATOM), "[", *_index(operation.arguments[1], says), "] = ", *others[1].parts))
     return _function(operation, [target, *others], keywords, says)
 
 
@@ -100,7 +100,7 @@ def _index(key: Any, says: Says) -> Parts:
     return says(key, 1).parts
 
 
-def literal(value: Any) -> Text:
+def literal(value: Any) -> Expression:
     """A number, a tuple or an array that doesn't depend on the step."""
     if isinstance(value, np.ndarray):
         return _array(value) if value.size != 1 or value.ndim else literal(value[()])
@@ -120,7 +120,7 @@ def _said(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords that aren't the defaults."""
 
     def plain(value: Any) -> Any:
-        return value.value if isinstance(value, Constant) else value
+        return value.value if isinstance(value, FixedValue) else value
 
     def is_default(key: str, value: Any) -> bool:
         return value is DEFAULTS[key] or (isinstance(value, str) and value == DEFAULTS[key])
@@ -132,13 +132,17 @@ def _said(keywords: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _method(own: Text, name: str, arguments: list[Text], keywords: Mapping[str, Any], says: Says) -> Text:
+def _method(
+    own: Expression, name: str, arguments: list[Expression], keywords: Mapping[str, Any], says: Says
+) -> Expression:
     listed = [argument.parts for argument in arguments]
     listed += [(f"{key}=", *says(value, None).parts) for key, value in keywords.items()]
     return call((*own.within(ATOM), f".{name}"), listed)
 
 
-def _function(operation: Operation, arguments: list[Text], keywords: Mapping[str, Any], says: Says) -> Text:
+def _function(
+    operation: TracedOperation, arguments: list[Expression], keywords: Mapping[str, Any], says: Says
+) -> Expression:
     shown: list[Parts] = [argument.parts for argument in arguments]
     while shown and shown[-1] == ("None",):
         shown.pop()
@@ -146,7 +150,7 @@ def _function(operation: Operation, arguments: list[Text], keywords: Mapping[str
     return call((name_of(operation),), shown)
 
 
-def name_of(operation: Operation) -> str:
+def name_of(operation: TracedOperation) -> str:
     """The function's name, with its module's."""
     module = getattr(operation.function, "__module__", None)
     if module in ("numpy.linalg", "numpy.fft"):
@@ -160,16 +164,16 @@ def name_of(operation: Operation) -> str:
     return operation.name
 
 
-def _copy(operation: Operation, says: Says) -> Text:
+def _copy(operation: TracedOperation, says: Says) -> Expression:
     (source,), output = operation.arguments, operation.output
-    if isinstance(source, Constant):
+    if isinstance(source, FixedValue):
         return filled(source.value, output.shape, output.dtype, says(source, 0))
     if source.dtype != output.dtype:
         return says(source, 0).followed_by(f".astype(np.{output.dtype})")
     return says(source, 0).followed_by(".copy()")
 
 
-def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Text) -> Text:
+def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Expression) -> Expression:
     """A new array of one number, which `said` says."""
     sizes = str(shape[0]) if len(shape) == 1 else str(shape)
     if value in (0, 1):
@@ -177,7 +181,7 @@ def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Text)
     return of(f"np.full({sizes}, ", *said.parts, f", np.{dtype})")
 
 
-def _array(array: np.ndarray[Any, Any]) -> Text:
+def _array(array: np.ndarray[Any, Any]) -> Expression:
     """An array by what makes it."""
     if array.size and (array == array.flat[0]).all():
         return filled(array.flat[0], array.shape, array.dtype, literal(array.flat[0].item()))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nn_manual.arrays import Shape, size_of
-from nn_manual.trace.operation import View
+from nn_manual.trace.trace import View
 from nn_manual.unroll.views import array_at, is_same, is_whole, is_within, span
 
 

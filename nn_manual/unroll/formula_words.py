@@ -9,12 +9,12 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.trace.observed import Observed, Site
-from nn_manual.trace.operation import CannotTrace, Constant, Operation, View
-from nn_manual.unroll.constants import Resolver, Settings, number
+from nn_manual.trace.trace import CannotTrace, FixedValue, TracedOperation, View
+from nn_manual.unroll.constants import NamedSettings, Resolver, number
 from nn_manual.unroll.expressions import expression, literal, mean
 from nn_manual.unroll.loops import in_list
 from nn_manual.unroll.source import EMPTY_NAMES, operand_of
-from nn_manual.unroll.text import Name, Parts, Text, binary, call, of
+from nn_manual.unroll.syntax import Expression, Name, Parts, binary, call, of
 from nn_manual.unroll.versions import Version, Versions, layer_of
 from nn_manual.unroll.views import array_at, is_same
 
@@ -26,9 +26,9 @@ class Speaker(Protocol):
     """Who says the statements."""
 
     #: What isn't said yet, since it becomes a part of another expression.
-    pending: dict[Version, Text]
+    pending: dict[Version, Expression]
 
-    def text(self, version: Version, view: View, wanted: str = "") -> Text:
+    def text(self, version: Version, view: View, wanted: str = "") -> Expression:
         """What shows a view of an array now."""
 
     def say(self, parts: Parts, defines: Name | None = None) -> None:
@@ -38,15 +38,15 @@ class Speaker(Protocol):
 class Saying:
     """The expression of each operation. `fixed` are arrays that depend on nothing, by what makes them."""
 
-    def __init__(self, observed: Observed, versions: Versions, settings: Settings, speaker: Speaker) -> None:
+    def __init__(self, observed: Observed, versions: Versions, settings: NamedSettings, speaker: Speaker) -> None:
         self._observed, self._versions, self._settings, self._speaker = observed, versions, settings, speaker
-        self.fixed: dict[Text, Name] = {}
-        self._named: dict[Name, Text] = {}
+        self.fixed: dict[Expression, Name] = {}
+        self._named: dict[Name, Expression] = {}
         #: What was added up to a number.
-        self._terms: dict[Version, list[Text]] = {}
+        self._terms: dict[Version, list[Expression]] = {}
         self._index = 0
 
-    def of(self, operation: Operation, index: int) -> Text:
+    def of(self, operation: TracedOperation, index: int) -> Expression:
         """What the operation with this index computes."""
         self._index = index
         site, pending = self._observed.sites[index], self._speaker.pending
@@ -67,13 +67,13 @@ class Saying:
             return self._stacked(operation)
         return expression(operation, self.argument)
 
-    def argument(self, argument: Any, place: int | None) -> Text:
+    def argument(self, argument: Any, place: int | None) -> Expression:
         """What says an argument, by its place among the operation's arguments."""
         node = operand_of(self._observed.sites[self._index], place) if place is not None else None
         if isinstance(argument, View):
             wanted = node.id if isinstance(node, ast.Name) else ""
             return self._speaker.text(self._versions.read[self._index][argument], argument, wanted)
-        if isinstance(argument, Constant):
+        if isinstance(argument, FixedValue):
             return self._constant(argument.value, node)
         if isinstance(argument, tuple | list):
             return self._several(argument)
@@ -88,19 +88,19 @@ class Saying:
     def _read(self, argument: Any) -> Version | Any:
         return self._versions.read[self._index].get(argument) if isinstance(argument, View) else None
 
-    def _several(self, arguments: tuple[Any, ...] | list[Any]) -> Text:
+    def _several(self, arguments: tuple[Any, ...] | list[Any]) -> Expression:
         inner = [self.argument(each, None).parts for each in arguments]
         if isinstance(arguments, tuple):
-            return Text(("(", *call((), inner).parts[1:-1], ",)" if len(inner) == 1 else ")"))
-        return Text(("[", *(in_list(inner) or call((), inner).parts[1:-1]), "]"))
+            return Expression(("(", *call((), inner).parts[1:-1], ",)" if len(inner) == 1 else ")"))
+        return Expression(("[", *(in_list(inner) or call((), inner).parts[1:-1]), "]"))
 
-    def _selected(self, own: View, mask: View) -> Text:
+    def _selected(self, own: View, mask: View) -> Expression:
         """The bits of floats times 0 or 1."""
         version = self._read(own)
         floats = self._speaker.text(version, own._replace(dtype=version.form.dtype))
         return call(("np.where",), [self.argument(mask, 1).parts, floats.parts, ("0",)])
 
-    def _added(self, operation: Operation, first: Version | None) -> Text:
+    def _added(self, operation: TracedOperation, first: Version | None) -> Expression:
         """A sum of two numbers, the first of which may be a sum."""
         said = [self.argument(argument, place) for place, argument in enumerate(operation.arguments)]
         terms = [*(self._terms.get(first, said[:1]) if first else said[:1]), said[1]]
@@ -110,9 +110,9 @@ class Saying:
             return call(("sum",), [listed])
         return binary(operation.name, *said)
 
-    def _stacked(self, operation: Operation) -> Text:
+    def _stacked(self, operation: TracedOperation) -> Expression:
         """A concatenation of arrays that np.stack gave another dimension."""
-        views, axis = operation.arguments[0], operation.keywords.get("axis", Constant(0)).value
+        views, axis = operation.arguments[0], operation.keywords.get("axis", FixedValue(0)).value
         texts = []
         for view in views:
             shape, strides = ([*own[:axis], *own[axis + 1 :]] for own in (view.shape, view.strides))
@@ -121,7 +121,7 @@ class Saying:
         listed = in_list(texts) or call((), texts).parts[1:-1]
         return call(("np.stack",), [("[", *listed, "]"), (f"axis={axis}",)])
 
-    def _constant(self, value: Any, node: ast.expr | None) -> Text:
+    def _constant(self, value: Any, node: ast.expr | None) -> Expression:
         site = self._observed.sites[self._index]
         if isinstance(value, np.ndarray) and value.size > 1:
             return self._fixed_array(literal(value), node)
@@ -129,7 +129,7 @@ class Saying:
             value = value.item()
         return number(value, node, self._resolver(site)) if node is not None else literal(value)
 
-    def _fixed_array(self, text: Text, node: ast.expr | None) -> Text:
+    def _fixed_array(self, text: Expression, node: ast.expr | None) -> Expression:
         """An array that depends on nothing: under the name that the formula has for it, or made once for all."""
         if isinstance(node, ast.Name) and node.id not in EMPTY_NAMES:
             name = Name(node.id, layer_of(self._observed.operations[self._index].place.owner))
@@ -146,7 +146,7 @@ class Saying:
     def _resolver(self, site: Site) -> Resolver:
         """What the names in an expression of the source mean here."""
         frame = site.frames[0]
-        arrays: dict[str, tuple[Text, Array]] = {}
+        arrays: dict[str, tuple[Expression, Array]] = {}
         for name, version in self._versions.locals[self._index].items():
             if version.handles and version not in self._speaker.pending:
                 try:

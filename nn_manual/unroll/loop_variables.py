@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.operation import View, views
+from nn_manual.trace.trace import View, views
 from nn_manual.unroll.views import is_same
 
 #: A local variable: the running function's number, and the name.

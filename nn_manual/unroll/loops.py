@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from nn_manual.unroll.text import NUMBER, Name, Parts, followed_alone
+from nn_manual.unroll.syntax import NUMBER, Name, Parts, followed_alone
 
 #: What one number in a repeated text is from repetition to repetition.
 Column: TypeAlias = tuple[int, ...]
@@ -17,21 +17,21 @@ Column: TypeAlias = tuple[int, ...]
 LEAST, LONGEST = 3, 120
 
 
-class Line(NamedTuple):
+class CodeLine(NamedTuple):
     """A line, and how deep in loops it is."""
 
     depth: int
     parts: Parts
 
 
-class Loop(NamedTuple):
+class ForHeader(NamedTuple):
     """What stands between `for` and the colon, and what each number that varies becomes."""
 
     header: str
     numbers: dict[int, str]
 
 
-def rolled(items: Sequence[tuple[Line, ...]], counters: str = "itk") -> list[tuple[Line, ...]]:
+def rolled(items: Sequence[tuple[CodeLine, ...]], counters: str = "itk") -> list[tuple[CodeLine, ...]]:
     """The statements, those that repeat as loops, from the innermost on. `counters` are names for what they count."""
     found = list(items)
     while True:
@@ -45,7 +45,7 @@ def in_list(elements: Sequence[Parts]) -> Parts | None:
     """The elements of a list as one element and `for`; None where they are too few, or differ otherwise."""
     if len(elements) < 2:
         return None
-    items = [(Line(0, parts),) for parts in elements]
+    items = [(CodeLine(0, parts),) for parts in elements]
     if len({_skeleton(item) for item in items}) > 1:
         return None
     loop = _fitted([_numbers(item) for item in items], items[0], "itk")
@@ -55,7 +55,7 @@ def in_list(elements: Sequence[Parts]) -> Parts | None:
     return (*parts, f" for {loop.header}")
 
 
-def _roll_once(items: list[tuple[Line, ...]], counters: str) -> list[tuple[Line, ...]] | None:
+def _roll_once(items: list[tuple[CodeLine, ...]], counters: str) -> list[tuple[CodeLine, ...]] | None:
     kinds: dict[object, int] = {}
     ids = [kinds.setdefault(_skeleton(item), len(kinds)) for item in items]
     for length in range(1, min(len(items) // 2, LONGEST) + 1):
@@ -72,7 +72,7 @@ def _roll_once(items: list[tuple[Line, ...]], counters: str) -> list[tuple[Line,
     return None
 
 
-def _loop(items: list[tuple[Line, ...]], length: int, count: int, counters: str) -> tuple[Line, ...] | None:
+def _loop(items: list[tuple[CodeLine, ...]], length: int, count: int, counters: str) -> tuple[CodeLine, ...] | None:
     """The repetitions as a loop, where their numbers allow it and it is shorter."""
     repeated = [tuple(itertools.chain(*items[n * length : (n + 1) * length])) for n in range(count)]
     size = len(repeated[0])
@@ -82,25 +82,25 @@ def _loop(items: list[tuple[Line, ...]], length: int, count: int, counters: str)
     if loop is None:
         return None
     body = _replaced(repeated[0], loop.numbers)
-    return (Line(0, (f"for {loop.header}:",)), *(Line(line.depth + 1, line.parts) for line in body))
+    return (CodeLine(0, (f"for {loop.header}:",)), *(CodeLine(line.depth + 1, line.parts) for line in body))
 
 
-def _skeleton(item: tuple[Line, ...]) -> tuple[object, ...]:
+def _skeleton(item: tuple[CodeLine, ...]) -> tuple[object, ...]:
     return tuple(
         (line.depth, tuple(part if isinstance(part, Name) else NUMBER.sub("#", part) for part in line.parts))
         for line in item
     )
 
 
-def _texts(item: Iterable[Line]) -> Iterator[str]:
+def _texts(item: Iterable[CodeLine]) -> Iterator[str]:
     return (part for line in item for part in line.parts if not isinstance(part, Name))
 
 
-def _numbers(item: tuple[Line, ...]) -> list[str]:
+def _numbers(item: tuple[CodeLine, ...]) -> list[str]:
     return [number for text in _texts(item) for number in NUMBER.findall(text)]
 
 
-def _replaced(item: tuple[Line, ...], numbers: dict[int, str]) -> tuple[Line, ...]:
+def _replaced(item: tuple[CodeLine, ...], numbers: dict[int, str]) -> tuple[CodeLine, ...]:
     """The lines with other numbers at these places."""
     place = itertools.count()
 
@@ -110,12 +110,12 @@ def _replaced(item: tuple[Line, ...], numbers: dict[int, str]) -> tuple[Line, ..
         return wanted if is_plain or followed_alone(match.string, match.start(), match.end()) else f"({wanted})"
 
     return tuple(
-        Line(line.depth, tuple(part if isinstance(part, Name) else NUMBER.sub(number, part) for part in line.parts))
+        CodeLine(line.depth, tuple(part if isinstance(part, Name) else NUMBER.sub(number, part) for part in line.parts))
         for line in item
     )
 
 
-def _fitted(numbers: list[list[str]], item: tuple[Line, ...], counters: str) -> Loop | None:
+def _fitted(numbers: list[list[str]], item: tuple[CodeLine, ...], counters: str) -> ForHeader | None:
     """What the loop counts, and what each number is in it."""
     columns: dict[int, Column] = {}
     for place, values in enumerate(zip(*numbers, strict=True)):
@@ -134,7 +134,7 @@ def _fitted(numbers: list[list[str]], item: tuple[Line, ...], counters: str) -> 
     return None
 
 
-def _slices(item: tuple[Line, ...]) -> set[int]:
+def _slices(item: tuple[CodeLine, ...]) -> set[int]:
     """The places of numbers that begin a slice `start:stop`."""
     found, place = set(), 0
     for text in _texts(item):
@@ -146,7 +146,7 @@ def _slices(item: tuple[Line, ...]) -> set[int]:
     return found
 
 
-def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loop | None:
+def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> ForHeader | None:
     """Slices one after the other, of which the last may be shorter: `for start in range(0, 64, 37)`."""
     for place in sorted(pairs):
         starts, stops = columns[place], columns.get(place + 1, ())
@@ -169,11 +169,11 @@ def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> 
                 numbers[other] = f"{f'{times} * ' * (times > 1)}min({size}, {total} - start)"
             else:
                 return None
-        return Loop(f"start in range({starts[0]}, {total}, {size})", numbers)
+        return ForHeader(f"start in range({starts[0]}, {total}, {size})", numbers)
     return None
 
 
-def _in_steps(counters: str, columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loop | None:  # noqa: ARG001 - as others
+def _in_steps(counters: str, columns: dict[int, Column], pairs: set[int], taken: set[str]) -> ForHeader | None:  # noqa: ARG001 - as others
     """Evenly growing or falling numbers: `for t in range(64)`."""
     slopes = {place: column[1] - column[0] for place, column in columns.items()}
     count = len(next(iter(columns.values())))
@@ -190,7 +190,7 @@ def _in_steps(counters: str, columns: dict[int, Column], pairs: set[int], taken:
             place: _sum([(name, -slopes[place])], column[0] + slopes[place] * (low + count - 1))
             for place, column in columns.items()
         }
-        return Loop(header, numbers) if all(numbers.values()) else None
+        return ForHeader(header, numbers) if all(numbers.values()) else None
     low = min((column[0] for place, column in columns.items() if slopes[place] == 1), default=0)
     if least < 0:
         return None
@@ -198,10 +198,10 @@ def _in_steps(counters: str, columns: dict[int, Column], pairs: set[int], taken:
     numbers = {
         place: _sum([(name, slopes[place])], column[0] - slopes[place] * low) for place, column in columns.items()
     }
-    return Loop(header, numbers) if all(numbers.values()) else None
+    return ForHeader(header, numbers) if all(numbers.values()) else None
 
 
-def _in_grid(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loop | None:  # noqa: ARG001
+def _in_grid(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> ForHeader | None:  # noqa: ARG001
     """The places of a window, row by row: `for i, j in np.ndindex(3, 3)`."""
     count = len(next(iter(columns.values())))
     outer, inner = _free("iku", taken), _free("jlv", taken)
@@ -216,11 +216,11 @@ def _in_grid(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Lo
                 break
             numbers[place] = _sum([(outer, down), (inner, right)], column[0])
         else:
-            return Loop(f"{outer}, {inner} in np.ndindex({count // width}, {width})", numbers)
+            return ForHeader(f"{outer}, {inner} in np.ndindex({count // width}, {width})", numbers)
     return None
 
 
-def _listed(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loop | None:
+def _listed(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> ForHeader | None:
     """Any numbers: `for start, stop in ((0, 4), (9, 16))`."""
     distinct = list(dict.fromkeys(columns.values()))
     count = len(distinct[0])
@@ -231,7 +231,7 @@ def _listed(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> Loo
     names = names[: len(distinct)]
     shown = ", ".join(str(row) if len(row) > 1 else str(row[0]) for row in zip(*distinct, strict=True))
     numbers = {place: names[distinct.index(column)] for place, column in columns.items()}
-    return Loop(f"{', '.join(names)} in ({shown})", numbers)
+    return ForHeader(f"{', '.join(names)} in ({shown})", numbers)
 
 
 def _free(letters: str, taken: set[str]) -> str:

@@ -7,12 +7,12 @@ from math import prod
 from typing import Any
 
 from nn_manual.messages import one_line
-from nn_manual.trace.operation import View
+from nn_manual.trace.trace import View
 from nn_manual.unroll.expressions import IN_NUMPY
-from nn_manual.unroll.functions import Function
+from nn_manual.unroll.layer_functions import Function
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.sections import Subject, body, comment, formulas_of
-from nn_manual.unroll.text import Name, render
+from nn_manual.unroll.syntax import Name, render
 from nn_manual.unroll.wrapping import wrapped
 
 ABOUT = """\

@@ -16,12 +16,12 @@ from nn_manual.trace.observed import observe_step
 from nn_manual.trace.step import trace_step
 from nn_manual.training.steps import Batch
 from nn_manual.unroll.batch import Differs, merged
-from nn_manual.unroll.constants import Settings
-from nn_manual.unroll.functions import Function, with_functions
+from nn_manual.unroll.constants import NamedSettings
+from nn_manual.unroll.layer_functions import Function, with_functions
 from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.statements import Statements
 from nn_manual.unroll.step_inputs import Given, given_to
-from nn_manual.unroll.text import Name, Parts
+from nn_manual.unroll.syntax import Name, Parts
 from nn_manual.unroll.versions import Versions
 
 
@@ -30,7 +30,7 @@ class Script(NamedTuple):
 
     lines: list[Statement]
     given: Given
-    settings: Settings
+    settings: NamedSettings
     fixed: dict[Name, Parts]
     #: The names of the optimizer's vectors.
     vectors: list[str]
@@ -95,7 +95,8 @@ def _script_of(
 ) -> Script:
     observed = observe_step(model, loss, optimizer, *batch, max_norm)
     layers = [layer for _, layer in model.descendants()]
-    settings = Settings(name for layer in layers for name, value in vars(layer).items() if isinstance(value, float))
+    reserved = [name for layer in layers for name, value in vars(layer).items() if isinstance(value, float)]
+    settings = NamedSettings(reserved)
     given = given_to(observed, model, optimizer, settings)
     versions = Versions(observed, given.arrays, given.gradients)
     statements = Statements(observed, versions, settings, given.names)

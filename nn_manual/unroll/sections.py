@@ -15,7 +15,7 @@ from nn_manual.optim.groups import PATTERN
 from nn_manual.unroll.formulas import formulas, in_floating_point, of_update
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.statement import Statement
-from nn_manual.unroll.text import render
+from nn_manual.unroll.syntax import render
 from nn_manual.unroll.versions import layer_of
 from nn_manual.unroll.wrapping import WIDTH, wrapped
 

@@ -19,7 +19,7 @@ EMPTY_NAMES = frozenset({"saved", "array", "result", "own", "grad_rows", "rows",
 MODULES = frozenset({"np", "numpy", "scipy", "math"})
 
 
-class Source:
+class SyntaxTree:
     """The nodes of a file's syntax tree by their places, and each node's parent."""
 
     def __init__(self, text: str) -> None:
@@ -33,13 +33,13 @@ class Source:
 
 
 @functools.cache
-def source_of(file: str) -> Source:
+def source_of(file: str) -> SyntaxTree:
     """Of a file; of one that can't be read, without a node."""
     try:
         with open(file, encoding="utf-8") as stream:
-            return Source(stream.read())
+            return SyntaxTree(stream.read())
     except (OSError, SyntaxError, UnicodeDecodeError):
-        return Source("")
+        return SyntaxTree("")
 
 
 def node_of(frame: Frame) -> ast.AST | None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nn_manual.trace.observed import Call
-from nn_manual.unroll.loops import Line, rolled
-from nn_manual.unroll.text import Name, Parts
+from nn_manual.trace.observed import MethodCall
+from nn_manual.unroll.loops import CodeLine, rolled
+from nn_manual.unroll.syntax import Name, Parts
 
 
 class Statement(NamedTuple):
@@ -21,7 +21,7 @@ class Statement(NamedTuple):
     """
 
     place: int
-    call: Call | None
+    call: MethodCall | None
     owner: str
     method: str
     parts: Parts
@@ -41,7 +41,7 @@ def in_loops(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]
 def _rolled(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
     by_parts = {line.parts: line for line in reversed(lines)}
     counters = "t" if any(line.place in over_time for line in lines) else "itk"
-    for item in rolled([(Line(0, line.parts),) for line in lines], counters):
+    for item in rolled([(CodeLine(0, line.parts),) for line in lines], counters):
         for depth, parts in item:
             like = by_parts.get(parts, lines[0]._replace(may_wait=False, defines=None))
             yield like._replace(parts=parts, depth=depth)

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from nn_manual.trace.observed import Call, Observed
-from nn_manual.trace.operation import CannotTrace, Operation, View
-from nn_manual.unroll.constants import Settings
+from nn_manual.trace.observed import MethodCall, Observed
+from nn_manual.trace.trace import CannotTrace, TracedOperation, View
+from nn_manual.unroll.array_names import RETURNED, ArrayNames
+from nn_manual.unroll.constants import NamedSettings
 from nn_manual.unroll.expressions import in_place, written_to
 from nn_manual.unroll.forms import suffix
 from nn_manual.unroll.formula_words import Saying
-from nn_manual.unroll.names import RETURNED, Names
 from nn_manual.unroll.source import EMPTY_NAMES
 from nn_manual.unroll.statement import Statement, in_loops
-from nn_manual.unroll.text import OPERATORS, Name, Parts, Text, assignable, call, of
+from nn_manual.unroll.syntax import OPERATORS, Expression, Name, Parts, assignable, call, of
 from nn_manual.unroll.variables import Showing
 from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
 from nn_manual.unroll.views import is_same, is_within, num_steps
@@ -29,12 +29,16 @@ class Statements:
     """The statements of a step, in `lines`. `names` are the texts that stand for what is there at first."""
 
     def __init__(
-        self, observed: Observed, versions: Versions, settings: Settings, names: Iterable[tuple[Text, Version, View]]
+        self,
+        observed: Observed,
+        versions: Versions,
+        settings: NamedSettings,
+        names: Iterable[tuple[Expression, Version, View]],
     ) -> None:
         self._observed, self._versions, self._carried = observed, versions, versions.carried
         self.lines: list[Statement] = []
-        self.pending: dict[Version, Text] = {}
-        self.showing, self._names = Showing(), Names(observed)
+        self.pending: dict[Version, Expression] = {}
+        self.showing, self._names = Showing(), ArrayNames(observed)
         self.saying = Saying(observed, versions, settings, self)
         #: Memory for which the formulas have no name, but names for its parts.
         self._unnamed: set[Version] = set()
@@ -49,7 +53,7 @@ class Statements:
             self._do(operation)
         self.lines = list(in_loops(self.lines, self._carried.inside))
 
-    def _do(self, operation: Operation) -> None:
+    def _do(self, operation: TracedOperation) -> None:
         index = self._index
         if index in self._carried.begins:
             self._begin_loop(index, self._carried.begins[index])
@@ -66,7 +70,7 @@ class Statements:
                 self.showing.forget(name)
         self._end_calls(index + 1)
 
-    def text(self, version: Version, view: View, wanted: str = "") -> Text:
+    def text(self, version: Version, view: View, wanted: str = "") -> Expression:
         """What shows a view of an array now, if possible by the variable that a formula calls `wanted`."""
         if version.is_allocated and not version.handles:
             self._allocate(version)
@@ -92,7 +96,7 @@ class Statements:
         own = self._calls.get(self._index)
         self.lines.append(Statement(self._index, own, *place, parts, defines, member=member))
 
-    def _add(self, operation: Operation) -> None:
+    def _add(self, operation: TracedOperation) -> None:
         version = self._versions.made.get(self._index)
         if version is None:
             self._store(operation, self._versions.written[self._index])
@@ -104,17 +108,17 @@ class Statements:
         else:
             self._define(version, name or self._name_elsewhere(version), text)
 
-    def _define(self, version: Version, name: Name, text: Text) -> None:
+    def _define(self, version: Version, name: Name, text: Expression) -> None:
         name = self.showing.free(name, version, self._index)
         self._alias(name, version, version.form, text)
 
-    def _alias(self, name: Name, version: Version, view: View, text: Text) -> None:
+    def _alias(self, name: Name, version: Version, view: View, text: Expression) -> None:
         """Say that a variable shows a view of an array from now on."""
         self._flush_readers(name)
         self.say((name, " = ", *text.parts), name)
         self.showing.show(name, version, view)
 
-    def _store(self, operation: Operation, version: Version) -> None:
+    def _store(self, operation: TracedOperation, version: Version) -> None:
         self.saying.at(self._index)
         says, target = self.saying.argument, self.text(version, operation.output)
         for name in {part for text, _ in version.handles for part in text.names}:
@@ -267,9 +271,9 @@ class Statements:
         return place.owner, place.method
 
 
-def _innermost(observed: Observed) -> dict[int, Call]:
+def _innermost(observed: Observed) -> dict[int, MethodCall]:
     """Of each operation the call that it is in, the innermost one."""
-    found: dict[int, Call] = {}
+    found: dict[int, MethodCall] = {}
     for each in sorted(observed.calls, key=lambda own: own.start - own.stop):
         found.update(dict.fromkeys(range(each.start, each.stop), each))
     return found

@@ -10,9 +10,9 @@ from nn_manual.arrays import Shape
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.operation import View
-from nn_manual.unroll.constants import Coefficients, Settings
-from nn_manual.unroll.text import Name, Text, of
+from nn_manual.trace.trace import View
+from nn_manual.unroll.constants import Coefficients, NamedSettings
+from nn_manual.unroll.syntax import Expression, Name, of
 from nn_manual.unroll.versions import Version
 
 #: What stands in the names of the storages of a shared parameter's gradients.
@@ -28,17 +28,17 @@ class Given(NamedTuple):
 
     arrays: dict[int, list[Version]]
     gradients: dict[int, list[tuple[Name, View]]]
-    names: list[tuple[Text, Version, View]]
+    names: list[tuple[Expression, Version, View]]
     arguments: dict[Name, View]
     parts: list[tuple[Name, Name, View]]
-    before: list[list[tuple[Name, Text]]]
+    before: list[list[tuple[Name, Expression]]]
 
 
-def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settings: Settings) -> Given:
+def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settings: NamedSettings) -> Given:
     """Of a traced step."""
     given = Given({}, {}, [], {}, [], [])
     coefficients = [Coefficients(part.member, settings) for part in optimizer.parts]
-    said: dict[Name, Text] = {}
+    said: dict[Name, Expression] = {}
     for own in coefficients:
         given.before.append([(name, text) for name, text in own.before if said.get(name) != text])
         said.update(own.before)
@@ -97,7 +97,7 @@ def _argument(name: str) -> Name:
     return Name(local, layer) if is_noise else Name(name.replace(".", "_"))
 
 
-def _coefficient(name: str, coefficients: list[Coefficients]) -> Text | None:
+def _coefficient(name: str, coefficients: list[Coefficients]) -> Expression | None:
     """What a number in the update's formula is, where that can be said."""
     index, _, field = name.partition(".")
     if not index.isdigit() or int(index) >= len(coefficients) or ".noise." in name:

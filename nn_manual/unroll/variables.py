@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nn_manual.arrays import Shape
-from nn_manual.trace.observed import Call
-from nn_manual.trace.operation import View
+from nn_manual.trace.observed import MethodCall
+from nn_manual.trace.trace import View
 from nn_manual.unroll.forms import suffix
-from nn_manual.unroll.text import Name, Text
+from nn_manual.unroll.syntax import Expression, Name
 from nn_manual.unroll.versions import Version, layer_of
 from nn_manual.unroll.views import is_same, num_steps
 
@@ -18,7 +18,7 @@ class Showing:
         self._holders: dict[Name, Version] = {}
         self.shapes: dict[Name, Shape] = {}
 
-    def give(self, text: Text, version: Version, view: View) -> None:
+    def give(self, text: Expression, version: Version, view: View) -> None:
         """Let a text stand for a view of an array that is there at first."""
         version.handles.append((text, view))
         self._holders.update(dict.fromkeys(text.names, version))
@@ -27,7 +27,7 @@ class Showing:
     def show(self, name: Name, version: Version, view: View) -> None:
         """From now on the variable shows this view of an array, and nothing else."""
         self.forget(name)
-        self.give(Text((name,)), version, view)
+        self.give(Expression((name,)), version, view)
 
     def forget(self, name: Name) -> None:
         """The variable shows nothing any more, if that has another name."""
@@ -50,7 +50,9 @@ class Showing:
             wanted, number = Name(f"{name.local}{number}", name.layer), number + 1
         return wanted
 
-    def way(self, version: Version, view: View, call: Call | None, wanted: str = "") -> tuple[Text, str] | None:
+    def way(
+        self, version: Version, view: View, call: MethodCall | None, wanted: str = ""
+    ) -> tuple[Expression, str] | None:
         """A text, and what behind it shows the view: from what the layer gets or has if possible, then the shortest,
         then a variable that the formula calls `wanted`, then the newest.
         """
@@ -63,7 +65,7 @@ class Showing:
         return _shortest(version.handles, view, wanted)
 
 
-def _shortest(handles: list[tuple[Text, View]], view: View, wanted: str) -> tuple[Text, str] | None:
+def _shortest(handles: list[tuple[Expression, View]], view: View, wanted: str) -> tuple[Expression, str] | None:
     found = []
     for age, (text, shown) in enumerate(reversed(handles)):
         behind = suffix(shown, view)

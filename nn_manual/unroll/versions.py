@@ -14,10 +14,10 @@ import numpy as np
 
 from nn_manual.arrays import size_of
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.operation import Constant, Operation, View, views
+from nn_manual.trace.trace import FixedValue, TracedOperation, View, views
 from nn_manual.unroll.loop_variables import Carried
 from nn_manual.unroll.source import is_augmented
-from nn_manual.unroll.text import Name, Text
+from nn_manual.unroll.syntax import Expression, Name
 from nn_manual.unroll.views import array_at, is_same, is_whole, span
 
 
@@ -31,7 +31,7 @@ class Version:
     made_by: int
     readers: list[int] = field(default_factory=list)
     writers: list[int] = field(default_factory=list)
-    handles: list[tuple[Text, View]] = field(default_factory=list)
+    handles: list[tuple[Expression, View]] = field(default_factory=list)
     #: The name that it must have: that of a gradient.
     name: Name | None = None
     #: What a layer or the loss returned, where that is this array: the name, and the array in the form returned.
@@ -120,7 +120,7 @@ class Versions:
             self._current[storage] = [version]
             self.joins[index] = version
 
-    def _add(self, index: int, operation: Operation) -> None:
+    def _add(self, index: int, operation: TracedOperation) -> None:
         reads = list(views((operation.arguments, operation.keywords)))
         if operation.is_in_place and reads and is_same(reads[0], operation.output):
             reads = reads[1:]
@@ -141,7 +141,7 @@ class Versions:
         found.writers.append(index)
         self.written[index] = found
 
-    def is_masked(self, operation: Operation, index: int) -> bool:
+    def is_masked(self, operation: TracedOperation, index: int) -> bool:
         """Whether it multiplies the bits of floats with 0 or 1, which is where(mask, array, 0)."""
         if operation.name != "multiply" or not all(isinstance(argument, View) for argument in operation.arguments):
             return False
@@ -151,7 +151,7 @@ class Versions:
     def _locals(self, index: int) -> Mapping[str, View]:
         return self.observed.sites[index].frames[0].views
 
-    def _is_new(self, index: int, operation: Operation, found: Version | None) -> bool:
+    def _is_new(self, index: int, operation: TracedOperation, found: Version | None) -> bool:
         """Whether the operation overwrites all of an array that nothing else must see."""
         view = operation.output
         if operation.is_in_place or not is_whole(view):
@@ -228,7 +228,7 @@ def layer_of(owner: str) -> str:
     return owner.partition(" ")[0] if "(" in owner else ""
 
 
-def is_natural(operation: Operation) -> bool:
+def is_natural(operation: TracedOperation) -> bool:
     """Whether the function makes an array of the output's form by itself, without `out`."""
     output = operation.output
     if operation.function is np.copyto:
@@ -253,7 +253,7 @@ def _like(argument: Any) -> Any:
             diagonal = range(min(array.shape[-2:]))
             array[..., diagonal, diagonal] = 1
         return array
-    if isinstance(argument, Constant):
+    if isinstance(argument, FixedValue):
         return argument.value
     if type(argument) in (tuple, list):
         return type(argument)(map(_like, argument))

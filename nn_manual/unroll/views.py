@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nn_manual.arrays import Array, Shape, size_of
-from nn_manual.trace.operation import View
+from nn_manual.trace.trace import View
 
 
 def num_steps(behind: str) -> int:

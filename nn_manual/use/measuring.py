@@ -13,9 +13,9 @@ from nn_manual.data import Split, batches
 from nn_manual.errors import NNManualError
 from nn_manual.run.loading import load
 from nn_manual.run.training_run import TrainingRun
-from nn_manual.trace.cost import num_multiplications, peak_memory
-from nn_manual.trace.operation import CannotTrace
 from nn_manual.trace.step import trace_step
+from nn_manual.trace.step_cost import num_multiplications, peak_memory
+from nn_manual.trace.trace import CannotTrace
 from nn_manual.training.trainer import Trainer
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nn_manual.compile.fusion import fused
 from nn_manual.compile.nests import Access, Compute, Item, Loop
-from nn_manual.trace.operation import Operation, Place, View
+from nn_manual.trace.trace import SourcePlace, TracedOperation, View
 
 FLOAT = np.dtype(np.float32)
 
@@ -18,7 +18,8 @@ def leaf(source: int, target: int, *extents: int) -> Compute:
     strides = [4 * int(np.prod(extents[i + 1 :])) for i in range(len(extents))]
     dims = tuple(zip(extents, strides, strict=True))
     view = View(target, 0, extents, tuple(strides), FLOAT)
-    operation = Operation("multiply", np.multiply, (view, 2.0), {}, view, Place("0 (Layer)", "forward", __file__, 1))
+    place = SourcePlace("0 (Layer)", "forward", __file__, 1)
+    operation = TracedOperation("multiply", np.multiply, (view, 2.0), {}, view, place)
     accesses = [Access(storage, 0, dims, FLOAT) for storage in (target, source)]
     return Compute(accesses[0], (accesses[1],), operation, "multiply", ((1, 2.0),), (FLOAT, FLOAT, FLOAT))
 

@@ -9,7 +9,7 @@ import pytest
 
 from nn_manual import BatchNorm1d, Linear, ReLU, Sequential
 from nn_manual.compile.kept_for_buffers import KeptForBuffers
-from nn_manual.trace.operation import CannotTrace
+from nn_manual.trace.trace import CannotTrace
 
 
 class Saved(NamedTuple):

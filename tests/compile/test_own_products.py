@@ -12,7 +12,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile import own_products
 from nn_manual.compile.cache import Folder, Kernels
 from nn_manual.compile.own_products import DEPTH, Factors, kernel, suits, vector_bytes
-from nn_manual.compile.program import Call, lowered
+from nn_manual.compile.program import KernelCall, lowered
 from nn_manual.trace.step import trace_step
 
 pytestmark = pytest.mark.skipif(not vector_bytes(), reason="own loops are for processors with AVX2")
@@ -117,7 +117,7 @@ def test_a_step_has_them_on_so_many_threads() -> None:
     assert all(suits(factors, 1) for factors in step.products)
     made = step.program(1)
     assert not any("f4_gemm" in text for text in made.kernels)
-    whole = {call.kernel for call in made.calls if isinstance(call, Call) and call.is_product}
+    whole = {call.kernel for call in made.calls if isinstance(call, KernelCall) and call.is_product}
     assert whole
     assert whole < set(map(kernel, step.products))
     assert not any("product_tile" in text for text in step.program().kernels)

@@ -38,7 +38,7 @@ from nn_manual.compile.compiling import compile_trace
 from nn_manual.compile.plan import Done, Plan, first_buffers, persistent
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
-from nn_manual.trace.replay import replay
+from nn_manual.trace.numpy_replay import replay
 from nn_manual.trace.step import given, trace_step
 
 #: How far a number may be from the replay's, in units of eps of the array's largest: sums are added in another order,

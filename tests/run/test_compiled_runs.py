@@ -16,7 +16,7 @@ from runs import CONFIG, EVERYTHING, write_config
 
 from nn_manual.arrays import Array
 from nn_manual.compile import plan
-from nn_manual.compile.program import Call, Lowered, Program
+from nn_manual.compile.program import KernelCall, Lowered, Program
 from nn_manual.config import RunConfig, load_config
 from nn_manual.errors import ConfigError, GradientMismatch, Interrupted, NotFiniteError
 from nn_manual.run.new_run import run
@@ -244,7 +244,7 @@ def wrong_sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         made = right(self, *threads)
         calls = list(made.calls)
         for i, call in enumerate(calls):
-            if isinstance(call, Call):
+            if isinstance(call, KernelCall):
                 calls[i] = call._replace(kernel=call.kernel.replace(" = f4(1.0) - ", " = f4(1.0) + "))
         assert sum(ours != theirs for ours, theirs in zip(made.calls, calls, strict=True)) == 1
         return made._replace(calls=calls)

@@ -18,11 +18,11 @@ from nn_manual import SGD, Linear, MSELoss, Sequential, Trainer
 from nn_manual.arrays import Array
 from nn_manual.layers import Layer
 from nn_manual.trace.comparing import LOST
-from nn_manual.trace.functions import COMPOSED
 from nn_manual.trace.methods import OF_VALUE
-from nn_manual.trace.operation import CannotTrace
-from nn_manual.trace.replay import replay
+from nn_manual.trace.numpy_functions import COMPOSED
+from nn_manual.trace.numpy_replay import replay
 from nn_manual.trace.step import given, trace_step
+from nn_manual.trace.trace import CannotTrace
 
 Formula = Callable[[Any, Any], Any]
 GENERATOR = np.random.default_rng(0)

@@ -32,9 +32,9 @@ from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
-from nn_manual.trace.operation import CannotTrace
-from nn_manual.trace.replay import replay
+from nn_manual.trace.numpy_replay import replay
 from nn_manual.trace.step import given, trace_slice, trace_step, trace_update
+from nn_manual.trace.trace import CannotTrace
 
 
 def check_replays(trainer: Trainer, batches: Batches) -> None:

@@ -8,8 +8,8 @@ import pytest
 from nn_manual import arrays
 from nn_manual.arrays import Array, one_operation, over_time
 from nn_manual.layers.embedding import one_hot_product
-from nn_manual.trace.operation import CannotTrace, Constant, View
-from nn_manual.trace.replay import replay
+from nn_manual.trace.numpy_replay import replay
+from nn_manual.trace.trace import CannotTrace, FixedValue, View
 from nn_manual.trace.traced import Traced
 from nn_manual.trace.tracer import Tracer
 
@@ -39,7 +39,7 @@ def test_the_sum_over_equal_indices_is_one_operation() -> None:
         trace = tracer.trace({"product": product})
     (operation,) = trace.operations
     assert operation.name == "one_hot_product"
-    assert operation.arguments[2] == Constant(4)
+    assert operation.arguments[2] == FixedValue(4)
     found = replay(trace, {"indices": indices[::-1], "values": values})["product"]
     np.testing.assert_array_equal(found, [[2, 3], [0, 0], [4, 6], [0, 0]])
 

@@ -31,7 +31,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile import plan
 from nn_manual.compile.boundaries import Boundaries
 from nn_manual.compile.compiling import NoNumba
-from nn_manual.compile.copies import Copies
+from nn_manual.compile.step_copies import Copies
 from nn_manual.data import Examples
 from nn_manual.errors import GradientMismatch, NotFiniteError
 from nn_manual.layers import Layer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nn_manual.arrays import Array
-from nn_manual.trace.operation import View
+from nn_manual.trace.trace import View
 from nn_manual.unroll.forms import suffix
 from nn_manual.unroll.views import is_same, num_steps
 

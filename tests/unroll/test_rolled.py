@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from nn_manual.unroll.batch import Differs, merged
-from nn_manual.unroll.loops import Line, in_list, rolled
-from nn_manual.unroll.text import render
+from nn_manual.unroll.loops import CodeLine, in_list, rolled
+from nn_manual.unroll.syntax import render
 from nn_manual.unroll.wrapping import wrapped
 
 
 def looped(*lines: str) -> list[str]:
-    items = rolled([(Line(0, (line,)),) for line in lines])
+    items = rolled([(CodeLine(0, (line,)),) for line in lines])
     return ["    " * depth + render(parts) for item in items for depth, parts in item]
 
 

@@ -122,13 +122,13 @@ def products(subject: Subject) -> Epoch:
     """
     from nn_manual.compile.compiling import compile_step
     from nn_manual.compile.plan import Plan
-    from nn_manual.compile.program import Call
+    from nn_manual.compile.program import KernelCall
 
     trainer, (inputs, targets) = subject.new_trainer(), subject.stacked()
     trainer.train_step(inputs[0], targets[0])
     model, optimizer = trainer.model, trainer.optimizer
     plan = compile_step(model, trainer.loss, optimizer, inputs[0], targets[0], trainer.clip_grad_norm, lambda _: None)
-    calls = [call for call in plan.program.calls if isinstance(call, Call) and call.is_product]
+    calls = [call for call in plan.program.calls if isinstance(call, KernelCall) and call.is_product]
     of_products = plan.program._replace(calls=calls)  # type: ignore[arg-type]  # a list of some
     floor = Plan(model, optimizer, of_products, plan.kernels, plan.blas, plan.threads)
     of_steps = {

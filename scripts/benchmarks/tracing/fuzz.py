@@ -11,8 +11,8 @@ from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.programs import Program
 from nn_manual.arrays import Array
 from nn_manual.trace.comparing import check_same
-from nn_manual.trace.operation import CannotTrace, Trace
-from nn_manual.trace.replay import replay
+from nn_manual.trace.numpy_replay import replay
+from nn_manual.trace.trace import CannotTrace, Trace
 from nn_manual.trace.tracer import Tracer
 
 NUM_PROGRAMS = 100_000

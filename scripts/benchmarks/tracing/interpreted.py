@@ -20,11 +20,11 @@ from benchmarks.tracing.fuzz import traced
 from benchmarks.tracing.programs import Program
 from nn_manual.arrays import Array
 from nn_manual.compile.nests import External
-from nn_manual.compile.program import Address, Call, program
+from nn_manual.compile.program import Address, KernelCall, program
 from nn_manual.compile.program import Program as Compiled
 from nn_manual.trace.comparing import check_same
-from nn_manual.trace.operation import CannotTrace, View
-from nn_manual.trace.replay import run_operation
+from nn_manual.trace.numpy_replay import run_operation
+from nn_manual.trace.trace import CannotTrace, View
 
 NUM_PROGRAMS = 2_000
 #: Seconds between two lines on the terminal.
@@ -110,7 +110,7 @@ def run(compiled: Compiled, inputs: dict[str, Array]) -> dict[str, Array]:
         if isinstance(call, External):
             run_operation(call.operation, view_of)
             continue
-        assert isinstance(call, Call)
+        assert isinstance(call, KernelCall)
         names = _names()
         if call.kernel.endswith("_product"):
             gemm, a, b, m, n, k, *rest = map(address, call.arguments)

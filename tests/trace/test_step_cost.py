@@ -10,9 +10,9 @@ import pytest
 
 from nn_manual import LSTM, SGD, Dropout, Linear, MSELoss, Sequential, Tanh
 from nn_manual.arrays import over_time
-from nn_manual.trace.cost import num_multiplications, peak_memory
-from nn_manual.trace.operation import Trace
 from nn_manual.trace.step import trace_step
+from nn_manual.trace.step_cost import num_multiplications, peak_memory
+from nn_manual.trace.trace import Trace
 from nn_manual.trace.tracer import Tracer
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nn_manual.arrays import Array
-from nn_manual.trace.operation import Storage, View
+from nn_manual.trace.trace import Storage, View
 
 #: The array itself, as one that isn't traced: NumPy's own conversion, whatever a trace puts in its place.
 untraced = np.asarray

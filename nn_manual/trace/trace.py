@@ -36,12 +36,12 @@ class Storage(NamedTuple):
     initial: Array | None = None
 
 
-class Constant(NamedTuple):
+class FixedValue(NamedTuple):
     """A number or an array that doesn't depend on what the step was given: a setting, an np.arange."""
 
     value: Any
 
-    def is_same(self, other: Constant) -> bool:
+    def is_same(self, other: FixedValue) -> bool:
         """Whether both are bit for bit the same."""
         own, its = self.value, other.value
         if isinstance(own, np.ndarray | np.generic) and isinstance(its, np.ndarray | np.generic):
@@ -49,7 +49,7 @@ class Constant(NamedTuple):
         return type(own) is type(its) and bool(own == its or own is its)
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """Where an operation stands: the layer ("0 (Linear)"), loss or optimizer, its method, file and line."""
 
     owner: str
@@ -61,7 +61,7 @@ class Place(NamedTuple):
         return f"{f'{self.owner}.{self.method}, ' if self.owner else ''}{self.file}:{self.line}"
 
 
-class Operation(NamedTuple):
+class TracedOperation(NamedTuple):
     """`function(*arguments, **keywords)`, written to `output`, and `name`, which says which function it is.
 
     Arguments are views, constants, and tuples and lists of these. `is_in_place` says that the function itself writes to
@@ -73,7 +73,7 @@ class Operation(NamedTuple):
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
     output: View
-    place: Place
+    place: SourcePlace
     is_in_place: bool = False
 
 
@@ -83,13 +83,13 @@ class Trace(NamedTuple):
     """
 
     storages: list[Storage]
-    operations: list[Operation]
+    operations: list[TracedOperation]
     results: dict[str, View]
 
 
 def leaves(argument: Any) -> Iterator[Any]:
     """The views, constants and other things in an argument, which may be a tuple, a list or a dict of arguments."""
-    if isinstance(argument, View | Constant):
+    if isinstance(argument, View | FixedValue):
         yield argument
     elif isinstance(argument, tuple | list):
         for inner in argument:

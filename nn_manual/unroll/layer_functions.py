@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nn_manual.arrays import Shape
-from nn_manual.trace.observed import Call
+from nn_manual.trace.observed import MethodCall
 from nn_manual.unroll.statement import Statement
-from nn_manual.unroll.text import NUMBER, Name, Parts, targets
+from nn_manual.unroll.syntax import NUMBER, Name, Parts, targets
 from nn_manual.unroll.versions import layer_of
 
 #: A step of so many lines, with so many layers of one kind, is shorter to read with functions.
@@ -36,7 +36,7 @@ class Piece(NamedTuple):
     outside, those that are its own, and those of its own that others need.
     """
 
-    call: Call
+    call: MethodCall
     start: int
     stop: int
     outside: tuple[Name, ...]
@@ -251,7 +251,7 @@ def _called(function: Function, piece: Piece, layer: list[Piece], lines: Sequenc
     return lines[piece.start]._replace(parts=(*parts, ")"), defines=None, depth=0, is_called=True)
 
 
-def _class(call: Call) -> str:
+def _class(call: MethodCall) -> str:
     """layer_norm for "2.0 (LayerNorm)"."""
     name = call.owner.partition("(")[2].rstrip(")")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -19,7 +19,7 @@ from nn_manual.streams import Stream
 from nn_manual.trace.step import flat_buffers
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.sections import comment
-from nn_manual.unroll.text import Name
+from nn_manual.unroll.syntax import Name
 
 #: The layers whose masks the script draws, and what they call the probability of a 0.
 MASKED: dict[type[Layer], str] = {Dropout: "p", CausalSelfAttention: "dropout"}

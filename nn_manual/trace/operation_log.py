@@ -15,15 +15,15 @@ import numpy as np
 from nn_manual import arrays
 from nn_manual.arrays import Array
 from nn_manual.errors import words_of
-from nn_manual.trace.memory import Memory, untraced
-from nn_manual.trace.operation import CannotTrace, Constant, Operation, Place, sum_of
+from nn_manual.trace.storages import Memory, untraced
+from nn_manual.trace.trace import CannotTrace, FixedValue, SourcePlace, TracedOperation, sum_of
 
 PACKAGE = Path(__file__).parent.parent
 #: Files whose lines aren't a formula's.
 NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent))
 
 
-class Recording:
+class OperationLog:
     """The operations so far. `owners` are the labels of layers, loss and optimizer, by their identities."""
 
     def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
@@ -33,18 +33,18 @@ class Recording:
         self._keeps_sums = keeps_sums
         self._refusal: CannotTrace | None = None
         #: Plain arrays that a method returned, by their identities, and which method that was.
-        self._returned: dict[int, tuple[Array, Place]] = {}
+        self._returned: dict[int, tuple[Array, SourcePlace]] = {}
         #: Of operations that take such an array, by their index, that method.
-        self.origins: dict[int, Place] = {}
+        self.origins: dict[int, SourcePlace] = {}
         self.memory = Memory()
-        self.operations: list[Operation] = []
+        self.operations: list[TracedOperation] = []
         #: Of each loop, inner ones first: where its iterations begin among the operations, and where the last one ends.
         self.loops: list[list[int]] = []
 
     @staticmethod
-    def current() -> Recording:
+    def current() -> OperationLog:
         """The one that runs. Raises CannotTrace for an array that outlived its trace."""
-        if not isinstance(arrays.recorder, Recording):
+        if not isinstance(arrays.recorder, OperationLog):
             raise CannotTrace("an array of a trace is used after its end")
         return arrays.recorder
 
@@ -65,14 +65,14 @@ class Recording:
         if not is_in_place:
             self.memory.write(view)
         place = self._place(walk_stack(sys._getframe(1)))
-        self.operations.append(Operation(name, function, noted, named, view, place, is_in_place))
+        self.operations.append(TracedOperation(name, function, noted, named, view, place, is_in_place))
         if self._keeps_sums:
             self.sums.append(sum_of(untraced(output)))
 
     def watched(self, owner: Any, name: str) -> Callable[..., Any]:
         """A method of an owner; an array without a trace that it returns is known as its own."""
         method, code = getattr(owner, name), getattr(type(owner), name).__code__
-        place = Place(self._owners[id(owner)], name, _short(code.co_filename), code.co_firstlineno)
+        place = SourcePlace(self._owners[id(owner)], name, _short(code.co_filename), code.co_firstlineno)
 
         @functools.wraps(method)
         def call(*arguments: Any) -> Any:
@@ -101,7 +101,7 @@ class Recording:
         place = self._place(reversed(list(walk_tb(error.__traceback__))))
         return CannotTrace(f"{place}: {words_of(error)}")
 
-    def _place(self, frames: Iterable[tuple[FrameType, int]]) -> Place:
+    def _place(self, frames: Iterable[tuple[FrameType, int]]) -> SourcePlace:
         """The innermost running method of a layer, loss or optimizer; outside of all, the innermost function."""
         outside = None
         for frame, line in frames:
@@ -109,9 +109,9 @@ class Recording:
             # The locals are made into a dict when they are asked for: only methods are.
             owner = self._owners.get(id(frame.f_locals["self"]), "") if code.co_varnames[:1] == ("self",) else ""
             if owner:
-                return Place(owner, code.co_name, _short(code.co_filename), line)
+                return SourcePlace(owner, code.co_name, _short(code.co_filename), line)
             if outside is None and not code.co_filename.startswith(NOT_FORMULAS):
-                outside = Place("", code.co_name, _short(code.co_filename), line)
+                outside = SourcePlace("", code.co_name, _short(code.co_filename), line)
         assert outside is not None  # somebody called
         return outside
 
@@ -121,7 +121,7 @@ class Recording:
             if self.memory.find(value) is None:
                 if id(value) in self._returned:
                     self.origins[len(self.operations)] = self._returned[id(value)][1]
-                return Constant(untraced(value).copy())
+                return FixedValue(untraced(value).copy())
             view = self.memory.view(value)
             self.memory.read(view)
             return view
@@ -131,7 +131,7 @@ class Recording:
             return value
         if callable(value) and not isinstance(value, type):
             raise self.refuse("a function of Python's is called with values: write it as an operation on arrays")
-        return Constant(value)
+        return FixedValue(value)
 
 
 @functools.cache

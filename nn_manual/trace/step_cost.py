@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nn_manual.trace.operation import Constant, Operation, Trace, View, views
+from nn_manual.trace.trace import FixedValue, Trace, TracedOperation, View, views
 
 #: Operations that add up products, with as many terms as the first factor has columns.
 PRODUCTS = frozenset(["matmul", "dot", "inner", "vecdot", "vdot", "matvec", "vecmat"])
@@ -38,7 +38,7 @@ def num_multiplications(trace: Trace) -> int:
     return sum(map(_of_operation, trace.operations))
 
 
-def _of_operation(operation: Operation) -> int:
+def _of_operation(operation: TracedOperation) -> int:
     shapes = [_shape(factor) for factor in operation.arguments]
     size = math.prod(operation.output.shape)
     if operation.name in PRODUCTS:
@@ -52,10 +52,10 @@ def _of_operation(operation: Operation) -> int:
     return 0
 
 
-def _of_einsum(operation: Operation) -> int:
+def _of_einsum(operation: TracedOperation) -> int:
     """One product for each value of all letters together, and for each factor but the first."""
     subscripts, *factors = operation.arguments
-    if not isinstance(subscripts, Constant) or not isinstance(subscripts.value, str):
+    if not isinstance(subscripts, FixedValue) or not isinstance(subscripts.value, str):
         return 0  # the form with lists of axes is rare
     sizes: dict[str, int] = {}
     for letters, factor in zip(subscripts.value.replace(" ", "").split("->")[0].split(","), factors, strict=True):
@@ -72,4 +72,4 @@ def _of_einsum(operation: Operation) -> int:
 def _shape(factor: object) -> tuple[int, ...]:
     if isinstance(factor, View):
         return factor.shape
-    return tuple(getattr(factor.value, "shape", ())) if isinstance(factor, Constant) else ()
+    return tuple(getattr(factor.value, "shape", ())) if isinstance(factor, FixedValue) else ()

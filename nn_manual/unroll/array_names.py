@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.operation import View
+from nn_manual.trace.trace import View
 from nn_manual.unroll.source import EMPTY_NAMES, is_returned, target_of
-from nn_manual.unroll.text import Name
+from nn_manual.unroll.syntax import Name
 from nn_manual.unroll.versions import Version, layer_of
 from nn_manual.unroll.views import is_same, span
 
@@ -19,7 +19,7 @@ RETURNED = frozenset({"output", "grad_input"})
 MADE_UP = {"matmul": "product", "multiply": "product", "add": "total", "divide": "quotient", "exp": "exponential"}
 
 
-class Names:
+class ArrayNames:
     """The names of arrays, from what is returned, from assignments, and from local variables."""
 
     def __init__(self, observed: Observed) -> None:

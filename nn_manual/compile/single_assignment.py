@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from nn_manual.arrays import size_of
-from nn_manual.trace.operation import Constant, Operation, Storage, Trace, View, views
+from nn_manual.trace.trace import FixedValue, Storage, Trace, TracedOperation, View, views
 
 
 def with_versions(trace: Trace) -> Trace:
     """The same step: an operation that writes all of a storage that the step made writes to a new one."""
     storages, current = list(trace.storages), list(range(len(trace.storages)))
-    operations: list[Operation] = []
+    operations: list[TracedOperation] = []
     for operation in trace.operations:
         arguments, keywords = _moved(operation.arguments, current), _moved(operation.keywords, current)
         output = operation.output
@@ -34,7 +34,7 @@ def with_versions(trace: Trace) -> Trace:
 def without_dead(trace: Trace) -> Trace:
     """Without the operations whose values nobody reads."""
     alive = {view.storage for view in trace.results.values()}
-    operations: list[Operation] = []
+    operations: list[TracedOperation] = []
     for operation in reversed(trace.operations):
         if operation.output.storage in alive or trace.storages[operation.output.storage].name:
             operations.append(operation)
@@ -52,7 +52,7 @@ def _fills(view: View, storage: Storage) -> bool:
 def _moved(argument: Any, current: list[int]) -> Any:
     if isinstance(argument, View):
         return argument._replace(storage=current[argument.storage])
-    if isinstance(argument, Constant):
+    if isinstance(argument, FixedValue):
         return argument
     if isinstance(argument, tuple | list):
         return type(argument)(_moved(inner, current) for inner in argument)

@@ -46,7 +46,7 @@ class Name(NamedTuple):
 Parts: TypeAlias = tuple[str | Name, ...]
 
 
-class Text(NamedTuple):
+class Expression(NamedTuple):
     """An expression."""
 
     parts: Parts
@@ -59,9 +59,9 @@ class Text(NamedTuple):
         """As an operand of an operator that needs this strength of it."""
         return self.parts if self.level >= level else ("(", *self.parts, ")")
 
-    def followed_by(self, suffix: str) -> Text:
+    def followed_by(self, suffix: str) -> Expression:
         """With an index, an attribute or a call behind it."""
-        return Text((*self.within(ATOM), suffix)) if suffix else self
+        return Expression((*self.within(ATOM), suffix)) if suffix else self
 
     @property
     def names(self) -> set[Name]:
@@ -69,29 +69,29 @@ class Text(NamedTuple):
         return {part for part in self.parts if isinstance(part, Name)}
 
 
-def of(*parts: str | Name, level: int = ATOM) -> Text:
+def of(*parts: str | Name, level: int = ATOM) -> Expression:
     """An expression of these parts."""
-    return Text(parts, level)
+    return Expression(parts, level)
 
 
-def binary(name: str, left: Text, right: Text) -> Text:
+def binary(name: str, left: Expression, right: Expression) -> Expression:
     """Two operands with an operator between them, by the name of the ufunc."""
     sign, level = OPERATORS[name]
     first, second = (level + 1, level) if name == "power" else (level, level + 1)
     if level == COMPARED:
         first = level + 1
-    return Text((*left.within(first), sign, *right.within(second)), level)
+    return Expression((*left.within(first), sign, *right.within(second)), level)
 
 
-def call(function: Parts, arguments: Iterable[Parts]) -> Text:
+def call(function: Parts, arguments: Iterable[Parts]) -> Expression:
     """A call."""
     parts: list[str | Name] = [*function, "("]
     for number, argument in enumerate(arguments):
         parts += [", "] * bool(number) + [*argument]
-    return Text((*parts, ")"))
+    return Expression((*parts, ")"))
 
 
-def assignable(target: Text, *, whole: bool) -> Parts:
+def assignable(target: Expression, *, whole: bool) -> Parts:
     """What can stand before a `=` and changes the array itself; with `whole` a plain `=`, else one as `+=`."""
     last = target.parts[-1]
     if isinstance(last, str) and last.endswith("]"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.messages import counted
-from nn_manual.trace.operation import Constant, Operation, Trace, View, array_of
+from nn_manual.trace.trace import FixedValue, Trace, TracedOperation, View, array_of
 
 
 def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -39,7 +39,7 @@ def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dic
     return memory, arrays
 
 
-def run_operation(operation: Operation, array_at: Callable[[View], Array]) -> None:
+def run_operation(operation: TracedOperation, array_at: Callable[[View], Array]) -> None:
     """One operation, on the arrays at its views."""
     arguments = [_value(argument, array_at) for argument in operation.arguments]
     keywords = {name: _value(argument, array_at) for name, argument in operation.keywords.items()}
@@ -57,7 +57,7 @@ def run_operation(operation: Operation, array_at: Callable[[View], Array]) -> No
 def _value(argument: Any, array_at: Callable[[View], Array]) -> Any:
     if isinstance(argument, View):
         return array_at(argument)
-    if isinstance(argument, Constant):
+    if isinstance(argument, FixedValue):
         return argument.value
     if type(argument) in (tuple, list):
         return type(argument)(_value(inner, array_at) for inner in argument)
