@@ -11,18 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nn_manual.compile.nests import Access, Compute, Item, Leaf, Loop, Product, leaves_of
+from nn_manual.compile.kernel_arguments import INDICES, KernelArguments, Pointer
+from nn_manual.compile.nests import Access, Compute, Item, Loop, Product, leaves_of
 from nn_manual.compile.own_products import factors_of, suits
 from nn_manual.compile.own_products import name as own_name
 from nn_manual.compile.own_products import text as own_text
 from nn_manual.compile.products import layout
-from nn_manual.compile.scalar import BOOL, COMBINED, cast, code, expression, literal
-
-#: The indices of loops, outermost first.
-INDICES = "ijklmnpqrs"
-#: Sizes up to here stand in the text: LLVM writes a loop of so few iterations out, and makes vectors of the loop around
-#: it. With more, of 10 or 16, that takes longer than vectors of the loop itself.
-LARGEST_WRITTEN = 8
+from nn_manual.compile.scalar import BOOL, COMBINED, cast, expression, literal
 
 #: The arguments of a call lie one behind the other, as integers.
 TEMPLATE = """
@@ -31,14 +26,6 @@ def entry(arguments):
 {body}
     return 0
 """
-
-
-class Pointer(NamedTuple):
-    """An argument that points to a storage, `offset` bytes from its beginning."""
-
-    storage: int
-    offset: int
-    dtype: str
 
 
 class Written(NamedTuple):
@@ -61,31 +48,28 @@ class Kernel:
         threads: int | None = None,
     ) -> None:
         self.items, self.unread, self.loaded, self._threads = items, unread, loaded, threads
-        self.leaves = tuple(leaf for item in items for leaf in leaves_of(item))
-        self._names = names
-        self._clusters = _clusters(self.leaves)
-        self._pointers: dict[Pointer, str] = {}
-        self._integers: dict[int, str] = {}
+        leaves = [leaf for item in items for leaf in leaves_of(item)]
+        self._arguments = KernelArguments(leaves, names, loaded)
         self._products: list[str] = []
         #: The functions of own products by their names.
         self._own: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
         self._lines: list[str] = []
         self._num_values = 0
 
     def written(self) -> Written:
         """The function and its arguments."""
         self._body(self.items, 0, {})
+        pointers, integers = self._arguments.pointers, self._arguments.integers
         dtypes: dict[tuple[int, int], set[str]] = {}
-        for pointer in self._pointers:
+        for pointer in pointers:
             dtypes.setdefault(pointer[:2], set()).add(pointer.dtype)
-        names = [*self._pointers.values(), *self._integers.values(), *self._products]
+        names = [*pointers.values(), *integers.values(), *self._products]
         pointer_to = "apart" if all(len(each) == 1 for each in dtypes.values()) else "at"
-        values = [f"{pointer.dtype}_{pointer_to}(arguments[{i}])" for i, pointer in enumerate(self._pointers)]
+        values = [f"{pointer.dtype}_{pointer_to}(arguments[{i}])" for i, pointer in enumerate(pointers)]
         values += [f"arguments[{i}]" for i in range(len(values), len(names))]
         arguments = [f"    {name} = {value}" for name, value in zip(names, values, strict=True)]
         text = "".join(self._own.values()) + TEMPLATE.format(body="\n".join([*arguments, *self._lines]))
-        return Written(text, tuple(self._pointers), tuple(self._integers), tuple(self._products))
+        return Written(text, tuple(pointers), tuple(integers), tuple(self._products))
 
     def _emit(self, level: int, text: str) -> None:
         self._lines.append("    " * (level + 1) + text)
@@ -114,7 +98,7 @@ class Kernel:
         inner = dict(values)
         for access in written:
             _forget(inner, access)
-        self._emit(level, f"for {INDICES[level]} in range({self._integer(loop.extent)}):")
+        self._emit(level, f"for {INDICES[level]} in range({self._arguments.integer(loop.extent)}):")
         for item in loop.body:
             if id(item) in totals:
                 assert isinstance(item, Compute)
@@ -132,9 +116,9 @@ class Kernel:
         for i in range(level, len(access.dims)):
             extent, stride = access.dims[i]
             if stride:
-                self._emit(depth, f"for {INDICES[i]} in range({self._integer(extent)}):")
+                self._emit(depth, f"for {INDICES[i]} in range({self._arguments.integer(extent)}):")
                 depth += 1
-        self._emit(depth, f"{self._at(access)} = {literal(leaf.initial, access.dtype)}")
+        self._emit(depth, f"{self._arguments.at(access)} = {literal(leaf.initial, access.dtype)}")
 
     def _total(self, leaf: Compute, level: int) -> str:
         """A variable that a reduction goes on in, with what it starts with."""
@@ -186,9 +170,7 @@ class Kernel:
     def _load(self, access: Access, values: dict[Any, str]) -> str:
         if access.key in values:
             return values[access.key]
-        self.loaded.add(access.storage)
-        text = self._at(access)
-        return f"({text} != 0)" if access.dtype == BOOL else text
+        return self._arguments.value(access)
 
     def _store(self, access: Access, value: str, level: int, values: dict[Any, str]) -> None:
         _forget(values, access)
@@ -196,7 +178,7 @@ class Kernel:
             values[access.key] = value
         if access.storage not in self.unread:
             stored = f"u1({value})" if access.dtype == BOOL else value
-            self._emit(level, f"{self._at(access)} = {stored}")
+            self._emit(level, f"{self._arguments.at(access)} = {stored}")
 
     def _product(self, leaf: Product, level: int) -> None:
         """c = a @ b."""
@@ -205,7 +187,8 @@ class Kernel:
             self.loaded.add(access.storage)
             its_layout = layout(access)
             assert its_layout is not None
-            parts.append((int(its_layout.is_transposed), self._pointer_to(access), self._integer(its_layout.row)))
+            place = self._arguments.pointer_to(access), self._arguments.integer(its_layout.row)
+            parts.append((int(its_layout.is_transposed), *place))
         (transpose_a, a, row_a), (transpose_b, b, row_b) = parts
         factors, own = factors_of(leaf), layout(leaf.output)
         assert own is not None
@@ -213,61 +196,20 @@ class Kernel:
         if self._threads is not None and suits(factors, self._threads):
             function = own_name(factors)
             self._own[function] = own_text(factors)
-            c, row_c = self._pointer_to(leaf.output), self._integer(own.row)
-            sizes = ", ".join(map(self._integer, factors[3:]))
+            c, row_c = self._arguments.pointer_to(leaf.output), self._arguments.integer(own.row)
+            sizes = ", ".join(map(self._arguments.integer, factors[3:]))
             self._emit(level, f"{function}({a}, {row_a}, {b}, {row_b}, {c}, {row_c}, {sizes})")
             return
         name = f"{dtype}_gemm"
         if name not in self._products:
             self._products.append(name)
-        sizes = ", ".join(map(self._integer, factors[3:]))
-        c, row_c = self._pointer_to(leaf.output), self._integer(own.row)
+        sizes = ", ".join(map(self._arguments.integer, factors[3:]))
+        c, row_c = self._arguments.pointer_to(leaf.output), self._arguments.integer(own.row)
         self._emit(
             level,
             f"{dtype}_product({name}, {transpose_a}, {transpose_b}, {sizes}, {a}, {row_a}, {b}, {row_b}, {dtype}(0), "
             f"{c}, {row_c})",
         )
-
-    def _pointer_to(self, access: Access) -> str:
-        pointer, index = self._pointer(access)
-        return f"shifted({pointer}, {index})" if index != "0" else pointer
-
-    def _at(self, access: Access) -> str:
-        pointer, index = self._pointer(access)
-        return f"{pointer}[{index}]"
-
-    def _pointer(self, access: Access) -> tuple[str, str]:
-        """The name of the memory, and the index in it."""
-        start = next(
-            start for start, stop in self._clusters[access.storage] if start <= access.interval()[0] < stop
-        )
-        stored = "u1" if access.dtype == BOOL else code(access.dtype)
-        pointer = Pointer(access.storage, start, stored)
-        if pointer not in self._pointers:
-            base = self._names.get(access.storage, "memory")
-            self._counts[base] = self._counts.get(base, 0) + 1
-            self._pointers[pointer] = f"{base}_{self._counts[base]}"
-        size = access.dtype.itemsize
-        terms = [self._term(INDICES[i], stride // size) for i, (_, stride) in enumerate(access.dims) if stride]
-        if access.offset != start:
-            terms.append(self._integer((access.offset - start) // size))
-        if access.index is not None:
-            index, stride, count = access.index
-            at = cast(self._load(index, {}), index.dtype, np.dtype(np.int64))
-            self.loaded.add(index.storage)
-            terms.append(self._term(f"where({at} < 0, {at} + {self._integer(count)}, {at})", stride // size))
-        return self._pointers[pointer], " + ".join(terms) or "0"
-
-    def _term(self, index: str, count: int) -> str:
-        return index if count == 1 else f"{index} * {self._integer(count)}"
-
-    def _integer(self, value: int) -> str:
-        """The name of a size, or itself where it is small."""
-        if 0 <= value <= LARGEST_WRITTEN:
-            return str(value)
-        if value not in self._integers:
-            self._integers[value] = f"n{len(self._integers)}"
-        return self._integers[value]
 
     def _new(self, prefix: str) -> str:
         self._num_values += 1
@@ -278,20 +220,3 @@ def _forget(values: dict[Any, str], access: Access) -> None:
     """What is known of a storage that an access writes to."""
     for key in [key for key in values if key[0] == access.storage]:
         del values[key]
-
-
-def _clusters(leaves: Sequence[Leaf]) -> dict[int, list[tuple[int, int]]]:
-    """Of each storage, the intervals that are touched, those that overlap as one."""
-    intervals: dict[int, list[tuple[int, int]]] = {}
-    for leaf in leaves:
-        for access in leaf.accesses:
-            intervals.setdefault(access.storage, []).append(access.interval())
-    for storage, its in intervals.items():
-        joined: list[tuple[int, int]] = []
-        for start, stop in sorted(set(its)):
-            if joined and start < joined[-1][1]:
-                joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
-            else:
-                joined.append((start, stop))
-        intervals[storage] = joined
-    return intervals

@@ -1,4 +1,4 @@
-"""Two traces of one step, on other values: are they the same?"""
+"""Whether two traces of one step, on different values, are the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from nn_manual.trace.trace import CannotTrace, FixedValue, SourcePlace, Trace, TracedOperation, leaves, views
 
-#: Why a value that the step was given became a constant, and what keeps it.
+#: Why a value that the step was given became a constant, and how to avoid it. It follows "takes" or "it returns".
 LOST = (
     "an array that lost its trace, or a value as a number. Keep it: write x to np.zeros_like(x, shape=...), not to "
     "np.zeros(...), look x up in np.array(table, like=x)[x], not in table[x], and draw random numbers as noise"
@@ -16,9 +16,9 @@ LOST = (
 
 
 def check_same(trace: Trace, other: Trace, origins: Mapping[int, SourcePlace]) -> None:
-    """Raise CannotTrace where two traces of the same step, on other values, differ: then a value that the step was
-    given decides what it does, or was taken for a constant. `origins` has the methods that returned a plain array, each
-    with the index of an operation that takes it.
+    """Raise CannotTrace where two traces of the same step, on different values, differ. Then the values decide what the
+    step does, or one of them was recorded as a constant. `origins` has the methods that returned a plain array, by the
+    index of an operation that takes this array.
     """
     for index, (storage, its_storage) in enumerate(zip(trace.storages, other.storages, strict=False)):
         if not np.array_equal(storage.initial, its_storage.initial):  # type: ignore[arg-type]  # None equals None

@@ -1,4 +1,4 @@
-"""NumPy's conversions, which ask no array: while a trace runs, its arrays go through them as what they are."""
+"""NumPy's conversions, as np.asarray: they don't ask an array's class, so a trace replaces them while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from nn_manual.trace.traced import Traced
 
-#: Whether each of them copies what is an array already, and in which order the result lies.
+#: By the name of the conversion: whether it copies an array, and the memory order of its result.
 CONVERSIONS = {
     "array": (True, "K"),
     "asarray": (False, "K"),
@@ -23,7 +23,8 @@ CONVERSIONS = {
 
 @contextmanager
 def conversions() -> Iterator[None]:
-    """In this context the functions of NumPy's own namespace convert arrays of a trace; others as ever."""
+    """In this context NumPy's conversions record what they do with arrays of a trace. Other arrays they convert as usual.
+    """
     own = {name: getattr(np, name) for name in CONVERSIONS}
     for name, function in own.items():
         setattr(np, name, _converting(name, function))

@@ -1,4 +1,4 @@
-"""Methods of an array that compute, or look at a value, and ask nobody: what they are of an array of a trace."""
+"""Methods that an array of a trace replaces: NumPy's compute, or look at a value, without asking the array's class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nn_manual.trace.operation_log import OperationLog
 
 Method = Callable[..., Any]
 
-#: Those of which there is a function of the same name that asks.
+#: Methods with a function of the same name. The function asks the class, so the method calls it.
 FUNCTIONS = (
     *("argmax", "argmin", "argpartition", "argsort", "choose", "compress", "cumprod", "cumsum", "dot", "nonzero"),
     *("put", "repeat", "round", "searchsorted", "take", "trace"),
@@ -20,7 +20,7 @@ FUNCTIONS = (
 
 REFUSED = ("byteswap", "dump", "dumps", "getfield", "partition", "resize", "setfield", "tobytes", "tofile")
 
-#: What makes a value of Python's of an array: what comes then may depend on it.
+#: Methods that turn an array into a Python value. What the program does next may depend on it.
 LOOKING = ("__bool__", "__complex__", "__contains__", "__float__", "__hash__", "__index__", "__int__", "item", "tolist")
 OF_VALUE = "the value of an array decides what comes next: np.where(condition, one, other) takes both ways"
 

@@ -1,6 +1,6 @@
-"""What a trace makes of each function of NumPy that isn't a ufunc.
+"""How a trace records NumPy's functions that aren't ufuncs.
 
-Most are one operation: NumPy computes a new array of plain ones. The sets name the others.
+Most functions are recorded as one operation: NumPy computes a new array from plain arrays. The sets here name the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 Function = Callable[..., Any]
 
-#: Made of ufuncs, of methods and of the functions that are operations: these are recorded in their place.
+#: Functions that call ufuncs, methods and other functions: a trace records these calls instead.
 COMPOSED: frozenset[Function] = frozenset(
     {
         *(np.sum, np.mean, np.var, np.std, np.prod, np.max, np.min, np.amax, np.amin, np.any, np.all, np.clip),
@@ -23,17 +23,17 @@ COMPOSED: frozenset[Function] = frozenset(
     }
 )
 
-#: Those that write to their first argument and return nothing.
+#: Functions that write to their first argument and return nothing.
 IN_PLACE: frozenset[Function] = frozenset(
     {np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis}
 )
 
-#: The names of those that make an array of none: with `like=` an array of a trace.
+#: The names of functions that make an array from no array. A trace sees them if `like=` is an array of the trace.
 CREATING = frozenset(
     ["array", "asarray", "asanyarray", "zeros", "ones", "empty", "full", "arange", "eye", "identity", "tri"]
 )
 
-#: Those whose result is of Python, and depends on shapes and dtypes, or is there to be read.
+#: Functions whose result is a Python object: it depends on shapes and dtypes alone, or is a text for people.
 OF_SHAPE: frozenset[Function] = frozenset(
     {
         *(np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.min_scalar_type, np.common_type),
@@ -44,7 +44,7 @@ OF_SHAPE: frozenset[Function] = frozenset(
 
 _INDICES = "its result has a shape that depends on values: use np.where(condition, one, other)"
 _TRUTH = "its result decides what comes next"
-#: What can't be repeated on other values, and why.
+#: Functions that can't be repeated on other values, and the reasons.
 REFUSED: Mapping[Function, str] = {
     **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere, np.extract, np.compress, np.trim_zeros), _INDICES),
     **dict.fromkeys((np.unique, np.unique_values, np.unique_counts, np.unique_inverse, np.unique_all), _INDICES),
@@ -54,13 +54,13 @@ REFUSED: Mapping[Function, str] = {
 }
 
 
-#: The parameters of functions in C that have an `out`: before NumPy 2.4 such functions don't say theirs.
+#: The parameters of functions in C that have an `out`. Before NumPy 2.4 such functions have no signature.
 _OF_C: Mapping[Function, list[str]] = {np.dot: ["a", "b", "out"], np.concatenate: ["arrays", "axis", "out"]}
 
 
 @functools.cache
 def _names(function: Function) -> list[str]:
-    """The parameters that can be given by their place; of a function that doesn't say them and has no `out`, none."""
+    """The names of the positional parameters; [] for a function without a signature and without `out`."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
@@ -71,7 +71,7 @@ def _names(function: Function) -> list[str]:
 def by_name(
     function: Function, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments, with `out` and what follows it among the keywords."""
+    """The arguments, with `out` and all that follow it moved to the keywords."""
     names = _names(function)
     place = names.index("out") if "out" in names else len(arguments)
     return arguments[:place], dict(zip(names[place:], arguments[place:], strict=False)) | dict(keywords)

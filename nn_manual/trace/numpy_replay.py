@@ -1,4 +1,4 @@
-"""The operations of a trace, run again by NumPy: the oracle of all that is derived from it."""
+"""The operations of a trace, run again by NumPy. All that is derived from a trace is compared with this."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nn_manual.trace.trace import FixedValue, Trace, TracedOperation, View, arra
 
 
 def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Run the step on other values; returns the step's results, and by their names the arrays that it was given, as
-    they are after it. The arrays in `given` stay as they are. Raises KeyError for one that is missing, and ValueError
-    for one of another size.
+    """Run the step on other values. Returns, by their names, the step's results, and the arrays that it was given as they
+    are after the step. The arrays in `given` stay as they are. Raises KeyError for a missing array, and ValueError for
+    an array of another size.
     """
     memory, after = prepared(trace, given)
     for operation in trace.operations:
@@ -24,7 +24,7 @@ def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
-    """The storages as bytes, with what they hold at first, and the arrays in them that were given, by their names."""
+    """The storages as bytes, filled with what they hold at first; and the given arrays in them, by their names."""
     memory = [np.empty(storage.num_bytes, np.uint8) for storage in trace.storages]
     arrays = {}
     for storage, piece in zip(trace.storages, memory, strict=True):
@@ -40,7 +40,7 @@ def prepared(trace: Trace, given: Mapping[str, Array]) -> tuple[list[Array], dic
 
 
 def run_operation(operation: TracedOperation, array_at: Callable[[View], Array]) -> None:
-    """One operation, on the arrays at its views."""
+    """Run one operation on the arrays at its views."""
     arguments = [_value(argument, array_at) for argument in operation.arguments]
     keywords = {name: _value(argument, array_at) for name, argument in operation.keywords.items()}
     output = array_at(operation.output)

@@ -1,7 +1,7 @@
-"""A traced step with what its source says.
+"""A traced step, with the places in the source where its operations come from.
 
-Of each operation: the expression that it stands in, and the arrays that the local variables there name. Of each layer:
-what it was given and what it returned.
+For each operation there is the expression in the source, and the arrays in the local variables there. For each layer
+there is what it was given and what it returned.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 from nn_manual.optim import Optimizer
 from nn_manual.trace.operation_log import NOT_FORMULAS
-from nn_manual.trace.step import TracedStep, given
+from nn_manual.trace.step import TracedStep
+from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import Trace, TracedOperation, View
 from nn_manual.trace.traced import Traced
 from nn_manual.trace.tracer import Tracer
 
 
 class Frame(NamedTuple):
-    """A running function: its code and line and column of what it is at, from and to; a number of its own; the arrays
-    and the numbers that its local variables name; the object whose method it is, and whether that is an owner.
+    """A running function: its code; the position (first line, last line, first column, last column) of the expression
+    that runs; a number of its own; the arrays and the numbers in its local variables; the object whose method it is, and
+    whether this object is an owner.
     """
 
     code: CodeType
@@ -40,8 +42,8 @@ class Frame(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where an operation stands: the running functions from the innermost on, those of NumPy left out, up to the last
-    method of the same owner; and the innermost function of NumPy's own that it is a part of, "" where it is none.
+    """Where an operation stands: the running functions, the innermost first, without NumPy's, up to the last method of
+    the same owner. `part_of` is the innermost NumPy function that the operation is a part of, "" if there is none.
     """
 
     frames: tuple[Frame, ...]
@@ -49,8 +51,8 @@ class Site(NamedTuple):
 
 
 class MethodCall(NamedTuple):
-    """A method of a layer or a loss that was called: whose, where it begins and ends in the list of operations, what
-    went in and what came out, None where that is no array.
+    """A call of a layer's or the loss's method: the owner, where the call begins and ends in the list of operations, and
+    the input and output, None if they aren't arrays.
     """
 
     owner: str
@@ -62,10 +64,9 @@ class MethodCall(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A trace, the site of each of its operations, the calls in the order of their ends, the form of each
-    storage's memory, where the gradients of each use of a shared parameter are, by its name, and the optimizer and its
-    copies for groups of parameters. `loops` are where the iterations of each loop over time begin among the operations,
-    and where the last one ends.
+    """A trace; the site of each of its operations; the calls, in the order in which they end; the form of each storage;
+    the gradients of each use of a shared parameter, by name; and the optimizer with its copies for groups of parameters.
+    `loops` has, for each loop over time, the operations where its iterations begin, and the one where the last one ends.
     """
 
     trace: Trace
@@ -85,7 +86,7 @@ class Observed(NamedTuple):
 def observe_step(
     model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, max_norm: float | None = None
 ) -> Observed:
-    """As `trace_step`, once."""
+    """Trace a step as `trace_step` does, but once, on these values alone."""
     step = _ObservedStep(model, loss, optimizer, max_norm)
     trace = step.record(given(step.model, step.optimizer, input, target)).trace
     tracer = step.observer
@@ -102,13 +103,13 @@ def observe_step(
 
 
 class _Observer(Tracer):
-    """A Tracer that looks at who calls."""
+    """A Tracer that also notes the site of each operation."""
 
     def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
         super().__init__(owners, keeps_sums=keeps_sums)
         self.sites: list[Site] = []
         self.calls: list[MethodCall] = []
-        self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive, so that no other gets its identity
+        self._frames: dict[int, tuple[FrameType, int]] = {}  # kept alive so that no other frame gets its identity
 
     def record(self, *operation: Any, is_in_place: bool = False) -> None:
         """Note the operation, and its site."""
@@ -116,7 +117,7 @@ class _Observer(Tracer):
         self.sites.append(self._site())
 
     def watch(self, label: str, owner: Any, methods: Iterable[str]) -> None:
-        """Note each call of these methods that isn't made by another of them."""
+        """Note each call of these methods, except calls that one of them makes."""
         running: list[str] = []
 
         def watched(method: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -168,12 +169,12 @@ class _Observer(Tracer):
 
 
 class _ObservedStep(TracedStep):
-    """A step whose layers and loss are looked at while they run."""
+    """A step that notes the calls of its layers and its loss."""
 
     observer: _Observer
 
     def tracer(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> Tracer:
-        """Look at the layers, which are there by now."""
+        """An _Observer that watches the layers and the loss."""
         self.observer = _Observer(owners, keeps_sums=keeps_sums)
         for _, layer in self.model.descendants():
             if not isinstance(layer, Sequential):
@@ -182,5 +183,5 @@ class _ObservedStep(TracedStep):
         return self.observer
 
 
-#: What a step calls of a layer.
+#: The methods of a layer that a step calls.
 LAYER_METHODS = ("forward", "backward", "backward_parameters", "update_buffers")

@@ -1,4 +1,4 @@
-"""What is noted of a step while it runs: its operations, in their order, and where in the formulas each stands."""
+"""OperationLog: notes the operations of a step while it runs, and the place of each in the formulas."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from nn_manual.trace.storages import Memory, untraced
 from nn_manual.trace.trace import CannotTrace, FixedValue, SourcePlace, TracedOperation, sum_of
 
 PACKAGE = Path(__file__).parent.parent
-#: Files whose lines aren't a formula's.
+#: The files here contain no formulas.
 NOT_FORMULAS = (str(Path(np.__file__).parent), str(Path(__file__).parent))
 
 
 class OperationLog:
-    """The operations so far. `owners` are the labels of layers, loss and optimizer, by their identities."""
+    """The operations so far. `owners` has the labels of layers, loss and optimizer, by their identities."""
 
     def __init__(self, owners: Mapping[int, str], *, keeps_sums: bool = False) -> None:
         self._owners = owners
-        #: A sum over the bytes that each operation wrote, where they are kept.
+        #: The checksum of each operation's output, if `keeps_sums`.
         self.sums: list[int] = []
         self._keeps_sums = keeps_sums
         self._refusal: CannotTrace | None = None
-        #: Plain arrays that a method returned, by their identities, and which method that was.
+        #: Plain arrays that a method returned, by their identities, each with the method.
         self._returned: dict[int, tuple[Array, SourcePlace]] = {}
-        #: Of operations that take such an array, by their index, that method.
+        #: By the index of an operation that takes such an array: the method.
         self.origins: dict[int, SourcePlace] = {}
         self.memory = Memory()
         self.operations: list[TracedOperation] = []
-        #: Of each loop, inner ones first: where its iterations begin among the operations, and where the last one ends.
+        #: For each loop, inner loops first: the operations where its iterations begin, and the one where the last one ends.
         self.loops: list[list[int]] = []
 
     @staticmethod
     def current() -> OperationLog:
-        """The one that runs. Raises CannotTrace for an array that outlived its trace."""
+        """The log of the trace that runs. Raises CannotTrace for an array that outlived its trace."""
         if not isinstance(arrays.recorder, OperationLog):
             raise CannotTrace("an array of a trace is used after its end")
         return arrays.recorder
@@ -70,7 +70,7 @@ class OperationLog:
             self.sums.append(sum_of(untraced(output)))
 
     def watched(self, owner: Any, name: str) -> Callable[..., Any]:
-        """A method of an owner; an array without a trace that it returns is known as its own."""
+        """A method of an owner. If it returns a plain array, the log remembers that it came from this method."""
         method, code = getattr(owner, name), getattr(type(owner), name).__code__
         place = SourcePlace(self._owners[id(owner)], name, _short(code.co_filename), code.co_firstlineno)
 
@@ -85,38 +85,38 @@ class OperationLog:
         return call
 
     def refuse(self, what: str) -> CannotTrace:
-        """An error that says where a formula does this."""
+        """A CannotTrace that says what a formula does, and where."""
         self._refusal = self._refusal or CannotTrace(f"{self._place(walk_stack(sys._getframe(1)))}: {what}")
         return self._refusal
 
     def check(self) -> None:
-        """Raise what was refused, whoever caught it."""
+        """Raise the first refusal again, if there was one: a formula may have caught it."""
         if self._refusal:
             raise self._refusal
 
     def blamed(self, error: BaseException) -> CannotTrace:
-        """An error that says where a formula came to another one, which arrays that are traced alone bring about."""
+        """A CannotTrace for another error that a formula raised: it says where. The formula fails with traced arrays alone."""
         if self._refusal or isinstance(error, CannotTrace):
             return self._refusal or CannotTrace(str(error))
         place = self._place(reversed(list(walk_tb(error.__traceback__))))
         return CannotTrace(f"{place}: {words_of(error)}")
 
     def _place(self, frames: Iterable[tuple[FrameType, int]]) -> SourcePlace:
-        """The innermost running method of a layer, loss or optimizer; outside of all, the innermost function."""
+        """The innermost running method of a layer, loss or optimizer; if there is none, the innermost function."""
         outside = None
         for frame, line in frames:
             code = frame.f_code
-            # The locals are made into a dict when they are asked for: only methods are.
+            # f_locals builds a dict, which takes time: so only methods are asked.
             owner = self._owners.get(id(frame.f_locals["self"]), "") if code.co_varnames[:1] == ("self",) else ""
             if owner:
                 return SourcePlace(owner, code.co_name, _short(code.co_filename), line)
             if outside is None and not code.co_filename.startswith(NOT_FORMULAS):
                 outside = SourcePlace("", code.co_name, _short(code.co_filename), line)
-        assert outside is not None  # somebody called
+        assert outside is not None  # some function called
         return outside
 
     def _argument(self, value: Any) -> Any:
-        """An operation's argument as it is recorded."""
+        """An argument as the operation keeps it."""
         if isinstance(value, np.ndarray):
             if self.memory.find(value) is None:
                 if id(value) in self._returned:
@@ -136,6 +136,6 @@ class OperationLog:
 
 @functools.cache
 def _short(file: str) -> str:
-    """A file's path from the package on, or its name."""
+    """A file's path from the package on; for a file outside of the package, its name."""
     path = Path(file)
     return str(path.relative_to(PACKAGE.parent)) if path.is_relative_to(PACKAGE) else path.name

@@ -1,4 +1,4 @@
-"""What a recording can't see of itself: it is replayed on other values, and the step must be the same the next time."""
+"""The proof of a trace: its replay gives what the step gives on other values, and the step keeps no state."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Recorded(NamedTuple):
 def check_replay(
     trace: Trace, given: Mapping[str, Array], after: Mapping[str, Array], record: Callable[[], Recorded]
 ) -> None:
-    """Raise CannotTrace unless the trace, replayed on these values, gives what the step gave, bit for bit. `record`
-    traces that step, and keeps sums: so the operation is found that read what no operation had written.
+    """Raise CannotTrace unless the trace, replayed on the values `given`, gives `after`, bit for bit. `record` traces the
+    step on these values and keeps checksums: they show which operation read something that no operation had written.
     """
     with np.errstate(all="ignore"):
         replayed = replay(trace, given)
@@ -51,7 +51,7 @@ def check_replay(
 
 
 def check_state(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """Raise CannotTrace where a layer, a loss or an optimizer counts, or draws numbers, by itself."""
+    """Raise CannotTrace if a layer, a loss or an optimizer keeps a state of its own, as a counter or a generator."""
     for name, state in after.items():
         if before.get(name) != state:
             raise CannotTrace(
@@ -61,18 +61,18 @@ def check_state(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None
 
 
 def fingerprint(value: Any) -> bytes:
-    """Of what isn't an array: the same bytes for the same state."""
+    """Bytes that are the same for the same state of `value`; b"" for what can't be pickled."""
     stream = io.BytesIO()
     try:
         _Pickler(stream).dump(value)
-    except (TypeError, AttributeError, pickle.PicklingError):  # what can't be copied has no state that could be seen
+    except (TypeError, AttributeError, pickle.PicklingError):  # no state that we could see
         return b""
     return stream.getvalue()
 
 
 class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
-        """Arrays of the step are compared in the traces, others by their bytes, and layers each by itself."""
+        """Arrays of the step are compared in the traces, other arrays by their checksums, and each layer by itself."""
         if isinstance(value, np.ndarray | Layer | types.FunctionType | types.MethodType | types.SimpleNamespace):
             return type(value).__name__, sum_of(value) if type(value) is np.ndarray else 0
         return None

@@ -1,4 +1,4 @@
-"""The trace of a training step: forward, loss, backward, buffers, clipping, update; or of a part of it."""
+"""The trace of a training step (forward, loss, backward, buffers, clipping, update), or of a part of it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from nn_manual.optim import Optimizer
 from nn_manual.step.train_step import differentiate, update
 from nn_manual.trace.comparing import check_same
 from nn_manual.trace.proving import Recorded, check_replay, check_state, fingerprint
+from nn_manual.trace.step_arrays import given, given_to_update
 from nn_manual.trace.substitution import others
 from nn_manual.trace.trace import CannotTrace, Trace
 from nn_manual.trace.tracer import Tracer
@@ -38,20 +39,19 @@ def trace_step(
     max_norm: float | None = None,
     observe: Observe | None = None,
 ) -> Trace:
-    """The step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the norm of the
-    gradient. Nothing moves: the step is made on copies, and again on other values. There it must do the same
-    operations, and the replay of the trace must give, bit for bit, what the step gives without a trace.
+    """The trace of the step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the
+    norm of the gradient. The model doesn't change: the step runs on copies, and once more on other values. There it must
+    do the same operations, and the replay of the trace must give, bit for bit, what the step gives without a trace.
 
-    What the step gets, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer");
-    "buffer" and "counters", flat; "0.noise.mask"; the coefficients of the update, of each group ("0.step_size"). What
-    it writes: "param", "grad", the vectors, "buffer" and "counters". Its result: "loss".
+    The step is given, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer"); "buffer"
+    and "counters", flat; random numbers ("0.noise.mask"); the coefficients of the update of each group ("0.step_size").
+    It writes "param", "grad", the vectors, "buffer" and "counters". Its result is "loss".
 
-    Other results are what `observe` wants: it gets the model and the loss that run, and makes the context in which
-    forward and backward do; a function that comes with it then gives, of what the model saved, arrays of the step, by
-    names.
+    With `observe` there are other results, too. `observe` gets the model and the loss that run, and returns the context
+    in which forward and backward run. The context gives a function: from what the model saved it makes a dict of arrays.
 
-    Raises CannotTrace where a formula branches on a value, uses an array that isn't the step's, or does in a step what
-    it doesn't do in the next.
+    Raises CannotTrace if a formula branches on a value, uses an array that isn't the step's, or does something in one
+    step that it doesn't do in the next.
     """
     step = TracedStep(model, loss, optimizer, max_norm, observe)
     return _proven(step, given(step.model, step.optimizer, input, target))
@@ -60,22 +60,22 @@ def trace_step(
 def trace_slice(
     model: Sequential, loss: Loss, optimizer: Optimizer, input: Array, target: Array, observe: Observe | None = None
 ) -> Trace:
-    """As `trace_step`, forward, loss and backward alone, of a slice of a batch: it writes "grad" and nothing that
-    stays.
+    """As `trace_step`, but forward, loss and backward alone, on a slice of a batch: the slice writes "grad" and nothing
+    else that stays.
     """
     step = _TracedSlice(model, loss, optimizer, None, observe)
     return _proven(step, given(step.model, step.optimizer, input, target, with_update=False))
 
 
 def trace_update(model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None = None) -> Trace:
-    """As `trace_step`, clipping and update alone. It has no result."""
+    """As `trace_step`, but clipping and update alone. The trace has no result."""
     step = _TracedUpdate(model, loss, optimizer, max_norm)
-    arrays = {"param": step.model.param_arena, "grad": step.model.grad_arena} | _given_to_update(step.optimizer)
+    arrays = {"param": step.model.param_arena, "grad": step.model.grad_arena} | given_to_update(step.optimizer)
     return _proven(step, arrays)
 
 
 def _proven(step: TracedStep, arrays: Mapping[str, Array]) -> Trace:
-    """The trace of a step on these arrays, which holds for others."""
+    """The trace of a step on these arrays, after the proof that it holds for other values, too."""
     generator = np.random.default_rng(0)
     changed = {name: others(name, array, generator) for name, array in arrays.items()}
     recorded = step.record(arrays)
@@ -87,44 +87,10 @@ def _proven(step: TracedStep, arrays: Mapping[str, Array]) -> Trace:
     return recorded.trace
 
 
-def given(
-    model: Sequential, optimizer: Optimizer, input: Array, target: Array, *, with_update: bool = True
-) -> dict[str, Array]:
-    """What the step that the optimizer makes next gets, by name: the arrays themselves, where there are any. Without
-    an update, the optimizer's own are left out.
-    """
-    model.bind_noise(input.shape)
-    buffer, counters = flat_buffers(model)
-    arrays = {"param": model.param_arena, "grad": model.grad_arena, "input": input, "target": target}
-    arrays |= {"buffer": buffer, "counters": counters}
-    arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
-    for name, layer in model.descendants():
-        if hasattr(layer, "noise"):
-            arrays |= {f"{name}.noise.{key}": noise for key, noise in vars(layer.noise).items()}
-    return arrays | (_given_to_update(optimizer) if with_update else {})
-
-
-def _given_to_update(optimizer: Optimizer) -> dict[str, Array]:
-    """The vectors, and the coefficients of the next step."""
-    arrays = dict(optimizer.vectors)
-    for i, part in enumerate(optimizer.parts):
-        coefficients = part.rounded_coefficients(optimizer.num_steps + 1)
-        arrays |= {f"{i}.{name}": coefficient.copy() for name, coefficient in coefficients.items()}
-    return arrays
-
-
-def flat_buffers(model: Sequential) -> tuple[Array, Array]:
-    """The buffers of a model in its dtype and those that count, each kind as one vector."""
-    buffers = vars(model.buffer)
-    counts = {name: buffers[name] for name in model.counter_names()}
-    values = {name: buffer for name, buffer in buffers.items() if name not in counts}
-    return _flat(values, model.dtype), _flat(counts, np.dtype(np.int64))
-
-
 class TracedStep:
-    """A step of copies, made by a Tracer."""
+    """A step that runs on copies of model, loss and optimizer, under a Tracer."""
 
-    #: What makes the Tracer.
+    #: Makes the Tracer.
     tracer: Callable[..., Tracer] = Tracer
 
     def __init__(
@@ -137,16 +103,16 @@ class TracedStep:
     ) -> None:
         try:
             self.model, self.loss, self.optimizer = copy.deepcopy((model, loss, optimizer))
-        except BaseException as error:  # whatever a layer of the user's keeps
+        except BaseException as error:  # a user's layer may keep anything
             raise_if_nobodys_fault(error)
             raise CannotTrace(f"the model can't be copied: {words_of(error)}") from error
         self.max_norm, self._observe = max_norm, observe or _unobserved
-        #: What the model saved in the run under way, and what is wanted of it.
+        #: What the model saved in the current run, and the function that takes the wanted arrays from it.
         self._saved: list[Any] = []
         self._observed: Callable[[Sequence[Any]], Mapping[str, Array]] = _nothing_of
 
     def record(self, arrays: Mapping[str, Array], *, keeps_sums: bool = False) -> Recorded:
-        """The step on these arrays. What the copies keep from step to step, by themselves, goes on."""
+        """Run and trace the step on these arrays. A state that the copies keep themselves goes on from step to step."""
         with self.tracer(self._owners(), keeps_sums=keeps_sums) as tracer:
             try:
                 with self._watched_by(tracer):
@@ -160,7 +126,7 @@ class TracedStep:
 
     @contextmanager
     def _watched_by(self, tracer: Tracer) -> Iterator[None]:
-        """In this context the tracer sees what the layers' methods return."""
+        """In this context the tracer sees what `forward` and `backward` of the layers return."""
         before = [(vars(layer), dict(vars(layer))) for _, layer in self.model.descendants()]
         for _, layer in self.model.descendants():
             vars(layer).update({name: tracer.watched(layer, name) for name in ("forward", "backward")})
@@ -173,13 +139,13 @@ class TracedStep:
                     own.update({name: own_before[name]} if name in own_before else {})
 
     def plain(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """What the arrays and the results are after the step, as it is without a trace."""
+        """Run the step without a trace; returns the arrays and the results after it."""
         copies = {name: array.copy() for name, array in arrays.items()}
         return copies | {name: np.asarray(result) for name, result in self._run(copies).items()}
 
     def _run(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
         """Make the step on these arrays; returns its results."""
-        with np.errstate(all="ignore"):  # of values that the step may never get
+        with np.errstate(all="ignore"):  # the step may never get these values
             self._bind_model(arrays)
             self._bind_optimizer(arrays)
             loss = self._differentiate(arrays, with_buffers=True)
@@ -196,7 +162,7 @@ class TracedStep:
         return value
 
     def state(self) -> dict[str, bytes]:
-        """What the layers, the loss and the optimizers keep besides arrays, by name."""
+        """The state of layers, loss and optimizers, without the step's arrays, by name."""
         parts = {**dict(self.model.descendants()), "loss": self.loss}
         parts |= {f"optimizer {i}": member for i, member in enumerate(self.optimizer.members) if i}
         return {
@@ -223,7 +189,7 @@ class TracedStep:
                 layer.leave_input_as_it_is()
 
     def _bind_optimizer(self, arrays: Mapping[str, Array]) -> None:
-        """The same of the optimizer."""
+        """Let the copy of the optimizer work on these arrays."""
         optimizer = self.optimizer
         optimizer.vectors = {name: arrays[name] for name in optimizer.vectors}
         for i, part in enumerate(optimizer.parts):
@@ -269,7 +235,3 @@ def _bind_noise(layer: Layer, name: str, arrays: Mapping[str, Array]) -> None:
     if hasattr(layer, "noise"):
         for key in vars(layer.noise):
             setattr(layer.noise, key, arrays[f"{name}.noise.{key}"])
-
-
-def _flat(arrays: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
-    return np.concatenate([np.ravel(array) for array in arrays.values()], dtype=dtype) if arrays else np.empty(0, dtype)

@@ -1,4 +1,4 @@
-"""What a step costs, stated from its trace: the memory that it keeps alive, and its multiplications."""
+"""What a step costs, computed from its trace: its peak memory, and its multiplications."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 
 from nn_manual.trace.trace import FixedValue, Trace, TracedOperation, View, views
 
-#: Operations that add up products, with as many terms as the first factor has columns.
+#: Operations whose results are sums of products. Each sum has as many terms as the first factor has columns.
 PRODUCTS = frozenset(["matmul", "dot", "inner", "vecdot", "vdot", "matvec", "vecmat"])
 
 
 def peak_memory(trace: Trace) -> int:
-    """The bytes that a step keeps alive at its peak, beside what it is given: each array that it makes, from the first
-    operation that uses it to the last, and the random numbers that were drawn for it.
+    """The bytes that a step needs at its peak, besides the arrays that it is given. Each array that the step makes counts
+    from the first operation that uses it to the last. The random numbers that are drawn for the step count all the time.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -25,15 +25,15 @@ def peak_memory(trace: Trace) -> int:
     changes = [(first[index], trace.storages[index].num_bytes) for index in made]
     changes += [(last[index] + 1, -trace.storages[index].num_bytes) for index in made]
     alive = peak = 0
-    for _, num_bytes in sorted(changes):  # at one place, what ends before what begins
+    for _, num_bytes in sorted(changes):  # at the same index the sizes that are freed come first
         alive += num_bytes
         peak = max(peak, alive)
     return drawn + peak
 
 
 def num_multiplications(trace: Trace) -> int:
-    """How many numbers are multiplied in the products of a step, forward and backward: those of matrices, and einsum's
-    and tensordot's. Elementwise products don't count.
+    """The number of multiplications in a step's matrix products, einsum and tensordot included, forward and backward.
+    Elementwise products don't count.
     """
     return sum(map(_of_operation, trace.operations))
 
@@ -43,7 +43,7 @@ def _of_operation(operation: TracedOperation) -> int:
     size = math.prod(operation.output.shape)
     if operation.name in PRODUCTS:
         return size * (shapes[0][-1] if shapes[0] and shapes[1] else 1)
-    if operation.name == "tensordot":  # (m, k) and (k, n) to (m, n), whatever the axes
+    if operation.name == "tensordot":  # (m, k) and (k, n) give (m, n), for any axes
         return math.isqrt(math.prod(shapes[0]) * math.prod(shapes[1]) * size)
     if operation.name == "outer":
         return size
@@ -53,7 +53,7 @@ def _of_operation(operation: TracedOperation) -> int:
 
 
 def _of_einsum(operation: TracedOperation) -> int:
-    """One product for each value of all letters together, and for each factor but the first."""
+    """(number of factors - 1) multiplications for each combination of values of all letters."""
     subscripts, *factors = operation.arguments
     if not isinstance(subscripts, FixedValue) or not isinstance(subscripts.value, str):
         return 0  # the form with lists of axes is rare

@@ -1,4 +1,4 @@
-"""Which arrays lie in which piece of memory."""
+"""Memory: finds the storage that an array lies in."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import numpy.typing as npt
 from nn_manual.arrays import Array
 from nn_manual.trace.trace import Storage, View
 
-#: The array itself, as one that isn't traced: NumPy's own conversion, whatever a trace puts in its place.
+#: The same array as a plain one. This is NumPy's own np.asarray, also while a trace replaces it in NumPy's namespace.
 untraced = np.asarray
 
 
 class Memory:
-    """The storages that a step was seen to use. An array lies where its address says: in the storage of the array whose
-    view it is, whoever made the view.
+    """The storages that a step has used so far. The address of an array decides in which storage it lies, so it doesn't
+    matter how a view was made.
     """
 
     def __init__(self) -> None:
         self.storages: list[Storage] = []
-        #: The arrays that own the memory, kept alive, so that no other array gets their address.
+        #: The array that owns each storage. It is kept alive so that no other array gets its address.
         self._roots: list[Array] = []
-        #: Where each begins.
+        #: The address where each storage begins.
         self._addresses: list[int] = []
-        #: The storage of each, by its identity.
+        #: The storages by the identity of the array that owns them.
         self._storage_of: dict[int, int] = {}
-        #: Address and storage of each, in order.
+        #: (address, storage), sorted.
         self._starts: list[tuple[int, int]] = []
-        #: Of memory that the step didn't get and no operation made: what it held when it was met, and which of its
-        #: bytes no operation has written yet.
+        #: Storages that the step wasn't given and no operation made. For each of them: the bytes that it held when an
+        #: operation first wrote to it, and a mask of the bytes that no operation has written yet.
         self._met: dict[int, tuple[Array, npt.NDArray[np.bool_]]] = {}
 
     def add(self, root: Array, name: str = "") -> int:
-        """A storage for an array that owns its memory."""
+        """Add a storage for an array that owns its memory; returns its number."""
         storage = len(self.storages)
         self._roots.append(root)
         self._storage_of[id(root)] = storage
@@ -45,7 +45,7 @@ class Memory:
         return storage
 
     def find(self, array: Array) -> int | None:
-        """The storage that an array lies in, None where none is known."""
+        """The storage that an array lies in, None if it isn't known."""
         root = _root(array)
         if id(root) in self._storage_of:
             return self._storage_of[id(root)]
@@ -57,7 +57,7 @@ class Memory:
         return storage if address < start + self.storages[storage].num_bytes else None
 
     def view(self, array: Array) -> View:
-        """Where an array lies; memory that nobody knows becomes a storage."""
+        """Where an array lies. Unknown memory becomes a storage."""
         storage = self.find(array)
         if storage is None:
             storage = self.add(_root(array))
@@ -65,34 +65,35 @@ class Memory:
         return View(storage, offset, array.shape, array.strides, array.dtype)
 
     def forms(self) -> list[View]:
-        """Each storage as the array that owns it."""
+        """A view for each storage, in the form of the array that owns it."""
         return [View(storage, 0, root.shape, root.strides, root.dtype) for storage, root in enumerate(self._roots)]
 
     def meet(self, array: Array) -> None:
-        """An operation is about to write to this array, of which nobody may have heard."""
+        """Prepare for an operation that will write to this array, which may be unknown."""
         if self.find(array) is None:
             root = _root(array)
             values = untraced(root).ravel(order="K").view(np.uint8).copy()
             self._met[self.add(root)] = values, np.ones(root.nbytes, np.bool_)
 
     def read(self, view: View) -> None:
-        """An operation reads there: what no operation wrote was there at first."""
+        """Note that an operation reads this view. If no operation has written all of it, the storage keeps its first bytes.
+        """
         if view.storage in self._met and self._unwritten(view).any():
             initial, _ = self._met[view.storage]
             self.storages[view.storage] = self.storages[view.storage]._replace(initial=initial)
 
     def write(self, view: View) -> None:
-        """An operation writes to all of it."""
+        """Note that an operation writes all of this view."""
         if view.storage in self._met:
             self._unwritten(view)[...] = False
 
     def is_view_of(self, array: Array, other: Array) -> bool:
-        """Whether an array lies in the other's memory."""
+        """Whether an array lies in the memory of the other one."""
         storage = self.find(other)
         return _root(array) is _root(other) or (storage is not None and storage == self.find(array))
 
     def _unwritten(self, view: View) -> npt.NDArray[np.bool_]:
-        """Of each byte, whether no operation has written it."""
+        """A mask of the view's bytes that no operation has written."""
         _, unwritten = self._met[view.storage]
         shape, strides = (*view.shape, view.dtype.itemsize), (*view.strides, 1)
         return np.ndarray(shape, np.bool_, unwritten.data, view.offset, strides)

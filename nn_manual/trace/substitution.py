@@ -1,4 +1,4 @@
-"""Other values for the arrays of a step: what a formula makes of a value can't stay the same on them."""
+"""Other values for the arrays of a step. With them, everything that a formula computes from a value changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from nn_manual.arrays import Array
 
 
 def others(name: str, array: Array, generator: np.random.Generator) -> Array:
-    """Values that fit where these did: integers of the same columns, in other numbers, and floats of about the same
-    size, in another order. Parameters change their signs, too. Counts go on.
+    """Other values that are as valid as these. Integers are drawn again from the same column, random numbers are
+    permuted, and floats are scaled by 0.5 to 1, those of input and target also permuted. Some parameters change their
+    sign, and counters grow by 1.
     """
     if name == "counters":
         return array + 1

@@ -1,4 +1,4 @@
-"""An operation on views of storages, and where it stands in the formulas."""
+"""A trace: operations on views of storages, with their places in the formulas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nn_manual.arrays import Array, Shape
 
 
 class CannotTrace(Exception):  # noqa: N818 - says what can't be done, not that something broke
-    """A formula does what no recording can repeat; the text says which, what, and where."""
+    """A formula does something that a trace can't repeat on other values. The text says what, and where."""
 
 
 class View(NamedTuple):
@@ -26,9 +26,9 @@ class View(NamedTuple):
 
 
 class Storage(NamedTuple):
-    """A piece of memory. `name` is that of an array that the step was given, "" for one that the step made. `initial`
-    is what it holds at first, as bytes, where a formula reads that: of an np.zeros, and of an np.empty, as if it were
-    one, where indices say which part is written.
+    """A piece of memory. `name` is the name of an array that the step was given, "" for memory that the step made.
+    `initial` is what the memory holds at first, as bytes, if a formula reads it, as after np.zeros. An np.empty counts
+    as zeros if indices decide which part of it is written.
     """
 
     name: str
@@ -42,7 +42,7 @@ class FixedValue(NamedTuple):
     value: Any
 
     def is_same(self, other: FixedValue) -> bool:
-        """Whether both are bit for bit the same."""
+        """Whether both values are the same, bit for bit."""
         own, its = self.value, other.value
         if isinstance(own, np.ndarray | np.generic) and isinstance(its, np.ndarray | np.generic):
             return own.dtype == its.dtype and own.shape == its.shape and own.tobytes() == its.tobytes()
@@ -50,7 +50,9 @@ class FixedValue(NamedTuple):
 
 
 class SourcePlace(NamedTuple):
-    """Where an operation stands: the layer ("0 (Linear)"), loss or optimizer, its method, file and line."""
+    """Where an operation stands in the source: the owner, which is a layer ("0 (Linear)"), "loss" or "optimizer"; its
+    method; file and line.
+    """
 
     owner: str
     method: str
@@ -62,9 +64,9 @@ class SourcePlace(NamedTuple):
 
 
 class TracedOperation(NamedTuple):
-    """`function(*arguments, **keywords)`, written to `output`, and `name`, which says which function it is.
+    """`function(*arguments, **keywords)`, whose result goes to `output`. `name` is the name of the function.
 
-    Arguments are views, constants, and tuples and lists of these. `is_in_place` says that the function itself writes to
+    Arguments are views, fixed values, and tuples and lists of these. With `is_in_place` the function itself writes to
     the output, which is then among its arguments.
     """
 
@@ -78,8 +80,8 @@ class TracedOperation(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The operations of a step, in their order, and the storages that they work on. `results` are the views of what
-    nobody gave to the step and somebody wants of it: the loss.
+    """The operations of a step, in their order, and the storages that they work on. `results` are views of what the step
+    computes besides what it writes to the arrays that it was given: the loss, and what an observer wants.
     """
 
     storages: list[Storage]
@@ -88,7 +90,7 @@ class Trace(NamedTuple):
 
 
 def leaves(argument: Any) -> Iterator[Any]:
-    """The views, constants and other things in an argument, which may be a tuple, a list or a dict of arguments."""
+    """The views, fixed values and other values in an argument, which may be a tuple, a list or a dict of arguments."""
     if isinstance(argument, View | FixedValue):
         yield argument
     elif isinstance(argument, tuple | list):
@@ -108,12 +110,12 @@ def views(argument: Any) -> Iterator[View]:
 
 
 def array_of(view: View, memory: list[Array]) -> Array:
-    """The array at a view, of storages as bytes."""
-    if 0 in view.shape:  # NumPy takes no strides for what lies nowhere
+    """The array at a view. `memory` has the storages as bytes."""
+    if 0 in view.shape:  # NumPy refuses strides for an empty array
         return np.ndarray(view.shape, view.dtype, memory[view.storage].data)
     return np.ndarray(view.shape, view.dtype, memory[view.storage].data, view.offset, view.strides)
 
 
 def sum_of(array: Array) -> int:
-    """A number that is another one for other bytes."""
+    """A checksum of an array's bytes."""
     return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")

@@ -1,8 +1,10 @@
-"""The array that records what NumPy does to it.
+"""Traced: an array that records what NumPy does to it.
 
-A `Traced` is a view of an ordinary array. NumPy computes as ever, and asks the class before each operation, by its own
-protocols (`__array_ufunc__`, `__array_function__`). So shapes, dtypes, and whether something is a view or a copy, are
-NumPy's own answers. Where an array lies is read off its address: writes to overlapping views need no rule.
+A `Traced` is a view of an ordinary array. NumPy computes as usual, but asks the class before each operation, by its
+protocols `__array_ufunc__` and `__array_function__`. So NumPy itself decides shapes, dtypes, and whether a result is a
+view or a copy. The address of an array says where it lies, so writes to overlapping views need no rule.
+
+The file is long because one class must answer every way in which NumPy can use an array.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from nn_manual.trace.storages import untraced
 class Traced(np.ndarray[Any, Any]):
     """An array whose operations the current OperationLog notes. It has no value for Python: no `if`, no `float`."""
 
-    #: Whether NumPy makes a number of it, no array: `x += 1` doesn't change a number, it makes another one.
+    #: Whether NumPy has a number here, not an array: `x += 1` doesn't change a number, it makes another one.
     is_number = False
 
     def __array_ufunc__(
@@ -61,7 +63,7 @@ class Traced(np.ndarray[Any, Any]):
                 made = function._implementation(*arguments, **keywords)
             else:
                 made = function(*plain(arguments), **plain(keywords)).view(Traced)
-            if name in ("empty_like", "empty"):  # an index may write to all of it: what it held is as good as zeros
+            if name in ("empty_like", "empty"):  # zeros: which part is written may depend on an index
                 untraced(made)[...] = 0
             return made
         arguments, keywords = by_name(function, arguments, keywords)
@@ -87,7 +89,7 @@ class Traced(np.ndarray[Any, Any]):
             what = "an array picked by a mask has a shape that depends on values: use np.where"
             raise OperationLog.current().refuse(what)
         found = plain(self)[_plain_key(key)]
-        if not isinstance(found, np.ndarray):  # a number, which stays when the array changes
+        if not isinstance(found, np.ndarray):  # a number stays the same when the array changes
             if _has_arrays(key):
                 return _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
             return _copied(untraced(self)[(*_as_tuple(key), ...)], found)
@@ -95,7 +97,7 @@ class Traced(np.ndarray[Any, Any]):
             return found.view(Traced)
         picked = _recorded("getitem", np.ndarray.__getitem__, (self, key), {}, found)
         if any(isinstance(part, Traced) and part.is_number for part in _as_tuple(key)):
-            picked.flags.writeable = False  # without a trace it is a view: of what, the value decides
+            picked.flags.writeable = False  # without a trace it is a view, and the value decides of which row
         return picked
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -103,7 +105,7 @@ class Traced(np.ndarray[Any, Any]):
             key = _as_tuple(key)
             target = untraced(self)[key if Ellipsis in key else (*key, ...)]
             memory = OperationLog.current().memory
-            # After x[0] += 1, Python writes what was written already.
+            # After x[0] += 1 Python assigns the result to x[0] once more.
             if not (isinstance(value, Traced) and memory.view(value) == memory.view(target)):
                 np.copyto(target.view(Traced), value, casting="unsafe")
             return
@@ -130,14 +132,14 @@ class Traced(np.ndarray[Any, Any]):
         return _copied(self, result)
 
     def view(self, *arguments: Any, **keywords: Any) -> Any:
-        """A view as np.ndarray stays one that is traced."""
+        """As NumPy's; `view(np.ndarray)` stays a Traced."""
         keywords = {name: value for name, value in keywords.items() if value is not np.ndarray}
         view = super().view(*(part for part in arguments if part is not np.ndarray), **keywords)
         return _copied(view, untraced(view)[()]) if self.is_number else view
 
     @property
     def T(self) -> Any:  # noqa: N802 - NumPy's name
-        """A number is its own."""
+        """The transposed view; of a number the number itself."""
         return self if self.is_number else self.transpose()
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> Any:
@@ -160,7 +162,7 @@ class Traced(np.ndarray[Any, Any]):
         return self.copy(order).reshape(-1, order=order)
 
     def __pow__(self, other: Any, modulo: None = None) -> Any:
-        """That of numbers isn't rounded as that of arrays is."""
+        """Powers of numbers are rounded otherwise than powers of arrays."""
         if not self.is_number or np.ndim(other):
             return super().__pow__(other, modulo)
         return _recorded("power", power_of_numbers, (self, other), {}, power_of_numbers(*plain((self, other))))
@@ -194,13 +196,13 @@ class Traced(np.ndarray[Any, Any]):
 
 
 def power_of_numbers(base: Any, exponent: Any) -> Any:
-    """As NumPy computes it of numbers: those of arrays, and of arrays of no dimension, have other bits."""
+    """The power as NumPy computes it for numbers. For arrays, also those without dimensions, it gives other bits."""
     base, exponent = (part[()] if isinstance(part, np.ndarray) else part for part in (base, exponent))
     return base**exponent
 
 
 def plain(value: Any) -> Any:
-    """The same without any Traced: arrays and numbers as NumPy has them without a trace."""
+    """The same value without any Traced: arrays and numbers as they are without a trace."""
     if isinstance(value, Traced):
         return untraced(value)[()] if value.is_number else untraced(value)
     if type(value) in (tuple, list):
@@ -213,7 +215,9 @@ def plain(value: Any) -> Any:
 def _recorded(
     name: str, function: Callable[..., Any], arguments: Any, keywords: Any, result: Any, target: Array | None = None
 ) -> Any:
-    """An operation's result as an array that records on; `target` is where it was written to, if not to a new array."""
+    """Record an operation; returns its result as a Traced. `target` is the array that the result was written to, None for
+    a new array.
+    """
     output = untraced(result) if target is None else target
     if output.dtype == np.object_:
         raise OperationLog.current().refuse(f"{name} gives objects of Python's")
@@ -257,7 +261,7 @@ def _flat(arguments: Any) -> list[Any]:
 
 
 def _plain_key(key: Any) -> Any:
-    """A number as an array: it picks what the trace has to look up, and is no place that stays."""
+    """The key with plain arrays. A traced number becomes an array, so that NumPy copies: its value may be another one."""
     key = tuple(untraced(part) if isinstance(part, Traced) else part for part in _as_tuple(key))
     return key if len(key) != 1 else key[0]
 

@@ -1,4 +1,4 @@
-"""What hands out the arrays of a trace, and hears of loops."""
+"""Tracer: hands out the arrays of a trace, and notes loops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tracer(OperationLog):
         return own.view(Traced)
 
     def trace(self, results: Mapping[str, Array]) -> Trace:
-        """What was recorded, and where these arrays are. Raises CannotTrace for one that no operation made."""
+        """The trace, with these arrays as its results. Raises CannotTrace for an array that no operation made."""
         for name, array in results.items():
             if self.memory.find(array) is None and array.size:
                 raise CannotTrace(f"{name} is an array that lost its trace")
@@ -52,7 +52,7 @@ class Tracer(OperationLog):
         return Trace(self.memory.storages, list(self.operations), views)
 
     def call(self, function: Callable[..., Array], arguments: tuple[Any, ...]) -> Array:
-        """A function that is an operation of its own, where an array of the trace is among its arguments."""
+        """Call a function, and record it as one operation if an array of the trace is among its arguments."""
         if not any(isinstance(argument, Traced) for argument in arguments):
             return function(*arguments)
         result = untraced(function(*plain(arguments)))
@@ -60,12 +60,12 @@ class Tracer(OperationLog):
         return result.view(Traced)
 
     def iterations(self, steps: range) -> Reversible[int]:
-        """The steps of a loop, each marked among the operations."""
+        """The steps of a loop. The log notes where each iteration begins."""
         return _Iterations(self, steps)
 
 
 class _Iterations:
-    """A loop that marks its iterations, from the first step to the last or, as a range does, the other way round."""
+    """The steps of a loop, in their order or reversed. A loop that was left early isn't noted."""
 
     def __init__(self, log: OperationLog, steps: range) -> None:
         self._log, self._steps = log, steps

@@ -17,7 +17,7 @@ from nn_manual.errors import ConfigError, raise_if_nobodys_fault, words_of
 from nn_manual.messages import counted, one_line
 from nn_manual.run.loading import load, quiet
 from nn_manual.run_directory import files
-from nn_manual.trace.step import given
+from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import CannotTrace
 from nn_manual.training.steps import Batch
 from nn_manual.training.trainer import Trainer

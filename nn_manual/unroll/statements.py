@@ -18,8 +18,9 @@ from nn_manual.unroll.source import EMPTY_NAMES
 from nn_manual.unroll.statement import Statement, in_loops
 from nn_manual.unroll.syntax import OPERATORS, Expression, Name, Parts, assignable, call, of
 from nn_manual.unroll.variables import Showing
-from nn_manual.unroll.versions import Version, Versions, is_natural, layer_of, name_returned
+from nn_manual.unroll.versions import Version, Versions, layer_of, name_returned
 from nn_manual.unroll.views import is_same, is_within, num_steps
+from nn_manual.unroll.without_out import needs_no_out
 
 #: Operations that give the same bits whatever form their arrays have: each result is the exact one, rounded.
 EXACT = frozenset({"add", "subtract", "multiply", "divide", "negative", "sqrt", "maximum", "minimum", "copyto"})
@@ -132,7 +133,7 @@ class Statements:
             parts = (*assignable(target, whole=False), f" {sign}= ", *says(operation.arguments[1], 1).parts)
         elif operation.function is np.copyto:  # an assignment copies by itself
             parts = (*assignable(target, whole=True), " = ", *says(first, 0).parts)
-        elif operation.name in EXACT or is_natural(operation):
+        elif operation.name in EXACT or needs_no_out(operation):
             parts = (*assignable(target, whole=True), " = ", *self.saying.of(operation, self._index).parts)
         else:
             parts = written_to(operation, target, says).parts

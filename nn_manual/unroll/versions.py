@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from nn_manual.arrays import size_of
 from nn_manual.trace.observed import Observed
-from nn_manual.trace.trace import FixedValue, TracedOperation, View, views
+from nn_manual.trace.trace import TracedOperation, View, views
 from nn_manual.unroll.loop_variables import Carried
 from nn_manual.unroll.source import is_augmented
 from nn_manual.unroll.syntax import Expression, Name
-from nn_manual.unroll.views import array_at, is_same, is_whole, span
+from nn_manual.unroll.views import is_same, is_whole, span
+from nn_manual.unroll.without_out import needs_no_out
 
 
 @dataclass(eq=False)
@@ -162,7 +162,7 @@ class Versions:
                 return False
         elif found.is_given or span(found.form) != span(view) or is_augmented(self.observed.sites[index]):
             return False
-        return self.observed.sites[index].part_of == "_mean" or is_natural(operation)
+        return self.observed.sites[index].part_of == "_mean" or needs_no_out(operation)
 
     def _is_made(self, storage: int) -> bool:
         return not self.observed.trace.storages[storage].name
@@ -226,35 +226,3 @@ def name_returned(owner: str, method: str) -> Name:
 def layer_of(owner: str) -> str:
     """The name of a layer, of its label: "1.0" of "1.0 (Linear)"; "" for what is no layer."""
     return owner.partition(" ")[0] if "(" in owner else ""
-
-
-def is_natural(operation: TracedOperation) -> bool:
-    """Whether the function makes an array of the output's form by itself, without `out`."""
-    output = operation.output
-    if operation.function is np.copyto:
-        return output.strides == np.empty(output.shape, output.dtype).strides
-    try:
-        with np.errstate(all="ignore"):
-            arguments = [_like(argument) for argument in operation.arguments]
-            keywords = {name: _like(argument) for name, argument in operation.keywords.items()}
-            found = np.asarray(operation.function(*arguments, **keywords))
-    except (TypeError, ValueError, IndexError):
-        return False
-    same = is_same(View(0, 0, found.shape, found.strides, found.dtype), output._replace(storage=0, offset=0))
-    return same and found.size == size_of(output.shape)
-
-
-def _like(argument: Any) -> Any:
-    """An argument of the same form, of zeros, with ones on the diagonal of floats: such a matrix has an inverse."""
-    if isinstance(argument, View):
-        array = array_at(argument)
-        array[...] = 0
-        if array.ndim > 1 and array.dtype.kind == "f":
-            diagonal = range(min(array.shape[-2:]))
-            array[..., diagonal, diagonal] = 1
-        return array
-    if isinstance(argument, FixedValue):
-        return argument.value
-    if type(argument) in (tuple, list):
-        return type(argument)(map(_like, argument))
-    return argument

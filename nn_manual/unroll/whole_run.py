@@ -16,7 +16,7 @@ from nn_manual.model import Sequential
 from nn_manual.model.contract import takes_noise
 from nn_manual.optim import ReduceLROnPlateau
 from nn_manual.streams import Stream
-from nn_manual.trace.step import flat_buffers
+from nn_manual.trace.step_arrays import flat_buffers
 from nn_manual.unroll.script import Script
 from nn_manual.unroll.sections import comment
 from nn_manual.unroll.syntax import Name

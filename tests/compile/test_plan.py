@@ -39,7 +39,8 @@ from nn_manual.compile.plan import Done, Plan, first_buffers, persistent
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 from nn_manual.trace.numpy_replay import replay
-from nn_manual.trace.step import given, trace_step
+from nn_manual.trace.step import trace_step
+from nn_manual.trace.step_arrays import given
 
 #: How far a number may be from the replay's, in units of eps of the array's largest: sums are added in another order,
 #: and a step has some of them one after the other. The worst seen is 3.

@@ -21,7 +21,8 @@ from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.numpy_functions import COMPOSED
 from nn_manual.trace.numpy_replay import replay
-from nn_manual.trace.step import given, trace_step
+from nn_manual.trace.step import trace_step
+from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import CannotTrace
 
 Formula = Callable[[Any, Any], Any]

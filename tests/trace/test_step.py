@@ -33,7 +33,8 @@ from nn_manual.losses import Loss
 from nn_manual.trace.comparing import LOST
 from nn_manual.trace.methods import OF_VALUE
 from nn_manual.trace.numpy_replay import replay
-from nn_manual.trace.step import given, trace_slice, trace_step, trace_update
+from nn_manual.trace.step import trace_slice, trace_step, trace_update
+from nn_manual.trace.step_arrays import given
 from nn_manual.trace.trace import CannotTrace
 
 
