@@ -26,8 +26,8 @@ class Pointer(NamedTuple):
 
 
 class KernelArguments:
-    """The arguments of a kernel that consists of `leaves`; each gets its name when the text needs it for the first time.
-    `names` says what the text calls a storage. `loaded` gains the storages that the kernel reads from memory.
+    """The arguments of a kernel that consists of `leaves`; each gets its name when the text needs it for the first
+    time. `names` says what the text calls a storage. `loaded` gains the storages that the kernel reads from memory.
     """
 
     def __init__(self, leaves: Sequence[Leaf], names: dict[int, str], loaded: set[int]) -> None:

@@ -23,7 +23,8 @@ CONVERSIONS = {
 
 @contextmanager
 def conversions() -> Iterator[None]:
-    """In this context NumPy's conversions record what they do with arrays of a trace. Other arrays they convert as usual.
+    """In this context NumPy's conversions record what they do with arrays of a trace. Other arrays they convert as
+    usual.
     """
     own = {name: getattr(np, name) for name in CONVERSIONS}
     for name, function in own.items():

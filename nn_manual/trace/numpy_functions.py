@@ -1,6 +1,7 @@
 """How a trace records NumPy's functions that aren't ufuncs.
 
-Most functions are recorded as one operation: NumPy computes a new array from plain arrays. The sets here name the others.
+Most functions are recorded as one operation: NumPy computes a new array from plain arrays. The sets here name the
+others.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from nn_manual.trace.trace import FixedValue, Trace, TracedOperation, View, arra
 
 
 def replay(trace: Trace, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Run the step on other values. Returns, by their names, the step's results, and the arrays that it was given as they
-    are after the step. The arrays in `given` stay as they are. Raises KeyError for a missing array, and ValueError for
-    an array of another size.
+    """Run the step on other values. Returns, by their names, the step's results, and the arrays that it was given as
+    they are after the step. The arrays in `given` stay as they are. Raises KeyError for a missing array, and ValueError
+    for an array of another size.
     """
     memory, after = prepared(trace, given)
     for operation in trace.operations:

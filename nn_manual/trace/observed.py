@@ -28,8 +28,8 @@ from nn_manual.trace.tracer import Tracer
 
 class Frame(NamedTuple):
     """A running function: its code; the position (first line, last line, first column, last column) of the expression
-    that runs; a number of its own; the arrays and the numbers in its local variables; the object whose method it is, and
-    whether this object is an owner.
+    that runs; a number of its own; the arrays and the numbers in its local variables; the object whose method it is,
+    and whether this object is an owner.
     """
 
     code: CodeType
@@ -51,8 +51,8 @@ class Site(NamedTuple):
 
 
 class MethodCall(NamedTuple):
-    """A call of a layer's or the loss's method: the owner, where the call begins and ends in the list of operations, and
-    the input and output, None if they aren't arrays.
+    """A call of a layer's or the loss's method: the owner, where the call begins and ends in the list of operations,
+    and the input and output, None if they aren't arrays.
     """
 
     owner: str
@@ -65,8 +65,9 @@ class MethodCall(NamedTuple):
 
 class Observed(NamedTuple):
     """A trace; the site of each of its operations; the calls, in the order in which they end; the form of each storage;
-    the gradients of each use of a shared parameter, by name; and the optimizer with its copies for groups of parameters.
-    `loops` has, for each loop over time, the operations where its iterations begin, and the one where the last one ends.
+    the gradients of each use of a shared parameter, by name; and the optimizer with its copies for groups of
+    parameters. `loops` has, for each loop over time, the operations where its iterations begin, and the one where the
+    last one ends.
     """
 
     trace: Trace

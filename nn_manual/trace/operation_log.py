@@ -38,7 +38,8 @@ class OperationLog:
         self.origins: dict[int, SourcePlace] = {}
         self.memory = Memory()
         self.operations: list[TracedOperation] = []
-        #: For each loop, inner loops first: the operations where its iterations begin, and the one where the last one ends.
+        #: For each loop, inner loops first: the operations where its iterations begin, and the one where the last one
+        #: ends.
         self.loops: list[list[int]] = []
 
     @staticmethod
@@ -95,7 +96,9 @@ class OperationLog:
             raise self._refusal
 
     def blamed(self, error: BaseException) -> CannotTrace:
-        """A CannotTrace for another error that a formula raised: it says where. The formula fails with traced arrays alone."""
+        """A CannotTrace for another error that a formula raised: it says where. The formula fails with traced arrays
+        alone.
+        """
         if self._refusal or isinstance(error, CannotTrace):
             return self._refusal or CannotTrace(str(error))
         place = self._place(reversed(list(walk_tb(error.__traceback__))))

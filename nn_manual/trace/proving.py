@@ -29,8 +29,9 @@ class Recorded(NamedTuple):
 def check_replay(
     trace: Trace, given: Mapping[str, Array], after: Mapping[str, Array], record: Callable[[], Recorded]
 ) -> None:
-    """Raise CannotTrace unless the trace, replayed on the values `given`, gives `after`, bit for bit. `record` traces the
-    step on these values and keeps checksums: they show which operation read something that no operation had written.
+    """Raise CannotTrace unless the trace, replayed on the values `given`, gives `after`, bit for bit. `record` traces
+    the step on these values and keeps checksums: they show which operation read something that no operation had
+    written.
     """
     with np.errstate(all="ignore"):
         replayed = replay(trace, given)

@@ -40,15 +40,17 @@ def trace_step(
     observe: Observe | None = None,
 ) -> Trace:
     """The trace of the step that the optimizer makes next, on a batch of these shapes and dtypes; `max_norm` bounds the
-    norm of the gradient. The model doesn't change: the step runs on copies, and once more on other values. There it must
-    do the same operations, and the replay of the trace must give, bit for bit, what the step gives without a trace.
+    norm of the gradient. The model doesn't change: the step runs on copies, and once more on other values. There it
+    must do the same operations, and the replay of the trace must give, bit for bit, what the step gives without a
+    trace.
 
     The step is given, by name: "param", "input", "target"; each vector of the optimizer ("momentum_buffer"); "buffer"
     and "counters", flat; random numbers ("0.noise.mask"); the coefficients of the update of each group ("0.step_size").
     It writes "param", "grad", the vectors, "buffer" and "counters". Its result is "loss".
 
     With `observe` there are other results, too. `observe` gets the model and the loss that run, and returns the context
-    in which forward and backward run. The context gives a function: from what the model saved it makes a dict of arrays.
+    in which forward and backward run. The context gives a function: from what the model saved it makes a dict of
+    arrays.
 
     Raises CannotTrace if a formula branches on a value, uses an array that isn't the step's, or does something in one
     step that it doesn't do in the next.

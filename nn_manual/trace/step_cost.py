@@ -11,8 +11,9 @@ PRODUCTS = frozenset(["matmul", "dot", "inner", "vecdot", "vdot", "matvec", "vec
 
 
 def peak_memory(trace: Trace) -> int:
-    """The bytes that a step needs at its peak, besides the arrays that it is given. Each array that the step makes counts
-    from the first operation that uses it to the last. The random numbers that are drawn for the step count all the time.
+    """The bytes that a step needs at its peak, besides the arrays that it is given. Each array that the step makes
+    counts from the first operation that uses it to the last. The random numbers that are drawn for the step count all
+    the time.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}

@@ -76,7 +76,8 @@ class Memory:
             self._met[self.add(root)] = values, np.ones(root.nbytes, np.bool_)
 
     def read(self, view: View) -> None:
-        """Note that an operation reads this view. If no operation has written all of it, the storage keeps its first bytes.
+        """Note that an operation reads this view. If no operation has written all of it, the storage keeps its first
+        bytes.
         """
         if view.storage in self._met and self._unwritten(view).any():
             initial, _ = self._met[view.storage]

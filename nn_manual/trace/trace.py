@@ -80,8 +80,8 @@ class TracedOperation(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The operations of a step, in their order, and the storages that they work on. `results` are views of what the step
-    computes besides what it writes to the arrays that it was given: the loss, and what an observer wants.
+    """The operations of a step, in their order, and the storages that they work on. `results` are views of what the
+    step computes besides what it writes to the arrays that it was given: the loss, and what an observer wants.
     """
 
     storages: list[Storage]

@@ -215,8 +215,8 @@ def plain(value: Any) -> Any:
 def _recorded(
     name: str, function: Callable[..., Any], arguments: Any, keywords: Any, result: Any, target: Array | None = None
 ) -> Any:
-    """Record an operation; returns its result as a Traced. `target` is the array that the result was written to, None for
-    a new array.
+    """Record an operation; returns its result as a Traced. `target` is the array that the result was written to, None
+    for a new array.
     """
     output = untraced(result) if target is None else target
     if output.dtype == np.object_:
@@ -261,7 +261,8 @@ def _flat(arguments: Any) -> list[Any]:
 
 
 def _plain_key(key: Any) -> Any:
-    """The key with plain arrays. A traced number becomes an array, so that NumPy copies: its value may be another one."""
+    """The key with plain arrays. A traced number becomes an array, so that NumPy copies: its value may be another one.
+    """
     key = tuple(untraced(part) if isinstance(part, Traced) else part for part in _as_tuple(key))
     return key if len(key) != 1 else key[0]
 
