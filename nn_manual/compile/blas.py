@@ -1,4 +1,4 @@
-"""Whose BLAS multiplies: numpy's, SciPy's, MKL's; on how many threads."""
+"""The BLAS libraries that a plan can call: numpy's, SciPy's and MKL's."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ BlasName: TypeAlias = Literal["numpy", "scipy", "mkl"]
 
 
 class Choice(NamedTuple):
-    """Whose BLAS, and how many threads; None is still to be measured."""
+    """A BLAS and a number of threads; None means that it must still be measured."""
 
     blas: BlasName | None = None
     threads: int | None = None
 
 
-#: Both are to be measured.
+#: Both must be measured.
 MEASURED = Choice()
 
 
 @dataclass(frozen=True)
 class Blas:
-    """The products of the library that a package brings: the addresses of cblas_sgemm and cblas_dgemm, the bits of its
-    integers, and how many threads it took when it was found. `library` is its name, version and kernels.
+    """The BLAS library of a package: the addresses of cblas_sgemm and cblas_dgemm, the bits of its integers, and the
+    number of threads that it used when it was found. `library` is its name, its version and its kernels.
     """
 
     name: BlasName
@@ -47,7 +47,7 @@ class Blas:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """The context in which its products take so many."""
+        """In this context its products use `count` threads."""
         before = self._controller.num_threads
         if before == count:
             yield
@@ -59,7 +59,7 @@ class Blas:
             self._controller.set_num_threads(before)
 
 
-#: How libraries call cblas_?gemm, before and after the letter of the dtype; with integers of 64 bits or 32.
+#: What libraries call cblas_?gemm: the name before and after the letter of the dtype, and the bits of integers.
 SYMBOLS = (
     ("scipy_cblas_", "gemm64_", 64),
     ("cblas_", "gemm64_", 64),
@@ -68,17 +68,17 @@ SYMBOLS = (
     ("cblas_", "gemm", 32),
 )
 
-#: mkl_cbwr_set's argument for the processor's own kernels, with the terms of a sum in an order that depends on
-#: nothing but sizes and threads: where an array lies in memory must not decide the last bits.
+#: The argument of mkl_cbwr_set for the processor's own kernels, and for an order of a sum's terms that depends on sizes
+#: and threads alone: the place of an array in memory must not change the last bits.
 MKL_CBWR_AUTO = 2
 
 
 class NoBlas(ConfigError):  # noqa: N818 - says what isn't there
-    """No library with products was found, or not the one that was asked for."""
+    """No BLAS was found, or not the one that was asked for."""
 
 
 def blas_of(name: BlasName) -> Blas:
-    """That of a package. Raises NoBlas, with those that are at hand."""
+    """The BLAS of a package. Raises NoBlas if there is none; the message lists the others."""
     found = _FINDERS[name]()
     if found is None:
         others = ", ".join(other for other in _FINDERS if other != name and _FINDERS[other]())
@@ -88,7 +88,7 @@ def blas_of(name: BlasName) -> Blas:
 
 
 def blases() -> list[Blas]:
-    """Those at hand, numpy's first. Raises NoBlas where there is none."""
+    """All BLAS libraries that were found, numpy's first. Raises NoBlas if there is none."""
     found = [blas for blas in (find() for find in _FINDERS.values()) if blas is not None]
     if not found:
         raise NoBlas("no BLAS was found whose matrix products a plan could call")
@@ -96,7 +96,7 @@ def blases() -> list[Blas]:
 
 
 def free_cores() -> int:
-    """How many threads may run at once: one for each core that this process may use, and no more than OMP_NUM_THREADS.
+    """How many threads may run at once: one for each core that this process may use, but not more than OMP_NUM_THREADS.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
@@ -104,7 +104,7 @@ def free_cores() -> int:
 
 
 def check_choice(choice: Choice) -> None:
-    """Raise NoBlas where the BLAS isn't there, and ConfigError for more threads than cores are free."""
+    """Raise NoBlas if the BLAS isn't there, and ConfigError for more threads than free cores."""
     if choice.blas is not None:
         blas_of(choice.blas)
     if choice.threads is not None and not 1 <= choice.threads <= free_cores():
@@ -113,19 +113,19 @@ def check_choice(choice: Choice) -> None:
 
 
 def _numpys() -> Blas | None:
-    np.dot(np.ones((1, 1)), np.ones((1, 1)))  # loads it
+    np.dot(np.ones((1, 1)), np.ones((1, 1)))  # loads the library
     own = _loaded("numpy")
     return _made("numpy", own[0] if own else next(iter(_loaded()), None))
 
 
 def _scipys() -> Blas | None:
-    """None where SciPy was built with numpy's."""
+    """SciPy's; None if SciPy uses numpy's."""
     import_module("scipy.linalg")
     return _made("scipy", next(iter(_loaded("scipy")), None))
 
 
 def _mkls() -> Blas | None:
-    """That of the mkl wheel."""
+    """The BLAS of the mkl wheel."""
     try:
         files = metadata.files("mkl") or []
     except metadata.PackageNotFoundError:
@@ -138,7 +138,7 @@ def _mkls() -> Blas | None:
             except OSError:
                 continue
             library.MKL_CBWR_Set(MKL_CBWR_AUTO)
-            library.MKL_Set_Dynamic(0)  # as many threads as it is told to take, not fewer when it likes
+            library.MKL_Set_Dynamic(0)  # use as many threads as set, never fewer
             return _made("mkl", next((each for each in _loaded() if Path(each.filepath).resolve() == path), None))
     return None
 
@@ -147,7 +147,7 @@ _FINDERS: dict[BlasName, Callable[[], Blas | None]] = {"numpy": _numpys, "scipy"
 
 
 def _loaded(package: str = "") -> list[Any]:
-    """The BLASes in this process, those of a package alone where it is named."""
+    """The BLAS libraries that this process has loaded; with `package`, only those of this package."""
     libraries = [each for each in threadpoolctl.ThreadpoolController().lib_controllers if each.user_api == "blas"]
     return [each for each in libraries if not package or {package, f"{package}.libs"} & {*Path(each.filepath).parts}]
 

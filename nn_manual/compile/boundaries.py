@@ -1,7 +1,6 @@
-"""What a compiled step leaves between the layers, in the form in which the check watches a step that runs as written.
+"""The arrays between the layers of a compiled step, in the form that the check takes.
 
-The plan computes these values anyway, by the same operations whether a step is checked or not: so it is what ran that
-is proven.
+A checked step runs the same operations as a step that isn't checked. So the check proves the step that ran.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from nn_manual.model import Sequential
 if TYPE_CHECKING:  # torch is only loaded for a run that is checked
     from nn_manual.check.step.recording import Recording
 
-#: What a layer received and returned; how often it was called; and where what it saved goes.
+#: The fields of a layer's record: the arrays that it received and returned, its calls, and what it saved.
 ARRAYS = ("input", "output", "grad_output", "grad_input")
 COUNTS = ("place", "num_forwards", "num_backwards", "num_updates", "only_parameters")
 SAVED = ("saved", "saved_again", "saved_for_update")
@@ -29,24 +28,24 @@ OF_LOSS = ("prediction", "grad_prediction")
 
 
 class Boundaries:
-    """Watches the layers while a step is traced, and fills a recording with what a step of the plan left.
+    """Watches the layers while a step is traced; later fills a recording with the arrays of a step that the plan ran.
 
         boundaries = Boundaries(copy_grads=...)
         plan = compile_step(..., observe=boundaries.observe)
         plan.run(inputs, targets, of_steps)
         boundaries.fill(recorded, plan.results(inputs, targets), target)
 
-    Of a step whose buffers move later, `kept` has what they are moved by.
+    If buffers move after the step, `kept` has what they need.
     """
 
     def __init__(self, *, copy_grads: bool, kept: KeptForBuffers | None = None) -> None:
         self._copy_grads, self._kept = copy_grads, kept
-        #: Of each layer, in the order of a recording, what a call of it leaves besides arrays.
+        #: For each layer, in the order of a recording: what its record has besides arrays.
         self._calls: list[dict[str, Any]] = []
 
     @contextmanager
     def observe(self, model: Sequential, loss: Loss) -> Iterator[Callable[[Sequence[Any]], Mapping[str, Array]]]:
-        """The context in which the step that is traced runs."""
+        """The context in which the traced step runs."""
         from nn_manual.check.step.recording import Recording
 
         traced = Recording(model, loss, copy_grads=self._copy_grads)
@@ -54,7 +53,7 @@ class Boundaries:
             yield functools.partial(self._arrays, traced)
 
     def _arrays(self, traced: Recording, saved: Sequence[Any]) -> dict[str, Array]:
-        """All that passed between layers, by names, of the step that has run."""
+        """All arrays that passed between layers in the step that has run, by names."""
         found: dict[str, Any] = {f"loss.{name}": getattr(traced.loss, name) for name in OF_LOSS}
         found |= {} if self._kept is None else self._kept.arrays(saved)
         self._calls = []
@@ -62,7 +61,7 @@ class Boundaries:
             found |= {f"{i}.{name}": getattr(calls, name) for name in ARRAYS}
             if self._copy_grads:
                 found |= {f"{i}.grads.{name}": grad for name, grad in calls.grads.items()}
-            # In the place of what was saved, which the plan keeps, a mark: the same one for the same object.
+            # The plan keeps what was saved. The record gets a mark instead: the same mark for the same object.
             marks = {id(getattr(calls, name)): object() for name in SAVED}
             if self._kept is not None:
                 marks |= {identity: self._kept.names[identity] for identity in marks & self._kept.names.keys()}
@@ -73,7 +72,8 @@ class Boundaries:
     def fill(
         self, recorded: Recording, arrays: Mapping[str, Array], target: Array, kept: Mapping[str, Any] | None = None
     ) -> None:
-        """Let a recording be of the step that left these arrays; `kept` is what the buffers will be moved by."""
+        """Fill a recording with the arrays of a step. `kept` is what the buffers need later, by the names of its parts.
+        """
         for i, (calls, attributes) in enumerate(zip(recorded.layers, self._calls, strict=True)):
             marked = {name: kept[attributes[name]] for name in SAVED if kept and attributes[name] in kept}
             vars(calls).update(attributes | marked)

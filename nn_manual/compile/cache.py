@@ -1,7 +1,6 @@
-"""Kernels on disk, each under a hash of all that its machine code depends on: so one is right, or isn't found.
+"""Kernels on disk, each under a hash of all that its machine code depends on: a kernel that is found is the right one.
 
-A kernel is a file of Python; numba keeps the machine code in a folder beside it. Two models that compute the same
-share it.
+A kernel is a Python file; numba keeps its machine code in a folder beside it. Models share kernels that are the same.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def directory() -> Path:
 
 @functools.cache
 def _basis() -> bytes:
-    """A hash of what all kernels depend on: this folder's files, numba, Python and the processor."""
+    """A hash of what all kernels depend on: the files of this folder, numba, Python and the processor."""
     import llvmlite.binding
     import numba
 
@@ -71,13 +70,14 @@ def _basis() -> bytes:
     return digest.digest()
 
 
-#: Functions that a process which helps to compile has at least: it takes half a second to start, as three of them do.
+#: A process that helps to compile gets at least so many functions. It takes half a second to start, as long as three
+#: functions take to compile.
 SHARE = 6
 
 
 class Folder:
-    """Where files are kept from run to run: the folder of all kernels, or, where that can't be written to, one of this
-    process. `report` takes one line where something can't be used.
+    """The folder where files stay from run to run: the folder of all kernels or, if nobody can write there, a temporary
+    one of this process. `report` takes one line if something can't be used.
     """
 
     def __init__(self, report: Callable[[str], object]) -> None:
@@ -85,7 +85,7 @@ class Folder:
         self._folder: Path | None = None
 
     def path(self, name: str) -> Path:
-        """That of a file."""
+        """The path of a file in the folder."""
         if self._folder is None:
             self._folder = self._writable()
         return self._folder / name
@@ -103,17 +103,17 @@ class Folder:
         return own
 
     def say(self, line: str) -> None:
-        """Once."""
+        """Report a line; only the first one is reported."""
         report, self._report = self._report, _nothing
         report(line)
 
 
 def _nothing(line: Any) -> None:
-    """What is said of a cache that has been spoken of."""
+    """Ignore a line."""
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a file, whole or not at all."""
     beside = path.with_suffix(f".{os.getpid()}")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
@@ -127,16 +127,16 @@ class Kernels:
         self._entries: dict[str, Any] = {}
 
     def missing(self, kernels: Mapping[str, str]) -> dict[str, str]:
-        """Those of these texts that have to be compiled, with their titles."""
+        """The texts among these that must still be compiled, with their titles."""
         return {text: title for text, title in kernels.items() if not self._path(self._name(text)).exists()}
 
     def compile(self, kernels: Mapping[str, str]) -> None:
-        """Compile these texts, each with its title. Where there are many, and cores are free, other processes help;
-        what they didn't, `address` does.
+        """Compile these texts, each with its title. If there are many, and free cores, other processes help. Whatever
+        they didn't compile, `address` compiles later.
         """
         count = min(free_cores(), len(kernels) // SHARE)
         paths = {kernel: self._path(self._name(kernel)) for kernel in kernels}
-        order = sorted(kernels, key=len)  # so that each process gets long ones and short ones
+        order = sorted(kernels, key=len)  # each process gets long texts and short ones
         if count > 1:
             for kernel in order:
                 write(paths[kernel], self._titled(kernel, kernels[kernel]))
@@ -152,7 +152,9 @@ class Kernels:
                 helper.wait()
 
     def address(self, kernel: str, title: str) -> int:
-        """Where the machine code of a kernel begins; `title` says in its file what it was made of first."""
+        """The address of a kernel's machine code. `title` goes to its file: it says for which formulas it was compiled
+        first.
+        """
         if kernel not in self._entries:
             self._entries[kernel] = self._loaded(self._name(kernel), self._titled(kernel, title))
         address: int = self._entries[kernel].address
@@ -190,12 +192,12 @@ class Kernels:
 
 
 class _Damaged(Exception):  # noqa: N818 - says what happened
-    """A kernel's file isn't as it was written."""
+    """A file of a kernel has changed since it was written."""
 
 
 def _compiled(path: Path) -> ModuleType:
-    """The module, whose machine code is as it was when it was compiled: the processor would run any other, too. Raises
-    _Damaged. A process that was killed may have left code without a hash, which is compiled again.
+    """The module of a kernel. Raises _Damaged if its machine code has changed since it was compiled: the processor
+    would run it anyway. Code without a hash, which a killed process may leave, is compiled again.
     """
     hash_path, code = path.with_suffix(".sha256"), _machine_code(path)
     if code and hash_path.exists():
@@ -211,7 +213,7 @@ def _compiled(path: Path) -> ModuleType:
 
 
 def _machine_code(path: Path) -> list[Path]:
-    """What numba keeps of a kernel: an index and code, and not what another process is about to rename into one."""
+    """The files of a kernel's machine code: numba's index and code, without the temporary files of other processes."""
     return sorted(found for kind in ("nbi", "nbc") for found in path.parent.glob(f"__pycache__/{path.stem}.*.{kind}"))
 
 

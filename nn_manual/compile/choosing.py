@@ -1,4 +1,4 @@
-"""Whose BLAS is fastest at the products of a step, and on how many threads: measured once, then kept."""
+"""Measures which BLAS computes the products of a step fastest, and on how many threads; keeps the result."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from nn_manual.compile.blas import Blas, BlasName, Choice, blas_of, blases, free
 from nn_manual.compile.cache import Folder, Kernels, write
 from nn_manual.compile.own_products import Factors, kernel, suits
 
-#: Extents beyond are cut there: the speed of a product changes little from here on, and ten such take some 20 ms.
+#: Larger sizes are cut to this one when they are timed. Above it the speed of a product changes little, and ten
+#: products of this size take some 20 ms.
 LARGEST = 512
-#: Each product is timed so often at least, and goes on up to so many times while there is time left: small ones differ
-#: by less than the clock's own noise.
+#: How often each product is timed: at least so often, and at most so often while there is time left. Small products
+#: differ by less than the noise of the clock.
 NUM_ROUNDS, MOST_ROUNDS = 3, 15
-#: Seconds that are taken for all of it, where the rounds that must be don't take longer.
+#: Seconds for the whole measurement, unless NUM_ROUNDS rounds take longer.
 BUDGET = 0.05
-#: Seconds that a product is timed for: many small ones, as the clock itself takes part of a microsecond.
+#: A product is repeated until so many seconds have passed: the clock itself takes part of a microsecond.
 SHORTEST = 5e-5
-#: What comes later in the order, another BLAS or more threads, must take less than this part of the time. Two
-#: measurements of one product differ by up to a tenth.
+#: A candidate that comes later in the order (another BLAS, or more threads) must take less than this part of the time.
+#: Two measurements of one product differ by up to a tenth.
 MARGIN = 0.9
-#: Who takes so many times as long as the fastest is timed no more: threads that wait for a core that is not free take a
-#: thousand times as long.
+#: A candidate that takes so many times as long as the fastest isn't timed any more: threads that wait for a busy core
+#: take a thousand times as long.
 HOPELESS = 2
 
 
 def choose(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[Blas, int]:
-    """Whose BLAS these products are called of, and on how many threads: what is wanted, and for the rest the fastest.
+    """The BLAS for these products, and the number of threads: what is wanted, and for the rest the fastest.
 
-    What was measured once is kept in the folder, under a hash of the products and of all that could be chosen. Raises
-    NoBlas where there is none, or not the one that is wanted.
+    The result is kept in the folder, under a hash of the products and of all choices. Raises NoBlas if there is no
+    BLAS, or not the wanted one.
     """
     blas, threads = wanted
     if blas is None or threads is None:
@@ -61,7 +62,7 @@ def _fastest_once(products: Counter[Factors], wanted: Choice, folder: Folder) ->
 
 
 def _kept(read: Any, wanted: Choice) -> tuple[BlasName, int]:
-    """What was kept. Raises KeyError, TypeError or ValueError for what was never written so."""
+    """The kept choice. Raises KeyError, TypeError or ValueError if the file was changed."""
     blas, threads = read["blas"], read["threads"]
     is_open = blas in get_args(BlasName) and type(threads) is int and 1 <= threads <= free_cores()
     if not is_open or wanted not in (Choice(), Choice(blas), Choice(threads=threads)):
@@ -89,16 +90,16 @@ def _version(package: str) -> str | None:
 
 
 def fastest(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple[BlasName, int]:
-    """As `choose`, measured now. Of two that are as fast it is the one with fewer threads, then numpy's BLAS."""
+    """As `choose`, but measured now. Among equally fast ones fewer threads win, then numpy's BLAS."""
     among = [blas_of(wanted.blas)] if wanted.blas else blases()
     counts = _counts(free_cores()) if wanted.threads is None else [wanted.threads]
     candidates = [
         (blas, threads)
         for threads in counts
         for blas in among
-        if threads <= blas.num_threads or wanted.threads is not None  # fewer where the user's environment says so
+        if threads <= blas.num_threads or wanted.threads is not None  # the user's environment may allow fewer
     ]
-    if len(counts) == 1:  # whoever it is, own loops are the same
+    if len(counts) == 1:  # own loops are the same with every BLAS
         products = Counter({each: count for each, count in products.items() if not suits(each, counts[0])})
     if len(candidates) == 1 or not products:
         return candidates[0][0].name, candidates[0][1]
@@ -119,26 +120,26 @@ def fastest(products: Counter[Factors], wanted: Choice, folder: Folder) -> tuple
 
 
 def _counts(most: int) -> list[int]:
-    """How many threads are tried: 1, 2, 4, ..., and as many as may be."""
+    """The numbers of threads that are tried: 1, 2, 4, ..., and `most`."""
     return [*(2**i for i in range(most.bit_length()) if 2**i < most), most]
 
 
 class _Clock:
-    """Times the products of a step by one BLAS on so many threads."""
+    """Times the products of a step with one BLAS and one number of threads."""
 
     def __init__(self, products: Counter[Factors], blas: Blas, threads: int, kernels: Kernels) -> None:
         self.blas, self.threads = blas, threads
         timed = [_Timed(factors, count, blas, threads, kernels) for factors, count in products.items()]
-        #: Those that take longest are first: they show the soonest who is too slow.
+        #: The longest come first: they show soonest that a BLAS is too slow.
         self._timed = sorted(timed, key=lambda each: -each.weight * each.multiplications)
 
     @property
     def seconds(self) -> float:
-        """Of all products of a step, medians of what was measured; infinite before each of them was."""
+        """The seconds of all products of a step, from medians; infinite until each product was timed."""
         return sum(each.weight * each.seconds for each in self._timed)
 
     def measure(self, limit: float) -> None:
-        """Time each product, up to where they take longer than the limit."""
+        """Time each product; stop when they take longer than `limit` seconds."""
         total = 0.0
         with self.blas.threads(self.threads):
             for each in self._timed:
@@ -149,8 +150,8 @@ class _Clock:
 
 
 class _Timed:
-    """A kind of product, by a BLAS or in own loops, whichever a plan takes on so many threads, on memory of its own;
-    `weight` is how many times as much work a step has of it.
+    """Times one kind of product, on memory of its own, by a BLAS or in own loops, as a plan on so many threads would
+    run it. `weight` is the work of a step in such products, divided by the work of the one that is timed.
     """
 
     def __init__(self, factors: Factors, count: int, blas: Blas, threads: int, kernels: Kernels) -> None:
@@ -160,7 +161,7 @@ class _Timed:
         self.multiplications = m * n * k
         self.weight = count * math.prod(factors[3:]) / max(1, self.multiplications)
         self._times, self._repeats, self._run = list[float](), 0, driver.run
-        # Random numbers: of zeros a product may be faster, and of memory that nobody wrote to it is.
+        # Random numbers: a product of zeros may be faster, and one of memory that was never written is.
         generator = np.random.default_rng(0)
         dtype = np.float32 if factors.dtype == "f4" else np.float64
         self._arrays = [generator.random(size, dtype) for size in (m * k, k * n, m * n)]
@@ -176,11 +177,11 @@ class _Timed:
 
     @property
     def seconds(self) -> float:
-        """The median: cores that are taken at most times count, a stall doesn't."""
+        """The median: cores that are busy most of the time count, a single stall doesn't."""
         return statistics.median(self._times) if self._times else math.inf
 
     def measure(self) -> None:
-        """Time it. The first time wakes threads up, and tells how often a clock can tell."""
+        """Time it. The first call wakes threads up, and finds how often the product must be repeated."""
         if not self._repeats:
             self._time(1)
             self._repeats = min(100, 1 + int(SHORTEST / self._time(1)))

@@ -1,4 +1,4 @@
-"""compile_step: the plan of a training step, or of a part of it."""
+"""compile_step, compile_slice, compile_update: the plan of a training step, or of a part of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nn_manual.optim import Optimizer
 from nn_manual.trace.step import Observe, trace_slice, trace_step, trace_update
 from nn_manual.trace.trace import Trace
 
-#: Takes a line that is said.
+#: Takes a line for the user.
 Report: TypeAlias = Callable[[str], object]
 
 
@@ -28,7 +28,7 @@ class NoNumba(ConfigError):  # noqa: N818 - says what isn't there
 
 
 def check_numba() -> None:
-    """Raise NoNumba where it isn't installed."""
+    """Raise NoNumba if numba isn't installed."""
     if importlib.util.find_spec("numba") is None:
         raise NoNumba("compiled: true needs numba: pip install 'nn_manual[fast]'")
 
@@ -46,12 +46,12 @@ def compile_step(
 ) -> Plan:
     """A plan for the step that the optimizer makes next, and those after it, on batches of these shapes and dtypes.
 
-    What `observe` wants of the step, as trace_step says, is in memory after each: `Plan.result` has it. What `choice`
-    leaves open of BLAS and threads is measured, once on this machine for these products.
+    The arrays that `observe` wants of a step (see trace_step) are in memory after the step: `Plan.results` returns
+    them. If `choice` leaves BLAS or threads open, they are measured, once on this machine for these products.
 
-    Raises NoNumba where numba isn't installed, NoBlas without a BLAS or without the one that is chosen, and CannotTrace
-    where a formula can't be traced. `report` takes a line where something has to be compiled, which takes seconds, and
-    where the result can't be kept.
+    Raises NoNumba if numba isn't installed, NoBlas without a BLAS or without the chosen one, and CannotTrace if a
+    formula can't be traced. `report` takes a line if something must be compiled, which takes seconds, and if the result
+    can't be kept.
     """
     trace = trace_step(model, loss, optimizer, input, target, max_norm, observe)
     return compile_trace(trace, model, optimizer, report, choice, gather_of(input[0]))
@@ -67,7 +67,7 @@ def compile_slice(
     observe: Observe | None = None,
     choice: Choice = MEASURED,
 ) -> Plan:
-    """As `compile_step`, forward, loss and backward alone, of a slice of this shape: nothing moves."""
+    """As `compile_step`, but forward, loss and backward alone, for slices of this shape: parameters don't move."""
     return compile_trace(trace_slice(model, loss, optimizer, input, target, observe), model, optimizer, report, choice)
 
 
@@ -79,7 +79,7 @@ def compile_update(
     report: Report = print,
     choice: Choice = MEASURED,
 ) -> Plan:
-    """As `compile_step`, clipping and update alone: it takes no batch, and has no loss."""
+    """As `compile_step`, but clipping and update alone: the plan takes no batch and has no loss."""
     return compile_trace(trace_update(model, loss, optimizer, max_norm), model, optimizer, report, choice)
 
 
@@ -91,7 +91,7 @@ def compile_trace(
     choice: Choice = MEASURED,
     gather: str = "",
 ) -> Plan:
-    """The plan of a step that has been traced; with the kernel `gather`, a step may put its own batch together."""
+    """The plan of a traced step. With the kernel `gather`, a step can put its own batch together."""
     check_numba()
     from nn_manual.compile.cache import Folder, Kernels
     from nn_manual.compile.choosing import choose

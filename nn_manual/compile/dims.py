@@ -1,4 +1,4 @@
-"""Views as loops: broadcast, in as few loops as do it, flat, and whether two of them overlap."""
+"""The loops over views: broadcasting, as few loops as possible, flat views, overlap."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nn_manual.trace.trace import FixedValue, View
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that a reduction takes, from 0; None stands for all."""
+    """The axes of a reduction, none of them negative; None stands for all."""
     if axis is None or not ndim:
         return tuple(range(ndim))
     return tuple(each % ndim for each in (axis if isinstance(axis, tuple) else (axis,)))
 
 
 def broadcast(view: View, shape: Shape) -> tuple[int, ...]:
-    """The strides of a view that is broadcast to a shape."""
+    """The strides of a view after it is broadcast to a shape."""
     missing = len(shape) - len(view.shape)
     if missing < 0:  # NumPy assigns (1, 2) to (2,)
         view = view._replace(shape=view.shape[-missing:], strides=view.strides[-missing:])
@@ -29,8 +29,8 @@ def broadcast(view: View, shape: Shape) -> tuple[int, ...]:
 
 
 def canonical(shape: Shape, strides: list[tuple[int, ...]], leading: int = 0) -> list[Dims]:
-    """For each of these strides the dims of as few loops as do it: those of more than one iteration, ordered by the
-    strides of the `leading` one from the largest, and one loop instead of two wherever no stride needs two.
+    """The dims of as few loops as possible, for each of these strides. Loops of one iteration are left out. The others
+    are sorted by the strides of `strides[leading]`, the largest first. Two loops become one if no stride needs both.
     """
     axes = [axis for axis, extent in enumerate(shape) if extent != 1]
     axes.sort(key=lambda axis: tuple(-abs(own[axis]) for own in (strides[leading], *strides)))
@@ -47,7 +47,7 @@ def canonical(shape: Shape, strides: list[tuple[int, ...]], leading: int = 0) ->
 
 
 def flattened(view: View) -> View:
-    """As one dimension."""
+    """The view with one dimension. Raises CannotLower if it isn't contiguous."""
     (dims,) = canonical(view.shape, [view.strides])
     in_order = canonical(view.shape, [tuple(size_of(view.shape[i + 1 :]) for i in range(len(view.shape)))])
     if len(dims) > 1 or len(in_order[0]) > 1:
@@ -57,7 +57,7 @@ def flattened(view: View) -> View:
 
 
 def check_overlap(view: View, output: View, *, may_be_same: bool = True) -> None:
-    """Raise CannotLower where NumPy would copy an operand first."""
+    """Raise CannotLower if NumPy would first copy an operand: the operand `view` overlaps with the output."""
     if view.storage != output.storage:
         return
     is_same = view.offset == output.offset and (
@@ -70,19 +70,19 @@ def check_overlap(view: View, output: View, *, may_be_same: bool = True) -> None
 
 
 def _overlap(a: View, b: View) -> bool:
-    """Whether two views of a storage have a byte in common."""
+    """Whether two views of one storage share a byte."""
     memory = np.empty(max(whole(view).interval()[1] for view in (a, b)), np.uint8)
     first, second = (np.ndarray(each.shape, each.dtype, memory.data, each.offset, each.strides) for each in (a, b))
     return bool(np.shares_memory(first, second))
 
 
 def whole(view: View) -> Access:
-    """An access to all of a view at once."""
+    """An access that spans a whole view."""
     return Access(view.storage, view.offset, (), view.dtype, tuple(zip(view.shape, view.strides, strict=True)))
 
 
 def plain(value: Any) -> Any:
-    """An argument as a value."""
+    """The value of an argument."""
     if isinstance(value, FixedValue):
         return value.value
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What runs a program: one call after the other, step by step."""
+"""Runs a program: step by step, one call after the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nn_manual.compile.intrinsics import Generate, i8_at
 
 @intrinsic
 def _call(typing: Any, address: Any, arguments: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
-    """What the function at an address returns."""
+    """Calls the function at an address, and returns its result."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         integer = ir.IntType(64)
@@ -25,10 +25,12 @@ def _call(typing: Any, address: Any, arguments: Any) -> tuple[Any, Generate]:  #
 
 @njit("int64(int64, int64, int64, int64, int64, int64, int64)", error_model="numpy", cache=True)
 def run(first: int, last: int, calls: int, num_calls: int, moving: int, num_moving: int, arguments: int) -> int:
-    """The steps from `first` up to `last`; returns the step at which a call says that it is the last, or `last`.
+    """Run the steps from `first` to before `last`. A call that doesn't return 0 ends the run. Returns the step that
+    ended it, or `last`.
 
-    `calls` has two integers for each: the address of the function, and where its arguments begin, in integers.
-    `moving` has three for each argument that moves with the step: its place, its value at step 0, and by how much.
+    `calls` has two integers for each call: the address of the function, and the index of its first argument.
+    `moving` has three integers for each argument that moves with the step: its index, its value at step 0, and by how
+    much it grows from step to step.
     """
     call, move, argument = i8_at(calls), i8_at(moving), i8_at(arguments)
     for step in range(first, last):
@@ -40,8 +42,8 @@ def run(first: int, last: int, calls: int, num_calls: int, moving: int, num_movi
     return last
 
 
-#: The kernels that are the same in all steps, by the ends of their names: check keeps the loss, and returns 1 where it
-#: or the gradient isn't finite. As texts, they are kept as all others are: numba doesn't find a closure again.
+#: The kernels that are the same in all programs, by the ends of their names. `check` writes down the loss, and returns
+#: 1 if the loss or the gradient isn't finite. They are texts, so that the cache keeps them: numba can't cache closures.
 _TEXTS = {
     "_check": """
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
@@ -64,6 +66,6 @@ def entry(arguments):
 
 
 def text_of(kernel: str) -> str:
-    """The text of a kernel, which may be one of those by its name: f4_check, f8_product."""
+    """The text of a kernel. `kernel` is the text itself, or the name of one of these: f4_check, f8_product."""
     code, end = kernel[:2], kernel[2:]
     return _TEXTS[end].format(code=code) if end in _TEXTS else kernel

@@ -1,8 +1,8 @@
-"""exp, tanh and the like, as polynomials that run on vectors.
+"""exp, tanh and similar functions, as polynomials that LLVM can run on vectors.
 
-Of float32: exp and tanh are computed in float32, the others in float64 and rounded. No result is farther than 2.5 units
-in the last place from the true value; tests/compile/test_elementary.py measures each. Of float64: the C library's.
-NaN stays NaN, and infinities have their limits.
+For float32, exp and tanh are computed in float32, the others in float64 and then rounded. No result is farther than 2.5
+units in the last place from the true value; tests/compile/test_elementary.py measures each function. For float64 the
+functions are the C library's. NaN gives NaN, and infinities give the limits.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from nn_manual.compile.intrinsics import (
     with_sign,
 )
 
-#: Without the exceptions that Python raises, and always part of the loop that calls.
+#: Compiles a function that raises none of Python's exceptions, and always becomes a part of the loop that calls it.
 _inline = njit(forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 LOG2_E, SHIFT_32 = np.float32(1 / math.log(2)), np.float32(SHIFT)
-#: log(2) in two parts, of which the first has so few bits that a whole number times it is exact.
+#: log(2) as a sum. The first part has few bits, so that its product with a whole number is exact.
 LOG_2_HIGH, LOG_2_LOW = np.float32(0.693359375), np.float32(math.log(2) - 0.693359375)
-#: exp is 0 below, infinity above.
+#: exp is 0 below LOWEST, and infinity above HIGHEST.
 LOWEST, HIGHEST = np.float32(-105), np.float32(90)
-#: (exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2, to 2e-8, from the highest power: a minimax polynomial.
+#: (exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2, with an error of 2e-8: a minimax polynomial, highest power first.
 EXP = tuple(map(np.float32, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)))
 ONE, TWO = np.float32(1), np.float32(2)
 
 
 @_inline
 def exp_f4(x: Any) -> Any:
-    """2**n exp(r) with x = n log(2) + r."""
+    """exp(x) = 2**n exp(r), where x = n log(2) + r."""
     x = where(x < LOWEST, LOWEST, x)
     x = where(x > HIGHEST, HIGHEST, x)
     shifted = multiply_add(x, LOG2_E, SHIFT_32)
@@ -54,7 +54,7 @@ def exp_f4(x: Any) -> Any:
     return times_power_of_two(multiply_add(p, r * r, r) + ONE, shifted)
 
 
-#: (tanh(x) - x) / x**3 in powers of x**2, for |x| < 0.625, from the highest: a minimax polynomial.
+#: (tanh(x) - x) / x**3 in powers of x**2, for |x| < 0.625: a minimax polynomial, highest power first.
 TANH = tuple(
     map(np.float32, (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1))
 )
@@ -63,7 +63,7 @@ SMALL = np.float32(0.625)
 
 @_inline
 def tanh_f4(x: Any) -> Any:
-    """Near 0 a polynomial, and elsewhere 1 - 2 / (exp(2 |x|) + 1) with the sign of x."""
+    """tanh(x): near 0 a polynomial, elsewhere 1 - 2 / (exp(2 |x|) + 1) with the sign of x."""
     magnitude, square = absolute(x), x * x
     p = multiply_add(TANH[0], square, TANH[1])
     p = multiply_add(p, square, TANH[2])
@@ -74,7 +74,7 @@ def tanh_f4(x: Any) -> Any:
     return with_sign(where(magnitude < SMALL, near, far), x)
 
 
-#: 1 / k!, from the highest: (exp(r) - 1) / r for |r| <= log(2) / 2 to 1e-11.
+#: (exp(r) - 1) / r for |r| <= log(2) / 2, with an error of 1e-11: 1 / k!, highest power first.
 EXPM1 = tuple(1 / math.factorial(k) for k in range(10, 0, -1))
 LOG_2, SHIFT_64 = math.log(2), 1.5 * 2.0**52
 EXPONENT_64 = 0x3FF
@@ -82,7 +82,7 @@ EXPONENT_64 = 0x3FF
 
 @_inline
 def _expm1_64(x: Any) -> Any:
-    """2**n (exp(r) - 1) + (2**n - 1) in float64, with a float32's digits; x from -105 to 90."""
+    """exp(x) - 1 = 2**n (exp(r) - 1) + (2**n - 1) in float64, as exact as float32 needs, for x from -105 to 90."""
     shifted = multiply_add(x, 1 / LOG_2, SHIFT_64)
     n = shifted - SHIFT_64
     r = multiply_add(n, -LOG_2, x)
@@ -101,21 +101,22 @@ def _expm1_64(x: Any) -> Any:
 
 @_inline
 def expm1_f4(x: Any) -> Any:
-    """In float64. -0 stays -0."""
+    """exp(x) - 1, computed in float64. -0 stays -0."""
     x = where(x < LOWEST, LOWEST, x)
     x = where(x > HIGHEST, HIGHEST, x)
     return where(x == np.float32(0), x, float32(_expm1_64(float64(x))))
 
 
-#: 2 / (2 k + 1), from the highest: log((1 + s) / (1 - s)) / s in powers of s**2, for |s| < 0.1716 to 1e-11.
+#: log((1 + s) / (1 - s)) / s in powers of s**2, for |s| < 0.1716, with an error of 1e-11: 2 / (2 k + 1), highest power
+#: first.
 LOG = tuple(2 / (2 * k + 1) for k in range(6, -1, -1))
-#: The bits of sqrt(1/2): what is subtracted from those of a number so that the exponent is that of the nearest power.
+#: The bits of sqrt(1/2). They are subtracted from the bits of x, so that the exponent becomes the n of _log_64.
 HALF_ROOT = int(np.float64(math.sqrt(0.5)).view(np.int64))
 
 
 @_inline
 def _log_64(x: Any) -> Any:
-    """n log(2) + log(m) with x = 2**n m and m from sqrt(1/2) to sqrt(2), of a float64 above 2**-1022."""
+    """log(x) = n log(2) + log(m), where x = 2**n m and m is from sqrt(1/2) to sqrt(2), for a float64 above 2**-1022."""
     bits = bits_of(x)
     n = (bits - HALF_ROOT) >> 52
     m = float_of(bits - (n << 52))
@@ -132,20 +133,20 @@ def _log_64(x: Any) -> Any:
 
 @_inline
 def log_f4(x: Any) -> Any:
-    """In float64, where each float32 above 0 is a normal number."""
+    """log(x), computed in float64, where each float32 above 0 is a normal number."""
     result = float32(_log_64(float64(x)))
     result = where(x == np.float32(np.inf), x, result)
     result = where(x == np.float32(0), np.float32(-np.inf), result)
     return where(x >= np.float32(0), result, np.float32(np.nan))
 
 
-#: Below it, log1p(x) is x to float32's last digit.
+#: Below it log1p(x) is x, to the last bit of float32.
 TINY = np.float32(1e-8)
 
 
 @_inline
 def log1p_f4(x: Any) -> Any:
-    """In float64, where 1 + x loses nothing that float32 has, but of numbers that are tiny."""
+    """log(1 + x), computed in float64: there 1 + x loses no digit of a float32, unless x is tiny."""
     result = float32(_log_64(1.0 + float64(x)))
     result = where(x == np.float32(np.inf), x, result)
     result = where(x == np.float32(-1), np.float32(-np.inf), result)
@@ -155,27 +156,27 @@ def log1p_f4(x: Any) -> Any:
 
 @_inline
 def expit_f4(x: Any) -> Any:
-    """1 / (1 + exp(-x)), of the exponential that doesn't overflow."""
+    """1 / (1 + exp(-x)), computed from exp(-|x|), which doesn't overflow."""
     smaller = exp_f4(-absolute(x))
     return where(x < np.float32(0), smaller, ONE) / (ONE + smaller)
 
 
 @_inline
 def expit_f8(x: Any) -> Any:
-    """1 / (1 + exp(-x)), of the exponential that doesn't overflow."""
+    """1 / (1 + exp(-x)), computed from exp(-|x|), which doesn't overflow."""
     smaller = math.exp(-absolute(x))
     return where(x < 0.0, smaller, 1.0) / (1.0 + smaller)
 
 
 @_inline
 def ndtr_f8(x: Any) -> Any:
-    """The integral of the normal density up to x."""
+    """The integral of the normal density from -infinity to x."""
     return 0.5 * math.erfc(-x * 0.7071067811865476)
 
 
 @_inline
 def ndtr_f4(x: Any) -> Any:
-    """In float64."""
+    """ndtr, computed in float64."""
     return float32(ndtr_f8(float64(x)))
 
 
@@ -197,31 +198,31 @@ floor, ceil, rint = map(_of_library, (np.floor, np.ceil, np.rint))
 
 @_inline
 def sign_f4(x: Any) -> Any:
-    """1, -1, 0 or NaN."""
+    """1, -1 or 0; NaN for NaN."""
     return where(x > np.float32(0), ONE, where(x < np.float32(0), -ONE, x * np.float32(0) + np.float32(0)))
 
 
 @_inline
 def sign_f8(x: Any) -> Any:
-    """1, -1, 0 or NaN."""
+    """1, -1 or 0; NaN for NaN."""
     return where(x > 0.0, 1.0, where(x < 0.0, -1.0, x * 0.0 + 0.0))
 
 
 @_inline
 def power_f4(x: Any, y: Any) -> Any:
-    """In float64."""
+    """x**y, computed in float64."""
     return float32(float64(x) ** float64(y))
 
 
 @_inline
 def power_f8(x: Any, y: Any) -> Any:
-    """The C library's."""
+    """x**y, the C library's."""
     return x**y
 
 
 @_inline
 def all_finite(pointer: Any, count: Any) -> Any:
-    """Whether no number is infinite or NaN: x - x is 0 of finite ones, and NaN of others."""
+    """Whether no number is infinite or NaN: x - x is 0 for a finite x, and NaN for others."""
     total = pointer[0] - pointer[0]
     for i in range(count):
         total = add_in_any_order(total, pointer[i] - pointer[i])

@@ -1,4 +1,4 @@
-"""What is computed of each number by itself, copies among it, as nests of loops."""
+"""Lowers elementwise operations, copies among them, to nests of loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nn_manual.trace.trace import FixedValue, TracedOperation, View
 
 
 def elementwise(operands: Operands, operation: TracedOperation) -> Leaf:
-    """A ufunc of each number by itself."""
+    """A ufunc, element by element."""
     arguments, output = operation.arguments, operation.output
     views, literals = operands.operands(arguments)
     if operation.keywords.keys() - {"casting", "subok", "dtype", "order"}:
@@ -28,7 +28,7 @@ def elementwise(operands: Operands, operation: TracedOperation) -> Leaf:
 
 
 def _masked(operands: Operands, operation: TracedOperation, views: list[View]) -> Leaf | None:
-    """The bits of floats, as integers, times a bool."""
+    """Bits of floats, as integers, times a bool: where(mask, float, 0). None if the operation is something else."""
     (bits, mask), output = sorted(views, key=lambda view: view.dtype == BOOL), operation.output
     if mask.dtype != BOOL or bits.dtype.kind != "i" or output.dtype != bits.dtype:
         return None
@@ -43,8 +43,8 @@ def _masked(operands: Operands, operation: TracedOperation, views: list[View]) -
 
 
 def copyto(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """A copy, of another dtype or where a mask says so, too."""
-    if operation.is_in_place:  # where a mask says so
+    """A copy, also to another dtype, or where a mask is true."""
+    if operation.is_in_place:  # with a mask
         target, *others = operation.arguments
         mask = operation.keywords.get("where")
         if not isinstance(mask, View) or mask.dtype != BOOL:
@@ -61,7 +61,7 @@ def copyto(operands: Operands, operation: TracedOperation) -> list[Leaf]:
 
 
 def where(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """One of two numbers."""
+    """np.where with three arguments."""
     views, literals = operands.operands(operation.arguments)
     if len(operation.arguments) != 3 or views[0].dtype != BOOL:
         raise CannotLower("where has no bool")
@@ -70,7 +70,7 @@ def where(operands: Operands, operation: TracedOperation) -> list[Leaf]:
 
 
 def concatenate(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """A copy of each part."""
+    """Concatenation: a copy of each array."""
     parts, *rest = operation.arguments
     axis = operation.keywords.get("axis", FixedValue(rest[0].value if rest else 0)).value
     output, leaves, start = operation.output, [], 0
@@ -89,7 +89,7 @@ def concatenate(operands: Operands, operation: TracedOperation) -> list[Leaf]:
 
 
 def _dtypes(operation: TracedOperation, views: list[View], literals: dict[int, Any]) -> tuple[np.dtype[Any], ...]:
-    """What NumPy casts the operands to, and the result's."""
+    """The dtypes that NumPy casts the operands to, and the dtype of the result."""
     rest = iter(views)
     kinds = [
         (type(literals[i]) if type(literals[i]) in (int, float) else np.result_type(literals[i]))

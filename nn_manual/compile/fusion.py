@@ -1,7 +1,8 @@
-"""Which loops become one.
+"""Fusion: decides which loops become one.
 
-A loop joins one before it if both touch the same data, so that these are still in the processor's registers or cache,
-or are of one formula; if no iteration needs what another one does; and if nothing between them is in the way.
+A loop joins an earlier one under three conditions. Both touch the same data, which is then still in the processor's
+registers or cache, or both come from one formula. No iteration needs what another iteration computes. Nothing between
+the two loops conflicts with the move.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from collections.abc import Iterable
 
 from nn_manual.compile.nests import Access, Compute, Item, Leaf, Loop, conflict, leaves_of, may_fuse, nest, split_loop
 
-#: A loop of more leaves compiles slowly and has more pointers than the processor has registers.
+#: A loop of more leaves compiles slowly, and has more pointers than the processor has registers.
 MOST_LEAVES = 64
-#: A function of many operations wants a loop of at least so many iterations, some vectors of them.
+#: A function of many operations needs a loop of at least so many iterations, which are several vectors.
 SHORTEST_OF_HEAVY = 48
-#: How many items lie between a sum and the loop that makes its terms, at most: bias gradients need 2.
+#: At most so many items lie between a sum and the loop that computes its terms: bias gradients need 2.
 FARTHEST = 8
-#: What reduces an array to so small a part of it may join a loop that isn't the last one.
+#: A reduction may join a loop that isn't the last one, if its array is at least so many times as large as its result.
 SMALL_PART = 4
 
 
 def fused(leaves: Iterable[Leaf]) -> list[Item]:
-    """The program of these leaves, in an order that computes the same."""
+    """The items of a program that computes these leaves, in an order that gives the same results."""
     program: list[Item] = []
     for leaf in leaves:
         _place(program, nest(leaf), 0)
@@ -29,7 +30,7 @@ def fused(leaves: Iterable[Leaf]) -> list[Item]:
 
 
 def _place(body: list[Item], item: Item, level: int) -> None:
-    """Into the last loop of a body that may take it, or else to its end."""
+    """Put an item into the last loop of a body that may take it, or else at the end of the body."""
     for i in range(len(body) - 1, max(-1, len(body) - 1 - FARTHEST), -1):
         earlier = body[i]
         if isinstance(item, Loop) and isinstance(earlier, Loop):
@@ -45,7 +46,7 @@ def _place(body: list[Item], item: Item, level: int) -> None:
 
 
 def _one(first: Loop, second: Loop, level: int) -> Loop | None:
-    """Both in one loop, if they may be."""
+    """One loop in the place of both; None if that isn't allowed."""
     longer, shorter = max(first.extent, second.extent), min(first.extent, second.extent)
     if longer != shorter:
         if not shorter or longer % shorter:
@@ -70,12 +71,12 @@ def _one(first: Loop, second: Loop, level: int) -> Loop | None:
 
 
 def _is_heavy(leaf: Leaf, level: int) -> bool:
-    """Whether this loop is the one that runs on vectors."""
+    """Whether this loop is the one that should run on vectors, for a function of many operations."""
     return isinstance(leaf, Compute) and leaf.is_heavy and len(leaf.output.dims) == level + 1
 
 
 def _counts(leaf: Leaf, level: int) -> bool:
-    """Whether the index of this loop is what a leaf finds."""
+    """Whether a leaf computes the index of this loop, as argmax does."""
     is_of_index = isinstance(leaf, Compute) and leaf.reduction.startswith("arg")
     return is_of_index and not leaf.output.dims[level][1]
 
@@ -84,7 +85,7 @@ def _is_worthwhile(earlier: Loop, item: Loop, level: int, *, is_last: bool) -> b
     own, its = list(leaves_of(earlier)), list(leaves_of(item))
     if len(own) + len(its) > MOST_LEAVES:
         return False
-    if level and earlier.extent == item.extent:  # of two extents, one loop is cut: its inner part is no vector then
+    if level and earlier.extent == item.extent:  # otherwise one is split: its inner part may be too short for vectors
         return True
     if not is_last:
         written = [leaf.output for leaf in own]
@@ -108,7 +109,7 @@ def _size(access: Access) -> int:
 
 
 def _share(own: list[Access], its: list[Access]) -> bool:
-    """Whether some of both touch the same array, of more than one number."""
+    """Whether both touch the same array of more than one number."""
     for a in own:
         if _size(a) > 1 or a.span:
             start, stop = a.interval()

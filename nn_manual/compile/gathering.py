@@ -1,4 +1,4 @@
-"""The inputs of steps as rows of examples: each step puts its own batch together, and finds it in the cache."""
+"""The inputs of steps as rows of examples: each step puts its own batch together, which is then in the cache."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
-#: What the kernel below was made of.
+#: The title of the kernel below.
 BATCH = "a batch, of rows of the examples"
 
-#: The kernel that puts a batch together: from which examples, by which indices, to where; how many rows, and how far
-#: apart the examples lie, in words. How many words a row has stands in its text: short ones are moved without a call.
+#: The kernel that puts a batch together. Its arguments: examples, indices, batch, number of rows, and the distance of
+#: two examples in words. The number of words in a row stands in its text, so that short rows are copied without a call.
 _GATHER = '''
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
@@ -27,7 +27,7 @@ def entry(arguments):
 
 @dataclass(frozen=True)
 class Rows:
-    """The inputs of steps: of `examples`, those with the indices `order`, int64 (steps, batch)."""
+    """The inputs of steps: the `examples` with the indices `order`, int64 (steps, batch)."""
 
     examples: Array
     order: Array
@@ -37,15 +37,15 @@ class Rows:
 
 
 def gather_of(row: Array) -> str:
-    """The text of the kernel for rows like this one."""
+    """The text of the kernel for rows of this shape and dtype."""
     return _GATHER.format(word=f"u{row.itemsize}", num_words=row.size)
 
 
 def with_rows(
     rows: Rows, batch: Array, gather: int, calls: Array, moving: Array, arguments: Array
 ) -> tuple[Array, Array, Array]:
-    """A program's calls, its arguments that move with the step, and its arguments, as the driver takes them, with the
-    one that puts each `batch` together; `gather` is the address of its kernel.
+    """The calls, the moving arguments and all arguments of a program, as the driver takes them, with the call added
+    that puts each `batch` together. `gather` is the address of its kernel.
     """
     examples, order, place = rows.examples, rows.order, len(arguments)
     assert batch.nbytes == order.shape[1] * examples[0].nbytes

@@ -12,8 +12,8 @@ from nn_manual.compile.intrinsics import Generate
 
 
 def _product(dtype: Any, integer: Any) -> Any:
-    """A call of cblas_?gemm at an address: row major, alpha 1, and what was in c is added `beta` times."""
-    ints = (types.int64,) * 8  # address, transpose_a, transpose_b, m, n, k; see below
+    """A call of cblas_?gemm at an address: c = a @ b + beta * c, row major."""
+    ints = (types.int64,) * 8  # six of them: address, transpose_a, transpose_b, m, n, k
     pointer = types.CPointer(dtype)
 
     @intrinsic
@@ -45,6 +45,6 @@ def _product(dtype: Any, integer: Any) -> Any:
     return product
 
 
-#: By the dtype and by the bits of the library's integers.
+#: By the dtype and the bits of the library's integers.
 f4_product_64, f8_product_64 = _product(types.float32, 64), _product(types.float64, 64)
 f4_product_32, f8_product_32 = _product(types.float32, 32), _product(types.float64, 32)

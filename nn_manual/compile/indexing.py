@@ -1,4 +1,4 @@
-"""What reads and writes at indices, as nests of loops."""
+"""Lowers operations that read or write at indices to nests of loops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nn_manual.trace.trace import TracedOperation, View
 
 
 def take(operands: Operands, operation: TracedOperation) -> list[Leaf]:  # noqa: ARG001 - the signature of all of them
-    """The elements, or rows, of an array at indices."""
+    """np.take: the elements or rows of an array at indices."""
     array, indices, *_ = operation.arguments
     axis = plain(operation.keywords.get("axis", (*operation.arguments, None, None)[2]))
     if not isinstance(array, View) or not isinstance(indices, View):
@@ -25,7 +25,7 @@ def take(operands: Operands, operation: TracedOperation) -> list[Leaf]:  # noqa:
 
 
 def getitem(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """The rows of an array at indices."""
+    """array[indices]: the rows of an array at indices."""
     array, key = operation.arguments
     index = _one_index(key)
     (array,), _ = operands.operands([array])
@@ -50,7 +50,7 @@ def _gather(operation: TracedOperation, array: View, indices: View, axis: int) -
 
 
 def put(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """The elements of an array set at indices."""
+    """np.put: writes elements of an array at indices."""
     array, indices, values, *_ = operation.arguments
     if not isinstance(indices, View):
         raise CannotLower("put at what isn't traced")
@@ -58,19 +58,19 @@ def put(operands: Operands, operation: TracedOperation) -> list[Leaf]:
 
 
 def setitem(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """The rows of an array set at indices."""
+    """array[indices] = values: writes rows of an array at indices."""
     array, key, values = operation.arguments
     return [_scatter(operands, operation, array, _one_index(key), values, "")]
 
 
 def add_at(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """Added to the rows of an array at indices, one after the other."""
+    """np.add.at: adds to rows of an array at indices, one after the other."""
     array, key, values = operation.arguments
     return [_scatter(operands, operation, array, _one_index(key), values, "add")]
 
 
 def one_hot_product(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """The rows of values added where their indices say, to zeros."""
+    """one_hot.T @ values: adds each row of values to the row of zeros that its index says."""
     indices, values, _ = operation.arguments
     output, zero = operation.output, (0, 0)
     dtypes = (output.dtype, output.dtype)
@@ -81,7 +81,8 @@ def one_hot_product(operands: Operands, operation: TracedOperation) -> list[Leaf
 def _scatter(
     operands: Operands, operation: TracedOperation, array: View, indices: View, values: Any, reduction: str
 ) -> Leaf:
-    """array[index, after] = values[indices, after], or += them, one after the other."""
+    """array[index, after] = values[indices, after]; with "add" for `reduction`, += instead. One index after the other.
+    """
     views, literals = operands.operands([values])
     shape = (*indices.shape, *array.shape[1:])
     after = len(array.shape) - 1
@@ -106,7 +107,7 @@ def _scatter(
 
 
 def _one_index(key: Any) -> View:
-    """The array of integers that a key is. Raises CannotLower where it has other parts."""
+    """The array of integers that is the key. Raises CannotLower for any other key."""
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
     if not isinstance(key, View) or key.dtype.kind != "i":

@@ -1,6 +1,6 @@
-"""What a generated file needs that Python doesn't have: pointers, a fused multiply-add, a choice without a branch.
+"""What generated kernels need and Python doesn't have: pointers, a fused multiply-add, a choice without a branch.
 
-Each is a line or two of LLVM. Nothing here relaxes what NaN and infinity mean.
+Each function is a line or two of LLVM. NaN and infinity keep their meaning everywhere.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ def _pointer_apart(dtype: Any) -> Any:
     @intrinsic
     def pointer(typing: Any, address: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            # What a function returns may be promised to lie apart, as memory does that it has just found; llvmlite has
-            # no other place for that promise. The first of these two functions is no instruction at all, but LLVM can't
-            # know. The second shows the pointer to the world: what nobody else could read wouldn't be written.
+            # "noalias" on a function's result promises that its memory overlaps with no other, as fresh memory does.
+            # llvmlite has no other place for this promise. The first of these two functions is no instruction at all,
+            # but LLVM can't know. The second shows the pointer to code outside: otherwise LLVM would drop writes to
+            # memory that nobody else could read.
             kind = context.get_value_type(signature.return_type)
             same = ir.InlineAsm(ir.FunctionType(kind, [ir.IntType(64)]), "", "=r,0", side_effect=False)
             shown = ir.InlineAsm(ir.FunctionType(ir.VoidType(), [kind]), "", "r", side_effect=True)
@@ -45,12 +46,12 @@ def _pointer_apart(dtype: Any) -> Any:
     return pointer
 
 
-#: An address, an int64, as a pointer to numbers. A bool is a byte.
+#: Turn an address, an int64, into a pointer to numbers. A bool is a byte.
 f4_at, f8_at = _pointer(types.float32), _pointer(types.float64)
 i8_at, i4_at, i2_at, i1_at = (_pointer(dtype) for dtype in (types.int64, types.int32, types.int16, types.int8))
 u8_at, u4_at, u2_at, u1_at = (_pointer(dtype) for dtype in (types.uint64, types.uint32, types.uint16, types.uint8))
 
-#: The same, with the promise that no other pointer of the function leads to the same memory.
+#: The same, with the promise that no other pointer in the function leads to this memory.
 f4_apart, f8_apart = _pointer_apart(types.float32), _pointer_apart(types.float64)
 i8_apart, i4_apart, i2_apart, i1_apart = map(_pointer_apart, (types.int64, types.int32, types.int16, types.int8))
 u8_apart, u4_apart, u2_apart, u1_apart = map(_pointer_apart, (types.uint64, types.uint32, types.uint16, types.uint8))
@@ -58,7 +59,7 @@ u8_apart, u4_apart, u2_apart, u1_apart = map(_pointer_apart, (types.uint64, type
 
 @intrinsic
 def no_overlap(typing: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's signature
-    """Promise that no two pointers among the arguments of the function it stands in lead to the same memory."""
+    """Promise that no two pointer arguments of the surrounding function lead to the same memory."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         for argument in builder.function.args:
@@ -70,7 +71,7 @@ def no_overlap(typing: Any) -> tuple[Any, Generate]:  # noqa: ARG001 - numba's s
 
 
 def _of_llvm(name: str, count: int) -> Any:
-    """One of LLVM's functions of numbers of one type."""
+    """A function of LLVM, with `count` arguments of one type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         dtype = arguments[0].type
@@ -110,7 +111,7 @@ def with_sign(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG
 
 @intrinsic
 def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """a + b as a term of a sum whose terms may be added in any order: a loop of these adds vectors."""
+    """a + b, in a sum whose terms may be added in any order: so a loop can add vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         if isinstance(arguments[0].type, ir.IntType):
@@ -121,7 +122,7 @@ def add_in_any_order(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # no
 
 
 def _choice(comparison: str) -> Any:
-    """The first of two where it compares so, or is no number, otherwise the second: what is no number stays."""
+    """a if a compares so with b, or if a is NaN; otherwise b. So NaN stays."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         a, b = arguments
@@ -148,19 +149,19 @@ def minimum(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG00
 
 @intrinsic
 def largest(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """As np.maximum, in a form that a loop does on vectors; -0 is below 0."""
+    """As np.maximum, in a form that loops can run on vectors; -0 is below 0."""
     return a(a, a), _of_llvm("llvm.maximum", 2) if isinstance(a, types.Float) else _choice(">=")
 
 
 @intrinsic
 def smallest(typing: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """As np.minimum, in a form that a loop does on vectors; -0 is below 0."""
+    """As np.minimum, in a form that loops can run on vectors; -0 is below 0."""
     return a(a, a), _of_llvm("llvm.minimum", 2) if isinstance(a, types.Float) else _choice("<=")
 
 
 @intrinsic
 def where(typing: Any, condition: Any, a: Any, b: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """a if condition else b, without a branch: both have been computed."""
+    """a if condition else b, without a branch: both are computed."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.select(*arguments)
@@ -188,14 +189,14 @@ def float_of(typing: Any, a: Any) -> tuple[Any, Generate]:  # noqa: ARG001
     return types.float64(types.int64), generate
 
 
-#: 1.5 * 2**23: a float32 of about this size is a whole number, and its last bits are that number's.
+#: 1.5 * 2**23. A float32 near it is a whole number: SHIFT + n has the bits of n as its last bits.
 SHIFT = 12582912.0
 
 
 @intrinsic
 def times_power_of_two(typing: Any, a: Any, shifted: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """a * 2**n, float32, where shifted = SHIFT + n and n is from -252 to 254: as two factors, for neither is so small
-    or so large that float32 doesn't have it.
+    """a * 2**n in float32, where shifted = SHIFT + n and n is from -252 to 254. It multiplies by two powers, each small
+    enough for float32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""What the layers that have buffers saved in a compiled slice: by it the buffers move, once all slices are there."""
+"""Keeps what layers with buffers save in a compiled slice, until all slices are done and the buffers move."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from nn_manual.arrays import Array
 from nn_manual.model import Sequential
 from nn_manual.trace.trace import CannotTrace
 
-#: What a layer may save beside arrays, and tuples, lists and dicts of these.
+#: What a layer may save besides arrays, and tuples, lists and dicts of these.
 SETTINGS = (type(None), bool, int, float, str, np.generic, np.dtype)
 
-#: Puts something together, of arrays by names; whatever has a name goes into the second.
+#: Puts a saved value together from arrays by names. Each part that has a name also goes into the second argument.
 _Make: TypeAlias = Callable[[Mapping[str, Array], dict[str, Any]], Any]
 
 
 class KeptForBuffers:
-    """Takes what a model saves apart into arrays with names, while a slice is traced, and puts it together again.
+    """Splits what a model saves into named arrays while a slice is traced, and puts it together again for later slices.
 
         kept = KeptForBuffers(model)
         kept.arrays(saved)            # of the slice that is traced
-        kept.of(plan.results(...))    # of one that the plan has made
+        kept.of(plan.results(...))    # of a slice that the plan has run
     """
 
     def __init__(self, model: Sequential) -> None:
-        #: Whether there is any such layer.
+        #: Whether any layer has buffers.
         self.is_needed = bool(vars(model.buffer))
         self._keep = model.kept_for_buffers
         self._makes = list[_Make]()
         self._found: dict[str, Array] = {}
-        #: The names of the arrays, tuples, lists and dicts that were taken apart, by their identities.
+        #: The names of the arrays, tuples, lists and dicts in it, by their identities.
         self.names: dict[int, str] = {}
 
     def arrays(self, saved: Sequence[Any]) -> dict[str, Array]:
-        """Those in it, by names. Raises CannotTrace for what it can't take apart."""
+        """The arrays in `saved`, by names. Raises CannotTrace for something that it can't split."""
         self.names, self._found = {}, {}
         self._makes = [self._make(f"kept.{i}", each) for i, each in enumerate(self._keep(list(saved)))]
         return self._found
 
     def of(self, arrays: Mapping[str, Array]) -> tuple[list[Any], dict[str, Any]]:
-        """What `update_buffers` takes, of copies of these arrays; and each array, tuple, list and dict in it by its
+        """What `update_buffers` takes, made of copies of these arrays; and each array, tuple, list and dict in it, by
         name.
         """
         parts: dict[str, Any] = {}

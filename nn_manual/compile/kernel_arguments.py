@@ -10,10 +10,10 @@ import numpy as np
 from nn_manual.compile.nests import Access, Leaf
 from nn_manual.compile.scalar import BOOL, cast, code
 
-#: The indices of loops, outermost first.
+#: The indices of loops, the outermost first.
 INDICES = "ijklmnpqrs"
-#: Sizes up to here stand in the text: LLVM writes a loop of so few iterations out, and makes vectors of the loop around
-#: it. With more, of 10 or 16, that takes longer than vectors of the loop itself.
+#: Sizes up to this one stand in the text: LLVM unrolls a loop of so few iterations, and runs the loop around it on
+#: vectors. With 10 or 16 iterations this takes longer than the loop itself on vectors.
 LARGEST_WRITTEN = 8
 
 
@@ -88,7 +88,7 @@ class KernelArguments:
 
 
 def _clusters(leaves: Sequence[Leaf]) -> dict[int, list[tuple[int, int]]]:
-    """Of each storage, the intervals that are touched, those that overlap as one."""
+    """For each storage, the intervals of bytes that are used. Intervals that overlap become one."""
     intervals: dict[int, list[tuple[int, int]]] = {}
     for leaf in leaves:
         for access in leaf.accesses:

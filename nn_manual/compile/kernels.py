@@ -1,7 +1,7 @@
-"""Nests as functions in Python, which numba compiles.
+"""Kernels: nests of loops as Python functions, which numba compiles.
 
-A function's text depends on no address, and on no size but the smallest: these are its arguments. So nests that differ
-in nothing else, the blocks of a GPT, are one function. Each piece of memory has one name in it.
+Addresses and sizes, except small ones, are arguments of the function. So nests that differ only in these, as the blocks
+of a GPT do, are one function. Each piece of memory has one name in it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def entry(arguments):
 
 
 class Written(NamedTuple):
-    """A kernel's text, and what it is called with, one after the other."""
+    """A kernel's text, and its arguments in their order: pointers, integers, and the addresses of products."""
 
     text: str
     pointers: tuple[Pointer, ...]
@@ -38,9 +38,9 @@ class Written(NamedTuple):
 
 
 class Kernel:
-    """Writes the function of some items. `names` are what storages are called. `unread` are those of which nobody
-    reads what lies in memory. `loaded` gains those that are read. Products are a BLAS's, or, on so many `threads`, own
-    loops where they are faster.
+    """Writes the function of some items. `names` says what the text calls a storage. `unread` are the storages that
+    nobody reads from memory. `loaded` gains the storages that the function reads. Products are calls of a BLAS or, if
+    `threads` is given, own loops where these are faster on so many threads.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Kernel:
             self._store(leaf.output, totals[id(leaf)], level, values)
 
     def _fill(self, leaf: Compute, level: int) -> None:
-        """What a reduction into memory starts with."""
+        """Write the initial value of a reduction into memory."""
         access, depth = leaf.output, level
         for i in range(level, len(access.dims)):
             extent, stride = access.dims[i]
@@ -121,7 +121,7 @@ class Kernel:
         self._emit(depth, f"{self._arguments.at(access)} = {literal(leaf.initial, access.dtype)}")
 
     def _total(self, leaf: Compute, level: int) -> str:
-        """A variable that a reduction goes on in, with what it starts with."""
+        """Start a variable for a reduction with its initial value; returns its name."""
         name = self._new("largest_" if leaf.reduction.startswith("arg") else "total_")
         if leaf.reduction.startswith("arg"):
             lowest = literal(-np.inf if leaf.reduction == "argmax" else np.inf, leaf.inputs[0].dtype)
@@ -154,7 +154,7 @@ class Kernel:
         self._store(leaf.output, name, level, values)
 
     def _value(self, leaf: Compute, values: dict[Any, str]) -> str:
-        """The function of a leaf, in the dtype of its output, or that of its reduction's terms."""
+        """The value of a leaf, in the dtype of its output; for argmax and argmin in the dtype of the input."""
         rest, literals, operands = iter(leaf.inputs), dict(leaf.literals), []
         for i, dtype in enumerate(leaf.dtypes[:-1]):
             if i in literals:
@@ -217,6 +217,6 @@ class Kernel:
 
 
 def _forget(values: dict[Any, str], access: Access) -> None:
-    """What is known of a storage that an access writes to."""
+    """Forget the values of a storage that an access writes to."""
     for key in [key for key in values if key[0] == access.storage]:
         del values[key]

@@ -1,4 +1,4 @@
-"""An operation of NumPy as a nest of loops around what it does with a number."""
+"""Lowers an operation of NumPy to nests of loops around what it does with one number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nn_manual.compile.reductions import argmax, reduction
 from nn_manual.compile.scalar import FUNCTIONS, CannotLower, is_compiled
 from nn_manual.trace.trace import TracedOperation, views
 
-#: What lowers an operation, by its name, but for reductions and for what is computed of each number by itself.
+#: The functions that lower operations, by name, without reductions and elementwise ufuncs.
 OTHERS: dict[str, Callable[[Operands, TracedOperation], list[Leaf]]] = {
     "copyto": elementwise.copyto,
     "where": elementwise.where,
@@ -32,7 +32,7 @@ OTHERS: dict[str, Callable[[Operands, TracedOperation], list[Leaf]]] = {
 
 
 def nests_of(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """The nests of an operation, usually one. External where nothing else fits."""
+    """The leaves of an operation, usually one. An operation without a compiled form becomes an External."""
     try:
         name = operation.name
         if size_of(operation.output.shape) == 0:

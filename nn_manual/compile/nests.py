@@ -1,8 +1,8 @@
-"""Loops, what they read and write, and when two may be one.
+"""Nests of loops: what they read and write, and when two loops may become one.
 
-The program is a list of items: loops, whose bodies are such lists again, and leaves, which compute. Each access of a
-leaf says by how many bytes each loop around it moves it, outermost first. Two loops may become one if nothing that the
-first leaves behind in an iteration is used by the second in another one.
+A program is a list of items. An item is a loop, whose body is such a list again, or a leaf, which computes. Each access
+of a leaf says by how many bytes each loop around it moves it, the outermost loop first. Two loops may become one if no
+iteration of the second uses what another iteration of the first has written, and the other way round.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 
 from nn_manual.trace.trace import SourcePlace, TracedOperation
 
-#: Extents and strides in bytes, outermost first.
+#: (extent, stride in bytes) for each loop, the outermost first.
 Dims: TypeAlias = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Access:
-    """What one iteration of all loops around it touches: elements of a dtype at `offset` bytes, moved by `dims`, one
-    for each loop; `span` are the dimensions that the leaf goes through by itself. `index` is where an array of indices
-    decides: the element begins `index[0]` times `index[1]` bytes further, within the span.
+    """The elements that a leaf uses in one iteration of all loops around it. They begin at `offset` bytes; each loop
+    moves them as its entry in `dims` says. `span` has the dimensions that the leaf goes through by itself. With
+    `index`, an array of indices moves them: by the index at the access `index[0]`, times `index[1]` bytes. `index[2]`
+    is the number of rows.
     """
 
     storage: int
@@ -34,14 +35,15 @@ class Access:
     index: tuple[Access, int, int] | None = None
 
     def interval(self, level: int = 0) -> tuple[int, int]:
-        """The bytes from the first to behind the last that is touched while the loops before `level` stand still."""
+        """The interval of bytes that is used while the loops before `level` stand still: the first byte, and the end.
+        """
         start = stop = 0
         for extent, stride in (*self.dims[level:], *self.span):
             start, stop = start + min(0, (extent - 1) * stride), stop + max(0, (extent - 1) * stride)
         return self.offset + start, self.offset + stop + self.dtype.itemsize
 
     def split(self, level: int, inner: int) -> Access:
-        """With a loop made two, of which the inner one has this extent."""
+        """The access with the loop at `level` split into two, the inner one with this extent."""
         extent, stride = self.dims[level]
         dims = (*self.dims[:level], (extent // inner, stride * inner), (inner, stride), *self.dims[level + 1 :])
         index = self.index and (self.index[0].split(level, inner), *self.index[1:])
@@ -49,12 +51,12 @@ class Access:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Of the loops."""
+        """The strides of the loops."""
         return tuple(stride for _, stride in self.dims)
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for those that touch the same at the same time, however many loops are around them."""
+        """Equal for accesses that use the same elements in the same iteration, however many loops are around them."""
         strides = list(self.strides)
         while strides and not strides[-1]:
             strides.pop()
@@ -64,7 +66,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What computes: it writes `output` and reads `inputs`."""
+    """A computation that writes `output` and reads `inputs`."""
 
     output: Access
     inputs: tuple[Access, ...]
@@ -72,27 +74,26 @@ class Leaf:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """All, with those of indices."""
+        """All accesses, those of indices included."""
         every = (self.output, *self.inputs)
         return (*every, *(access.index[0] for access in every if access.index))
 
     @property
     def place(self) -> SourcePlace:
-        """Where its formula is."""
+        """The place of its formula."""
         return self.operation.place
 
     def split(self, level: int, inner: int) -> Leaf:
-        """With one of the loops around it made two."""
+        """The leaf with the loop at `level` split into two, the inner one with this extent."""
         inputs = tuple(access.split(level, inner) for access in self.inputs)
         return replace(self, output=self.output.split(level, inner), inputs=inputs)
 
 
 @dataclass(frozen=True)
 class Compute(Leaf):
-    """A number for each iteration: `function` names what NumPy does with the inputs and `literals`, which are the
-    arguments that are no arrays, by position; `dtypes` are those it computes in, the result's last. With `reduction`
-    the result is combined with what was in the output, which starts as `initial`, before the first of the loops in
-    `over` begins.
+    """Computes a number in each iteration. `function` is NumPy's name of the function. `literals` are the arguments
+    that aren't arrays, by position. `dtypes` are the dtypes of the operands, then of the result. With `reduction` the
+    result is combined with the output, which is set to `initial` before the loops that the output doesn't move with.
     """
 
     function: str = ""
@@ -103,12 +104,12 @@ class Compute(Leaf):
 
     @property
     def first_reduced(self) -> int:
-        """The outermost loop that the output doesn't move with."""
+        """The level of the outermost loop that doesn't move the output."""
         return next(i for i, (_, stride) in enumerate(self.output.dims) if not stride)
 
     @property
     def is_heavy(self) -> bool:
-        """Whether it is worth a loop that runs on vectors."""
+        """Whether the function has so many operations that its loop should run on vectors."""
         return self.function in HEAVY
 
 
@@ -118,19 +119,22 @@ HEAVY = frozenset({"exp", "expm1", "log", "log1p", "tanh", "expit", "ndtr", "erf
 
 @dataclass(frozen=True)
 class Product(Leaf):
-    """output = inputs[0] @ inputs[1]: each access spans a matrix, (rows, columns)."""
+    """output = inputs[0] @ inputs[1]. Each access spans a matrix, (rows, columns)."""
 
 
 @dataclass(frozen=True)
 class External(Leaf):
-    """An operation that NumPy runs itself; each access spans a whole view. `reason` says why."""
+    """An operation that NumPy itself runs. Each access spans a whole view. `reason` says why it has no compiled form.
+    """
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Fence(Leaf):
-    """Where the step ends early unless its loss and its gradient are finite: nothing that stays is written before."""
+    """Here the step ends if its loss or its gradient isn't finite. Before it, nothing is written that stays, except the
+    gradient.
+    """
 
 
 @dataclass
@@ -145,7 +149,7 @@ Item: TypeAlias = Loop | Leaf
 
 
 def leaves_of(item: Item) -> Iterator[Leaf]:
-    """All that computes in an item, in its order."""
+    """All leaves of an item, in their order."""
     if isinstance(item, Loop):
         for inner in item.body:
             yield from leaves_of(inner)
@@ -154,7 +158,7 @@ def leaves_of(item: Item) -> Iterator[Leaf]:
 
 
 def nest(leaf: Leaf) -> Item:
-    """The leaf within its loops."""
+    """The leaf inside its loops."""
     item: Item = leaf
     for extent, _ in reversed(leaf.output.dims):
         item = Loop(extent, [item])
@@ -162,14 +166,14 @@ def nest(leaf: Leaf) -> Item:
 
 
 def split(item: Item, level: int, inner: int) -> Item:
-    """With the loop at `level`, of which this is one or a part, made two."""
+    """The item with the loop at `level` around it split into two: the accesses in it change."""
     if isinstance(item, Leaf):
         return item.split(level, inner)
     return Loop(item.extent, [split(each, level, inner) for each in item.body])
 
 
 def split_loop(loop: Loop, level: int, inner: int) -> Loop:
-    """The loop itself, which stands at `level`, made two."""
+    """The loop, which stands at `level`, split into two."""
     body = [split(each, level, inner) for each in loop.body]
     return Loop(loop.extent // inner, [Loop(inner, body)])
 
@@ -179,7 +183,7 @@ def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def _pairs(first: Item, second: Item) -> Iterator[tuple[Access, Access]]:
-    """What both touch, where one of them writes."""
+    """Pairs of accesses, one of each item, that use the same memory and of which one writes."""
     written = [leaf.output for leaf in leaves_of(first)]
     touched = [access for leaf in leaves_of(first) for access in leaf.accesses]
     for leaf in leaves_of(second):
@@ -190,7 +194,7 @@ def _pairs(first: Item, second: Item) -> Iterator[tuple[Access, Access]]:
 
 
 def conflict(first: Item, second: Item, level: int) -> bool:
-    """Whether their order counts, while the loops before `level` stand still."""
+    """Whether the order of the items matters while the loops before `level` stand still."""
     for a, b in _pairs(first, second):
         if a.strides[:level] != b.strides[:level] or _overlap(a.interval(level), b.interval(level)):
             return True
@@ -198,8 +202,8 @@ def conflict(first: Item, second: Item, level: int) -> bool:
 
 
 def may_fuse(first: Item, second: Item, level: int) -> bool:
-    """Whether the loops at `level` around both, of one extent, may be one: no iteration of the second needs what
-    another one of the first has done, or the other way round.
+    """Whether the loops at `level` around both, which have one extent, may become one: no iteration of one item uses
+    what another iteration of the other item writes.
     """
     return all(_is_local(a, b, level) for a, b in _pairs(first, second))
 
@@ -212,12 +216,14 @@ def _is_local(a: Access, b: Access, level: int) -> bool:
     if not stride:
         return not _overlap(inner_a, inner_b)
     if a.dims == b.dims and a.offset == b.offset and not a.span and not b.span and 0 not in a.strides:
-        return True  # each element belongs to one iteration
+        return True  # each iteration has its own elements
     return inner_a[1] - stride <= inner_b[0] and inner_b[1] - stride <= inner_a[0]
 
 
 def collapse(item: Item, level: int = 0) -> Item:
-    """With one loop in the place of two, where the inner one is all that the outer one does and no access needs two."""
+    """The item with one loop in the place of two, where the outer loop contains the inner one alone and no access needs
+    both.
+    """
     if isinstance(item, Leaf):
         return item
     body = [collapse(each, level + 1) for each in item.body]

@@ -1,4 +1,4 @@
-"""What every lowering of an operation needs: its operands, new arrays, and a function of each number by itself."""
+"""What every lowering of an operation needs: its operands, new arrays, and elementwise functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nn_manual.trace.trace import FixedValue, Storage, Trace, TracedOperation, V
 
 
 class Operands:
-    """The arrays of a trace's operations. `storages` are the trace's and those that were added."""
+    """The arrays of a trace's operations. `storages` has the storages of the trace, then those that lowering adds."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.storages = list(trace.storages)
-        #: The arrays of constants, by their storage.
+        #: Arrays that are fixed values, by their storages.
         self.constants: dict[int, Any] = {}
         self._of_constant: dict[tuple[Any, ...], int] = {}
-        #: The storages that have been read or written as floats, with their sizes in bytes.
+        #: (storage, dtype) of all memory that is read or written as floats.
         self.floats = {
             (view.storage, view.dtype)
             for operation in trace.operations
@@ -32,7 +32,7 @@ class Operands:
         }
 
     def storage_of(self, value: Any) -> View:
-        """Where a constant array lies."""
+        """The view of an array that is a fixed value; equal arrays share a storage."""
         array = np.ascontiguousarray(value)
         key = array.dtype, array.shape, array.tobytes()
         if key not in self._of_constant:
@@ -42,7 +42,7 @@ class Operands:
         return View(self._of_constant[key], 0, array.shape, array.strides, array.dtype)
 
     def temporary(self, shape: Shape, dtype: np.dtype[Any]) -> View:
-        """A new array."""
+        """A view of a new array."""
         array = np.empty(0, dtype)
         size = size_of(shape) * dtype.itemsize
         self.storages.append(Storage("", size))
@@ -50,11 +50,11 @@ class Operands:
         return View(len(self.storages) - 1, 0, shape, strides, dtype)
 
     def copied(self, operation: TracedOperation, source: View, target: View) -> Leaf:
-        """A copy, as part of an operation."""
+        """A leaf that copies, as part of an operation."""
         return self.map(operation, "copyto", [source], [], (target.dtype, target.dtype), target)
 
     def operands(self, arguments: Sequence[Any]) -> tuple[list[View], list[tuple[int, Any]]]:
-        """The arrays among the arguments, and the others with their positions."""
+        """The arrays among the arguments, and the numbers with their positions."""
         views, literals = [], []
         for position, argument in enumerate(arguments):
             if isinstance(argument, View):
@@ -72,8 +72,8 @@ class Operands:
         self, operation: TracedOperation, function: str, views: list[View], literals: list[tuple[int, Any]],
         dtypes: tuple[np.dtype[Any], ...], output: View,
     ) -> Leaf:
-        """A function of each number by itself: of views, broadcast, and literals with their positions. `dtypes` are
-        those of its operands and of the result.
+        """A leaf that computes a function element by element, of broadcast views and of literals with their positions.
+        `dtypes` are the dtypes of the operands, then of the result.
         """
         check_function(function, dtypes)
         for view in views:

@@ -1,8 +1,8 @@
 """Matrix products in own loops, on one thread.
 
-A BLAS copies both factors first, and its tiles are the same for all sizes. Here a tile is chosen for the sizes, and
-only a factor whose rows are those of the transposed is copied, a part at a time. On an AMD EPYC with AVX-512, OpenBLAS
-takes 1.05 to 1.5 times as long for the products of nets up to some hundred wide.
+A BLAS first copies both factors, and uses the same tiles for all sizes. Here the tile depends on the sizes, and only a
+transposed b is copied, a part at a time. On an AMD EPYC with AVX-512, OpenBLAS takes 1.05 to 1.5 times as long for the
+products of nets up to some hundred wide.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from nn_manual.compile.nests import Product
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
 
-#: How many vectors a tile, a row of b and a number of a may be together, by the bytes of one: one register less than
-#: there are, or two. With more, sums go to memory and back, and a product takes half as long again.
+#: By the bytes of a vector: how many vectors a tile, a row of b and a number of a may take together. This is one or two
+#: less than there are registers. With more, sums go to memory and back, and a product takes 1.5 times as long.
 REGISTERS = {32: 15, 64: 30}
 #: More rows need more addresses than the processor has registers for, and leave fewer vectors for a row of c.
 MOST_ROWS = 8
-#: Fewer sums side by side wait for each other: an addition takes four cycles, and two begin in each.
+#: With fewer sums side by side, additions wait: one takes four cycles, and two can begin in each cycle.
 FEWEST_SUMS = 8
-#: What a tile takes besides, in units of a product of vectors.
+#: What a tile costs besides its products, in units of a product of vectors.
 OVERHEAD = 0.8
-#: Columns of a that are multiplied before the next are: the part of b that they meet stays in the cache, and sums of
-#: more terms, one after the other, lose more digits.
+#: So many columns of a are multiplied at once: their part of b stays in the cache, and longer sums, term by term, lose
+#: more digits.
 DEPTH = 256
-#: The columns of c fill this part of their vectors at least, or the BLAS is faster: it may have vectors of rows.
+#: The columns of c must fill at least this part of their vectors. Else the BLAS is faster: it may use vectors of rows.
 LEAST_FILLED = 0.75
 #: With fewer rows, transposing b takes longer than the product.
 FEWEST_ROWS_OF_TRANSPOSED = 8
-#: Beyond so many multiplications the factors don't stay in the cache, and a BLAS orders its work for that.
+#: With more multiplications the factors don't fit into the cache, and a BLAS orders its work for that.
 MOST_MULTIPLICATIONS = 2**28
-#: Several threads are faster above, and these only a BLAS has.
+#: With more multiplications several threads are faster, and only a BLAS uses several.
 MOST_ON_SEVERAL_THREADS = 2**19
 
-#: A product in the loops of a kernel.
+#: A product as a function that a kernel calls.
 FUNCTION = '''
 @njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def {name}(a, row_a, b, row_b, c, row_c, m, n, k):
@@ -43,7 +43,7 @@ def {name}(a, row_a, b, row_b, c, row_c, m, n, k):
 {body}
 '''
 
-#: One by itself, whose arguments are those of a BLAS's.
+#: A product as a kernel of its own, with the arguments of a BLAS's product.
 KERNEL = '''
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
@@ -58,7 +58,7 @@ def entry(arguments):
 
 @functools.cache
 def vector_bytes() -> int:
-    """How many bytes the processor's vectors have, of those with a fused multiply-add and masks; 0 without."""
+    """The number of bytes in the processor's vectors, if it has a fused multiply-add and masks; otherwise 0."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features()
@@ -68,7 +68,7 @@ def vector_bytes() -> int:
 
 
 class Factors(NamedTuple):
-    """A kind of product: a, (m, k), times b, (k, n), each of which may lie transposed; the code of the dtype."""
+    """A kind of product: a, (m, k), times b, (k, n), each possibly transposed in memory; the code of the dtype."""
 
     dtype: str
     transposed_a: bool
@@ -84,7 +84,7 @@ class Factors(NamedTuple):
 
 
 def factors_of(leaf: Product) -> Factors:
-    """Those of a product."""
+    """The factors of a product."""
     a, b = (layout(access) for access in leaf.inputs)
     assert a is not None
     assert b is not None
@@ -102,8 +102,7 @@ def suits(factors: Factors, threads: int) -> bool:
 
 
 class _Tiles(NamedTuple):
-    """How a product is cut: into tiles of so many rows and vectors of columns, then of the rows and vectors that are
-    left.
+    """How c is cut into tiles: the rows of a tile, its columns in vectors, and the rows and vectors that are left over.
     """
 
     rows: int
@@ -134,18 +133,20 @@ def _tiles(factors: Factors) -> _Tiles:
 
 
 def name(factors: Factors) -> str:
-    """What the function of such a product is called. Those that are cut alike share it."""
+    """The name of the function for such a product. Products with the same cut share a function."""
     layouts = "".join("t" if transposed else "n" for transposed in factors[1:3])
     return f"{factors.dtype}_product_{layouts}_" + "_".join(map(str, _tiles(factors)))
 
 
 def text(factors: Factors) -> str:
-    """The function: its arguments are a, its rows, b, its rows, c, its rows, m, n, k."""
+    """The text of the function. Its arguments are a, row_a, b, row_b, c, row_c, m, n, k; row_x is the distance of two
+    rows.
+    """
     return FUNCTION.format(name=name(factors), body=_body(factors))
 
 
 def kernel(factors: Factors) -> str:
-    """The kernel."""
+    """The text of the kernel."""
     return KERNEL.format(dtype=factors.dtype, body=_body(factors))
 
 
@@ -166,7 +167,7 @@ def _body(factors: Factors) -> str:
 
 
 def _panel(factors: Factors, tiles: _Tiles, vectors: int, count: str) -> list[str]:
-    """`count` columns from j on."""
+    """The lines for `count` columns from column j on."""
     width, lines = factors.width, list[str]()
     b, row_b = "shifted(b, first * row_b + j)", "row_b"
     if factors.transposed_b:

@@ -1,4 +1,4 @@
-"""What a program keeps of each step: copies before and after it, to a row for each step."""
+"""Copies that a program makes before and after each step, to one row per step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
-#: The kernel that copies bytes: from where, to where, how many.
+#: The kernel that copies bytes. Its arguments: source, destination, number of bytes.
 COPY = '''
 @cfunc("int64(CPointer(int64))", error_model="numpy", cache=True)
 def entry(arguments):
@@ -21,7 +21,7 @@ def entry(arguments):
 
 
 class Copies(NamedTuple):
-    """What is copied before each step, and after it: from arrays whose memory stays, each to a row for each step."""
+    """What is copied before each step, and what after it: pairs of an array, whose memory stays, and its rows."""
 
     before: Sequence[tuple[Array, Array]]
     after: Sequence[tuple[Array, Array]]
@@ -30,8 +30,8 @@ class Copies(NamedTuple):
 def with_copies(
     copies: Copies, copy: int, calls: Array, moving: Array, arguments: Array
 ) -> tuple[Array, Array, Array]:
-    """A program's calls, its arguments that move with the step, and its arguments, as the driver takes them, with those
-    of copies; `copy` is the address of COPY.
+    """The calls, the moving arguments and all arguments of a program, as the driver takes them, with the copies added.
+    `copy` is the address of COPY.
     """
     both = [*copies.before, *copies.after]
     places = len(arguments) + 3 * np.arange(len(both))
