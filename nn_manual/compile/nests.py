@@ -23,8 +23,8 @@ Dims: TypeAlias = tuple[tuple[int, int], ...]
 class Access:
     """The elements that a leaf uses in one iteration of all loops around it. They begin at `offset` bytes; each loop
     moves them as its entry in `dims` says. `span` has the dimensions that the leaf goes through by itself. With
-    `index`, an array of indices moves them: by the index at the access `index[0]`, times `index[1]` bytes. `index[2]`
-    is the number of rows.
+    `index`, an array of indices moves them: by the index at the access `index[0]`, times `index[1]` bytes. A negative
+    index counts from the end of `index[2]` elements.
     """
 
     storage: int

@@ -1,4 +1,4 @@
-"""Plan: a training step as machine code, and what runs many of them."""
+"""Plan: a training step as machine code. It runs many steps in one call."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from nn_manual.trace.trace import View
 
 
 class Done(NamedTuple):
-    """The losses of the steps that were made. Where these are fewer than were asked for, the loss or the gradient of
-    the next one isn't finite: it has written its gradient, and moved nothing.
+    """The losses of the steps that were made. If these are fewer than were asked for, the loss or the gradient of the
+    next step isn't finite: that step has written its gradient, and moved nothing.
     """
 
     losses: Array
@@ -34,8 +34,8 @@ class Done(NamedTuple):
 class Plan:
     """Runs steps of one shape on the model's own memory. See compile_step.
 
-    `reasons` says of each operation that NumPy runs why it isn't compiled. Its products are those of `blas`, on so many
-    `threads`, which it has while the plan runs.
+    `reasons` says, for each operation that NumPy runs, why it isn't compiled. Products are calls of `blas`, which uses
+    `threads` threads while the plan runs.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Plan:
         self.reasons = [f"{each.place}: {each.reason}" for each in made.external]
         self._workspace = _aligned(made.num_bytes)
         names = ["", *made.sizes, "losses", "f4_gemm", "f8_gemm", "workspace", *made.constants]
-        #: The entries of the table by their names; the first is 0, for arguments that are no addresses.
+        #: The numbers of the table's entries, by name. Entry 0 is the address 0, for arguments that aren't addresses.
         self._numbers = {name: number for number, name in enumerate(names)}
         self._segments, arguments = self._linked(driver.text_of)
         addresses = [each if isinstance(each, Address) else Address("", each) for each in arguments]
@@ -58,25 +58,25 @@ class Plan:
         steps = np.array([each.step for each in addresses], np.int64)
         self._moving = np.flatnonzero(steps)
         self._steps = steps[self._moving]
-        #: What each step is given anew, by name, with the bytes of one.
+        #: The arrays that each step is given anew: by name, the number of bytes for one step.
         self.of_steps = {name: made.sizes[name] for name in made.of_steps}
-        #: Where a step puts its own batch together, by which kernel, and which arguments that move read there.
+        #: The kernel that puts a step's batch together, the memory for the batch, and which moving arguments read it.
         self._gather, self._gather_address = gather, kernels.address(gather, BATCH) if gather else 0
         self._batch = _aligned(self.of_steps.get("input", 0))
         self._is_of_input = self._entries[self._moving] == self._numbers.get("input", -1)
         self._wanted = set(made.results.values())
         self._first_buffers = first_buffers(model)
-        #: The plan's own memory by its names, and where all entries of the table are.
+        #: The plan's own memory by name, and the addresses of all entries of the table.
         self._own = {"workspace": self._workspace, **made.constants}
         self._bases = np.zeros(len(names), np.int64)
         self._bases[self._numbers["f4_gemm"]], self._bases[self._numbers["f8_gemm"]] = blas.sgemm, blas.dgemm
-        #: The arrays at views, each with where it begins: most are where they were in the step before.
+        #: The arrays at views, each with its address: most stay where they were in the step before.
         self._views: dict[View, tuple[int, Array]] = {}
         self._stays = {*self._own, *self._persistent()}
         self._addresses: dict[str, tuple[Array, int]] = {}
 
     def _linked(self, text_of: Callable[[str], str]) -> tuple[list[Array | External], list[Address | int]]:
-        """The calls between two operations of NumPy's, and the arguments of all."""
+        """The operations that NumPy runs, with the calls between them; and the arguments of all calls."""
         segments: list[Array | External] = []
         calls: list[tuple[int, int]] = []
         arguments: list[Address | int] = []
@@ -97,9 +97,9 @@ class Plan:
     def run(
         self, inputs: Array | Rows, targets: Array, of_steps: Mapping[str, Array], copies: Copies | None = None
     ) -> Done:
-        """The steps of these batches, (steps, ...) each; `of_steps` has the coefficients of the updates, (steps,), and
-        the random numbers, (steps, ...), by the names that the trace gives them. All are contiguous. `copies` are only
-        for a plan that `may_copy`, Rows for one that `may_gather`.
+        """Run steps on these batches; both arrays are (steps, ...). `of_steps` has the coefficients of the updates,
+        (steps,), and the random numbers, (steps, ...), by their names in the trace. All arrays are contiguous. `copies`
+        need a plan that `may_copy`, and Rows one that `may_gather`.
         """
         num_steps = len(inputs)
         losses = np.empty(num_steps)
@@ -131,7 +131,8 @@ class Plan:
         return Done(losses[:done], done)
 
     def may_copy(self, copies: Copies) -> bool:
-        """Whether it is one call, and these arrays lie, each in one piece, in what stays from call to call."""
+        """Whether a run is one call, and each of these arrays lies in one piece in memory that stays from call to call.
+        """
         own = [*self._own.values(), *self._persistent().values()]
         return len(self._segments) == 1 and all(
             array.flags.c_contiguous and any(np.may_share_memory(array, each) for each in own)
@@ -139,18 +140,18 @@ class Plan:
         )
 
     def may_gather(self, examples: Array) -> bool:
-        """Whether it is one call, and these examples, which may overlap, lie each in one piece."""
+        """Whether a run is one call, and each of these examples, which may overlap, lies in one piece."""
         is_whole = examples[0].flags.c_contiguous and examples.strides[0] % examples.itemsize == 0
         return is_whole and gather_of(examples[0]) == self._gather and len(self._segments) == 1
 
     def results(self, inputs: Array, targets: Array) -> dict[str, Array]:
-        """What the last step left that somebody wanted of it, by name, as views, after a `run` of these batches."""
+        """The results of the last step, by name, as views. Call it after a `run` of these batches."""
         arrays = self._persistent() | self._own | {"input": inputs, "target": targets}
         views = {view: self._view(view, arrays, len(inputs) - 1) for view in self._wanted}
-        return {name: views[view] for name, view in self.program.results.items()}  # one object for one view
+        return {name: views[view] for name, view in self.program.results.items()}  # names with one view share an array
 
     def _persistent(self) -> dict[str, Array]:
-        """What stays from step to step, by the names that a trace gives it."""
+        """As `persistent`."""
         return persistent(self.model, self.optimizer, self._first_buffers)
 
     def _steps_of(
@@ -170,7 +171,7 @@ class Plan:
         for step in range(num_steps):
             for segment in segments:
                 if isinstance(segment, External):
-                    run_operation(segment.operation, lambda view: self._view(view, arrays, step))  # noqa: B023 - at once
+                    run_operation(segment.operation, lambda view: self._view(view, arrays, step))  # noqa: B023 - called at once
                 elif run(step, step + 1, segment) == step:
                     return step
         return num_steps
@@ -187,7 +188,9 @@ class Plan:
         return array
 
     def _address(self, name: str, array: Array) -> int:
-        """Where the memory of an array begins. Asking takes longer than a small loop, and most stay where they were."""
+        """The address of an array. NumPy takes longer to say it than a small loop runs, so addresses that stay are
+        kept.
+        """
         before, address = self._addresses.get(name, (None, 0))
         if before is not array:
             address = array.ctypes.data
@@ -197,26 +200,26 @@ class Plan:
 
 
 def _aligned(num_bytes: int) -> Array:
-    """So many bytes, from where vectors are read fastest."""
+    """Memory of so many bytes, aligned so that vectors are read fastest."""
     memory = np.zeros(num_bytes + ALIGNMENT, np.uint8)
     return memory[-memory.ctypes.data % ALIGNMENT :][:num_bytes]
 
 
 def _extent(view: View) -> int:
-    """The bytes from the beginning of a view to its end."""
+    """The number of bytes from the first element of a view to its end."""
     spans = ((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
     return sum(max(0, span) for span in spans) + view.dtype.itemsize
 
 
 def first_buffers(model: Sequential) -> dict[str, str]:
-    """The buffers behind which all others of their kind lie: those of numbers, and those that count."""
+    """The first buffer of each kind, "buffer" and "counters": the others of its kind lie behind it."""
     counts, buffers = model.counter_names(), list(vars(model.buffer))
     kinds = {"buffer": [name for name in buffers if name not in counts], "counters": list(counts)}
     return {kind: names[0] for kind, names in kinds.items() if names}
 
 
 def persistent(model: Sequential, optimizer: Optimizer, first_buffers: Mapping[str, str]) -> dict[str, Array]:
-    """What stays from step to step, by the names that a trace gives it."""
+    """The arrays that stay from step to step, by their names in a trace."""
     arrays = {"param": model.param_arena, "grad": model.grad_arena, **optimizer.vectors}
     arrays |= {f"{name}.grad of this use": grad for name, grad in model.ties.use_grads.items()}
     return arrays | {kind: vars(model.buffer)[name] for kind, name in first_buffers.items()}

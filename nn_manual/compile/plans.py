@@ -1,4 +1,4 @@
-"""The plans of a trainer, each made when it is first asked for."""
+"""The plans of a trainer. Each is made when it is needed for the first time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from nn_manual.trace.trace import CannotTrace
 
 
 class Compile(Protocol):
-    """Makes a plan. Raises what compile_step does."""
+    """A function that makes a plan. It raises the errors of compile_step."""
 
     def __call__(self, *, report: Report, choice: Choice) -> Plan:
-        """`report` takes a line, `choice` says whose BLAS multiplies."""
+        """`report` takes a line for the user; `choice` says which BLAS multiplies, on how many threads."""
 
 
 class Plans:
-    """Plans by keys. `reason` says why there is none, or one that leaves something to NumPy; that is said once, unless
-    `is_silent`. `choice` is whose BLAS multiplies, on how many threads: what is None is that of the first plan.
+    """Plans by keys. `reason` says why there is no plan, or why a plan leaves something to NumPy. Unless `is_silent`,
+    this is printed once. `choice` is the BLAS and the number of threads. If one of these is None, the first plan sets
+    it.
 
-    Raises NoNumba where numba isn't installed, NoBlas and ConfigError for a BLAS and threads that aren't there.
+    Raises NoNumba if numba isn't installed, NoBlas for a BLAS that isn't there, and ConfigError for a bad number of
+    threads.
     """
 
     def __init__(self, choice: Choice, *, is_silent: bool = False) -> None:
@@ -52,13 +54,13 @@ class Plans:
         return key in self._plans
 
     def __getitem__(self, key: Hashable) -> Plan:
-        """One that was made."""
+        """A plan that was made."""
         plan = self._plans[key]
         assert plan is not None
         return plan
 
     def of(self, key: Hashable, make: Compile) -> Plan | None:
-        """That of a key, which `make` makes; None where the step can't be traced."""
+        """The plan of a key. `make` makes it if there is none yet. None if the step can't be traced."""
         if key not in self._plans:
             try:
                 made = make(report=self._note, choice=self.choice)
@@ -77,15 +79,15 @@ class Plans:
             print(one_line(f"note: {line}"), file=sys.stderr)
 
 
-#: What repr says all of, in a tenth of the time of a fingerprint: it is asked for before each call.
+#: For these types repr says everything, in a tenth of the time of a fingerprint. It is called before each run.
 PLAIN = (bool, int, float, str, NoneType)
 
 
 def settings_of(
     model: Sequential, loss: Loss, optimizer: Optimizer, max_norm: float | None
 ) -> list[str | bytes]:
-    """Of the settings of layers, loss and optimizer, and of clipping: the same where none has changed, but for the lr,
-    which a plan gets anew for each step. A loss may be another one.
+    """A list that stays equal while no setting of layers, loss, optimizer and clipping changes. The lr doesn't count: a
+    plan is given it anew for each step. The type of the loss counts.
     """
     parts: list[Any] = [layer for _, layer in model.descendants()]
     values: list[Any] = [max_norm, f"{type(loss).__module__}.{type(loss).__qualname__}"]
@@ -100,13 +102,13 @@ def settings_of(
 
 
 def takes_noise(plan: Plan) -> bool:
-    """Whether a step of it is given random numbers."""
+    """Whether a plan's steps are given random numbers."""
     return any(".noise." in name for name in plan.of_steps)
 
 
 def noise_of(model: Sequential, input_shape: Shape, step: int) -> Mapping[str, Array]:
-    """The random numbers for a forward on this shape of input, from the model's first row on, by the names that a trace
-    gives them.
+    """The random numbers for a forward on inputs of this shape, from the model's first row on, by their names in a
+    trace.
     """
     model.bind_noise(input_shape, step)
     layers = [(name, vars(layer.noise)) for name, layer in model.descendants() if hasattr(layer, "noise")]

@@ -1,4 +1,4 @@
-"""Matrix products as calls of a BLAS."""
+"""Lowers matrix products to calls of a BLAS."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nn_manual.trace.trace import TracedOperation, View
 
 
 class Layout(NamedTuple):
-    """How a BLAS reads a matrix: whether it lies transposed, and how many elements a row of the memory has."""
+    """How a BLAS reads a matrix: whether it lies transposed in memory, and the distance of two rows in elements."""
 
     is_transposed: bool
     row: int
 
 
 def layout(access: Access) -> Layout | None:
-    """That of a matrix that an access spans; None where a BLAS can't read it."""
+    """The layout of the matrix that an access spans; None if a BLAS can't read it."""
     (rows, row_stride), (columns, column_stride) = access.span
     size = access.dtype.itemsize
     for is_transposed, row, count, between in (
@@ -60,7 +60,7 @@ def product(operands: Operands, operation: TracedOperation) -> list[Leaf]:
 
 
 def _matrix_product(operands: Operands, operation: TracedOperation, a: View, b: View) -> list[Leaf]:
-    """a @ b, of stacks of matrices too: first what must be copied, then the product."""
+    """a @ b, also for stacks of matrices. Copies come before the product and after it, where a BLAS needs them."""
     output = operation.output
     for view in (a, b):
         check_overlap(view, output, may_be_same=False)
@@ -93,14 +93,14 @@ def _matrix_product(operands: Operands, operation: TracedOperation, a: View, b: 
     dims = canonical(target.shape[:-2], [each.strides[:-2] for each in (target, *views)])
     written, *read = (_matrix(view, own) for view, own in zip((target, *views), dims, strict=True))
     swapped = layout(written)
-    assert swapped is not None  # copied otherwise
-    if swapped.is_transposed:  # the transposed of a product is the product of the transposed in the other order
+    assert swapped is not None  # otherwise it was copied
+    if swapped.is_transposed:  # c.T = b.T @ a.T
         written, *read = (_transposed(access) for access in (written, *reversed(read)))
     return [*before, Product(written, tuple(read), operation), *after]
 
 
 def _rows_together(views: list[View], target: View) -> tuple[list[View], View]:
-    """A stack of matrices times one matrix as one product of all rows."""
+    """A stack of matrices times one matrix becomes one product of all rows, where the strides allow it."""
     a, b = views
     while len(target.shape) > 2 and b.strides[-3] == 0:
         extents = target.shape[-3], target.shape[-2]

@@ -1,4 +1,4 @@
-"""A step as a list of calls: of kernels, and of matrix products."""
+"""Program: a step as a list of calls, of kernels and of matrix products."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nn_manual.compile.operands import Operands
 from nn_manual.compile.own_products import Factors, factors_of
 from nn_manual.compile.products import layout
 from nn_manual.compile.scalar import code
-from nn_manual.compile.single_assignment import with_versions, without_dead
+from nn_manual.compile.single_assignment import with_single_assignment, without_dead
 from nn_manual.compile.workspace import ALIGNMENT, Life, offsets
 from nn_manual.trace.trace import SourcePlace, Trace, TracedOperation, View
 
 
 class Address(NamedTuple):
-    """So many bytes from the beginning of an entry of the table; the entry of a step lies `step` bytes behind the one
-    of the step before.
+    """An address: `offset` bytes after the beginning of an entry of the table. It moves by `step` bytes from step to
+    step.
     """
 
     entry: str
@@ -40,8 +40,8 @@ Argument: TypeAlias = Address | int
 
 
 class KernelCall(NamedTuple):
-    """A function with its arguments: the text of a kernel, or the name of one that is always there. `is_product` says
-    that it is one matrix product, and nothing else.
+    """A call of a kernel: the kernel's text, or the name of one that all programs share (see driver.py), with the
+    arguments. `is_product` says that the kernel is one matrix product, and nothing else.
     """
 
     kernel: str
@@ -51,14 +51,15 @@ class KernelCall(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What it was made of."""
+        """The formulas that the kernel was made of, one place per line."""
         return "\n".join(map(str, self.places))
 
 
 class Program(NamedTuple):
-    """What a plan runs. `calls` are calls, and operations that NumPy runs in their places. The entries of the table are
-    the names of what the step is given, "losses", "f4_gemm", "f8_gemm", "workspace", of `num_bytes`, and the
-    `constants` by their names. `where` says by storage where each array is that NumPy or somebody else wants.
+    """What a plan runs. `calls` are calls of kernels, and operations that NumPy runs. The entries of the table are: the
+    arrays that a step is given, "losses", "f4_gemm", "f8_gemm", "workspace" of `num_bytes`, and the `constants`.
+    `sizes` has the bytes of each given array. `where` is the address of each storage. `results` are the views of the
+    trace's results.
     """
 
     calls: list[KernelCall | External]
@@ -70,34 +71,34 @@ class Program(NamedTuple):
 
     @property
     def of_steps(self) -> set[str]:
-        """The names of what each step is given anew."""
+        """The names of the arrays that each step is given anew."""
         return {name for name in self.sizes if is_of_step(name)}
 
     @property
     def kernels(self) -> dict[str, str]:
-        """The texts of those that have to be compiled, each with what it was made of first."""
+        """The texts of the kernels that must be compiled, each with the title of its first call."""
         calls = [call for call in self.calls if isinstance(call, KernelCall) and "\n" in call.kernel]
         return {call.kernel: call.title for call in reversed(calls)}
 
     @property
     def external(self) -> list[External]:
-        """What is left to NumPy, and why."""
+        """The operations that NumPy runs."""
         return [call for call in self.calls if isinstance(call, External)]
 
 
 def is_of_step(name: str) -> bool:
-    """Whether a step is given another one than the step before: its batch, its random numbers, its coefficients."""
+    """Whether each step is given this array anew: its batch, its random numbers, its coefficients."""
     return name in ("input", "target") or ".noise." in name or bool(re.fullmatch(r"\d+\.\w+", name))
 
 
 def program(trace: Trace) -> Program:
-    """The program of a traced step, all of whose products are a BLAS's."""
+    """The program of a traced step in which a BLAS computes all products."""
     return lowered(trace).program()
 
 
 def lowered(trace: Trace) -> Lowered:
-    """A traced step as loops; that of anything without a loss never ends early."""
-    trace = without_dead(with_versions(trace))
+    """A traced step as loops. A trace without a loss has no fence, so it never ends early."""
+    trace = without_dead(with_single_assignment(trace))
     operands = Operands(trace)
     before, after = _around_fence(trace)
     leaves = [leaf for operation in before for leaf in nests_of(operands, operation)]
@@ -109,7 +110,7 @@ def lowered(trace: Trace) -> Lowered:
 
 
 def _around_fence(trace: Trace) -> tuple[list[TracedOperation], list[TracedOperation]]:
-    """The operations until the gradient is complete, and those that clip it and move what stays."""
+    """The operations until the gradient is complete; and those that clip it and move parameters and states."""
     operations = trace.operations
     for i, operation in enumerate(operations):
         name = trace.storages[operation.output.storage].name
@@ -132,20 +133,22 @@ def _fence(trace: Trace) -> Fence:
 
 
 class Lowered:
-    """A step as loops, of which `program` makes calls."""
+    """A step as loops. `program` makes calls of them."""
 
     def __init__(self, trace: Trace, operands: Operands, items: Sequence[Item]) -> None:
         self.trace, self.items, self.constants = trace, items, dict(operands.constants)
         self._threads: int | None = None
         self.storages = operands.storages
         self.constants |= {i: each.initial for i, each in enumerate(self.storages) if each.initial is not None}
-        #: What kernels call the storages.
+        #: The names of storages in kernels.
         self.names = {i: _short(storage.name) for i, storage in enumerate(self.storages) if storage.name}
         self.names |= dict.fromkeys(self.constants, "constant")
         self.unread = self._unread()
 
     def program(self, threads: int | None = None) -> Program:
-        """All of it. Products are a BLAS's, or, on so many `threads`, own loops where they are faster."""
+        """The whole program. A BLAS computes products; with `threads`, own loops do where they are faster on so many
+        threads.
+        """
         self._threads = threads
         lives = self._lives()
         places, num_bytes = offsets(lives)
@@ -162,7 +165,7 @@ class Lowered:
 
     @cached_property
     def products(self) -> Counter[Factors]:
-        """How often the step makes each kind of product."""
+        """How often the step computes each kind of product."""
         products: Counter[Factors] = Counter()
         for leaf in (leaf for item in self.items for leaf in leaves_of(item)):
             if isinstance(leaf, Product):
@@ -170,7 +173,7 @@ class Lowered:
         return products
 
     def _unread(self) -> set[int]:
-        """The storages that no kernel needs to write to: nobody reads what lies in memory."""
+        """The storages that nobody reads from memory: no kernel needs to write to them."""
         loaded = {view.storage for view in self.trace.results.values()} | self.constants.keys()
         loaded |= {i for i, storage in enumerate(self.storages) if storage.name}
         for item in self.items:
@@ -181,7 +184,7 @@ class Lowered:
         return set(range(len(self.storages))) - loaded
 
     def _lives(self) -> dict[int, Life]:
-        """From the first to the last item that uses it, of each storage that lies in the workspace."""
+        """The life of each storage in the workspace: from the first item that uses it to the last."""
         lives: dict[int, Life] = {}
         for number, item in enumerate(self.items):
             used = {access.storage for leaf in leaves_of(item) for access in leaf.accesses}
@@ -214,7 +217,7 @@ class Lowered:
         return where._replace(offset=where.offset + offset)
 
     def _product(self, leaf: Product) -> tuple[Argument, ...]:
-        """gemm, transposed a, transposed b, m, n, k, a, its rows, b, its rows, c, its rows."""
+        """The arguments: gemm, transposed a, transposed b, m, n, k, a, row_a, b, row_b, c, row_c."""
         a, b, c = (layout(access) for access in (*leaf.inputs, leaf.output))
         assert a is not None
         assert b is not None
@@ -224,7 +227,7 @@ class Lowered:
         return (Address(f"{factors.dtype}_gemm"), *map(int, factors[1:]), at_a, a.row, at_b, b.row, at_c, c.row)
 
     def _check(self, fence: Fence) -> KernelCall:
-        """losses, loss, gradient, its size."""
+        """The call that checks loss and gradient. Its arguments: losses, loss, gradient, size of the gradient."""
         loss = self.trace.results["loss"]
         gradient, size = Address("losses"), 0
         for storage in self.storages:
@@ -236,7 +239,7 @@ class Lowered:
 
 
 def _short(name: str) -> str:
-    """What kernels call an array that the step is given."""
+    """The name in kernels of an array that the step is given."""
     if "grad of this use" in name:
         return "grad"
     return re.sub(r"\W", "_", name.rsplit(".", 1)[-1])

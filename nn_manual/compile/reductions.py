@@ -1,4 +1,4 @@
-"""Reductions as nests of loops."""
+"""Lowers reductions to nests of loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nn_manual.compile.operands import Operands
 from nn_manual.compile.scalar import BOOL, CannotLower
 from nn_manual.trace.trace import TracedOperation, View
 
-#: What a reduction starts with.
+#: The initial value of a reduction, by its dtype.
 REDUCTIONS: dict[str, Any] = {
     "add": lambda dtype: dtype.type(0),
     "multiply": lambda dtype: dtype.type(1),
@@ -23,7 +23,7 @@ REDUCTIONS: dict[str, Any] = {
 
 
 def reduction(operands: Operands, operation: TracedOperation) -> Leaf:
-    """A ufunc's reduce."""
+    """The reduce method of a ufunc."""
     function = operation.name.removesuffix(".reduce")
     keywords = {name: plain(value) for name, value in operation.keywords.items()}
     arguments = [operation.arguments[0]]
@@ -45,7 +45,7 @@ def reduced(
     operation: TracedOperation, function: str, views: list[View], axes: tuple[int, ...], reduction: str,
     keepdims: bool,
 ) -> Leaf:
-    """The reduction of a function of views of one shape."""
+    """A leaf that reduces a function of views, which have one shape."""
     output, shape = operation.output, views[0].shape
     kept = [(1 if axis in axes else extent) for axis, extent in enumerate(shape) if keepdims or axis not in axes]
     if list(output.shape) != kept:
@@ -63,7 +63,7 @@ def reduced(
         check_overlap(view, output, may_be_same=False)
     output_dims, *dims = canonical(shape, [tuple(strides), *(view.strides for view in views)], leading=1)
     dtype = output.dtype
-    if not any(not stride for _, stride in output_dims):  # over axes of one element each
+    if not any(not stride for _, stride in output_dims):  # each reduced axis has one element
         reduction = ""
     written = Access(output.storage, output.offset, output_dims, dtype)
     accesses = tuple(
@@ -74,7 +74,7 @@ def reduced(
 
 
 def argmax(operands: Operands, operation: TracedOperation) -> list[Leaf]:
-    """argmax, or argmin."""
+    """argmax or argmin."""
     view, axis, *_ = (*operation.arguments, None)
     axis = plain(operation.keywords.get("axis", axis))
     keepdims = bool(plain(operation.keywords.get("keepdims", False)))

@@ -1,4 +1,4 @@
-"""What NumPy computes of numbers, as a line of Python that numba takes."""
+"""NumPy's functions of numbers, as Python expressions that numba compiles."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BOOL = np.dtype(np.bool_)
 
 
 class CannotLower(Exception):  # noqa: N818 - says what stays with NumPy, not that something broke
-    """An operation has no compiled form; the text says why."""
+    """An operation has no compiled form. The text says why."""
 
 
-#: By NumPy's name. `{f}` is the dtype of the function's own version.
+#: The expressions by NumPy's names. `{f}` is the code of the dtype: there is a function for each dtype.
 FUNCTIONS = {
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
@@ -59,14 +59,14 @@ FUNCTIONS = {
     "power": "power_{f}({0}, {1})",
     "clip": "minimum(maximum({0}, {1}), {2})",
 }
-#: Those that have no version for integers, or another meaning.
+#: Functions that have no version for integers, or mean something else there.
 OF_FLOATS = frozenset(
     {"divide", "reciprocal", "absolute", "fabs", "sqrt", "exp", "expm1", "log", "log1p", "tanh"}
     | {"expit", "ndtr", "erf", "erfc", "sin", "cos", "floor", "ceil", "rint", "sign", "power", "clip"}
 )
-#: Of bools.
+#: The expressions for bools.
 OF_BOOLS = {"add": "{0} | {1}", "multiply": "{0} & {1}", "maximum": "{0} | {1}", "minimum": "{0} & {1}"}
-#: How a reduction combines what there is with what comes.
+#: How a reduction combines its value so far with the next one.
 COMBINED = {
     "add": "add_in_any_order({0}, {1})",
     "multiply": "{0} * {1}",
@@ -76,12 +76,12 @@ COMBINED = {
 
 
 def code(dtype: np.dtype[Any]) -> str:
-    """f4, i8, b1."""
+    """The code of a dtype: f4, i8, b1."""
     return f"{dtype.kind}{dtype.itemsize}"
 
 
 def literal(value: Any, dtype: np.dtype[Any]) -> str:
-    """A number as the source has it."""
+    """A number as it stands in the source."""
     number = dtype.type(value).item()
     if dtype == BOOL or dtype.kind in "iu":
         return str(number) if dtype == BOOL or dtype == np.int64 else f"{code(dtype)}({number})"
@@ -93,12 +93,12 @@ def literal(value: Any, dtype: np.dtype[Any]) -> str:
 
 
 def is_compiled(dtype: np.dtype[Any]) -> bool:
-    """Whether compiled code has numbers of this dtype: bools, integers, float32 and float64."""
+    """Whether compiled code can have numbers of this dtype: bools, integers, float32 and float64."""
     return dtype.kind in "iub" or dtype in (np.float32, np.float64)
 
 
 def cast(text: str, source: np.dtype[Any], target: np.dtype[Any]) -> str:
-    """A number of one dtype in another."""
+    """The expression of a number, cast from one dtype to another."""
     if source == target:
         return text
     if target == BOOL:
@@ -107,7 +107,7 @@ def cast(text: str, source: np.dtype[Any], target: np.dtype[Any]) -> str:
 
 
 def check_function(function: str, dtypes: Sequence[np.dtype[Any]]) -> None:
-    """Raise CannotLower for a function of dtypes that it has no compiled form for."""
+    """Raise CannotLower if a function has no compiled form for these dtypes."""
     kinds = {dtype.kind for dtype in dtypes[:-1]}
     if function in OF_FLOATS and kinds - {"f"}:
         raise CannotLower(f"{function} of {', '.join(map(str, dtypes[:-1]))}")
@@ -118,9 +118,9 @@ def check_function(function: str, dtypes: Sequence[np.dtype[Any]]) -> None:
 
 
 def expression(function: str, operands: Sequence[str], dtypes: Sequence[np.dtype[Any]]) -> str:
-    """The function of operands that have been cast to these dtypes; the last dtype is the result's."""
+    """The expression of a function, whose operands are already cast to these dtypes. The last dtype is the result's."""
     templates = FUNCTIONS | OF_BOOLS if dtypes[0] == BOOL and dtypes[-1] == BOOL else FUNCTIONS
     text = templates[function].format(*operands, f=code(dtypes[0]), one=literal(1, dtypes[-1]))
-    if dtypes[-1].kind in "iu":  # numba computes with 64 bits; with fewer, NumPy's numbers wrap
+    if dtypes[-1].kind in "iu":  # numba computes in 64 bits; NumPy's smaller integers wrap around
         return f"{code(dtypes[-1])}({text})"
     return text

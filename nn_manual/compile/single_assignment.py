@@ -1,7 +1,7 @@
-"""A trace without its dead operations, each value in a storage of its own.
+"""A trace in which each value has a storage of its own, and without dead operations.
 
-A formula writes `centered /= std` to save memory, and so the memory of one storage holds several values, one after the
-other. Here each gets its own storage: which of them need memory at all is found out later.
+A formula writes `centered /= std` to save memory, so one storage holds several values, one after the other. Here each
+value gets its own storage. Later it turns out which of them need memory at all.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from nn_manual.arrays import size_of
 from nn_manual.trace.trace import FixedValue, Storage, Trace, TracedOperation, View, views
 
 
-def with_versions(trace: Trace) -> Trace:
-    """The same step: an operation that writes all of a storage that the step made writes to a new one."""
+def with_single_assignment(trace: Trace) -> Trace:
+    """The same step, but an operation that overwrites a whole storage of the step's own writes to a new storage."""
     storages, current = list(trace.storages), list(range(len(trace.storages)))
     operations: list[TracedOperation] = []
     for operation in trace.operations:
@@ -32,7 +32,7 @@ def with_versions(trace: Trace) -> Trace:
 
 
 def without_dead(trace: Trace) -> Trace:
-    """Without the operations whose values nobody reads."""
+    """The trace without operations whose values nobody reads."""
     alive = {view.storage for view in trace.results.values()}
     operations: list[TracedOperation] = []
     for operation in reversed(trace.operations):
@@ -43,7 +43,7 @@ def without_dead(trace: Trace) -> Trace:
 
 
 def _fills(view: View, storage: Storage) -> bool:
-    """Whether it is all of the storage, once."""
+    """Whether a view shows every byte of the storage, once."""
     return size_of(view.shape) * view.dtype.itemsize == storage.num_bytes and 0 not in np.array(view.strides)[
         np.array(view.shape, int) > 1
     ]

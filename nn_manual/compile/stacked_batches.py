@@ -1,4 +1,4 @@
-"""The batches of an epoch, several of them stacked: what one call of a plan takes."""
+"""The batches of an epoch, stacked for one call of a plan."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from nn_manual.data.batches import rows
 
 
 class StackedBatches(NamedTuple):
-    """Batches of the examples in an order; without one, they are one batch as they lie."""
+    """Batches of examples in a given order. Without an order all examples are one batch."""
 
     examples: Examples
     order: Array | None
     batch_size: int
 
     def batch(self, index: int) -> Examples:
-        """One batch, by its index; the last one may be smaller."""
+        """The batch with this index. The last one may be smaller."""
         if self.order is None:
             return self.examples
         selection = self.order[index * self.batch_size : (index + 1) * self.batch_size]
         return Examples(*(rows(array, selection) for array in self.examples))
 
     def inputs(self, first: int, count: int) -> Array:
-        """Those of `count` whole batches from the index `first` on: (count, batch, ...), contiguous."""
+        """The inputs of `count` whole batches from the index `first` on: (count, batch, ...), contiguous."""
         return self._stack(self.examples.input, first, count)
 
     def targets(self, first: int, count: int) -> Array:
-        """As `inputs`."""
+        """As `inputs`, the targets."""
         return self._stack(self.examples.target, first, count)
 
     def rows(self, first: int, count: int) -> Rows | None:

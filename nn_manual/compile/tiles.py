@@ -1,4 +1,4 @@
-"""The innermost parts of a product in own loops, as vectors: a tile of its rows and columns, and a tile transposed."""
+"""The innermost parts of a product in own loops, on vectors: a tile of rows and columns, and a transposed tile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 class _Vectors:
-    """Vectors of numbers of one type: how they are read, written and multiplied."""
+    """Vectors of numbers of one type: reads, writes, multiplies them."""
 
     def __init__(self, builder: Any, real: Any) -> None:
         self._builder, self._size = builder, 4 if real == ir.FloatType() else 8
@@ -25,13 +25,13 @@ class _Vectors:
         self._suffix = f"v{self.width}f{8 * self._size}"
 
     def mask(self, count: Any) -> Any:
-        """The first `count` of a vector's numbers; all where there are as many or more."""
+        """A mask of the first `count` numbers of a vector; of all, if `count` is that large or larger."""
         indices = ir.VectorType(_I64, self.width)
         counts = self._repeated(count, indices)
         return self._builder.icmp_signed("<", ir.Constant(indices, list(range(self.width))), counts)
 
     def load(self, pointer: Any, mask: Any = None) -> Any:
-        """The numbers at a pointer, 0 where they are masked."""
+        """The numbers at a pointer, 0 where the mask is false."""
         place = self._builder.bitcast(pointer, self.type.as_pointer())
         if mask is None:
             return self._builder.load(place, align=self._size)
@@ -39,7 +39,7 @@ class _Vectors:
         return self._builder.call(function, [place, _I32(self._size), mask, self.zero])
 
     def store(self, numbers: Any, pointer: Any, mask: Any = None) -> None:
-        """Write them to a pointer, but those that are masked."""
+        """Write numbers to a pointer, where the mask is true."""
         place = self._builder.bitcast(pointer, self.type.as_pointer())
         if mask is None:
             self._builder.store(numbers, place, align=self._size)
@@ -48,7 +48,7 @@ class _Vectors:
         self._builder.call(function, [numbers, place, _I32(self._size), mask])
 
     def one(self, pointer: Any) -> Any:
-        """The number at a pointer, repeated."""
+        """The number at a pointer, in every place of a vector."""
         return self._repeated(self._builder.load(pointer), self.type)
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
@@ -56,7 +56,7 @@ class _Vectors:
         return self._builder.call(self._function("fma", "", self.type, [self.type] * 3), [a, b, c])
 
     def chosen(self, a: Any, b: Any, indices: list[int]) -> Any:
-        """Numbers of a and b, by their places in a with b behind it."""
+        """Numbers of a and b, by their indices in the two vectors put together."""
         return self._builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_I32, self.width), indices))
 
     def _repeated(self, number: Any, vector: Any) -> Any:
@@ -74,9 +74,9 @@ def product_tile(
     typing: Any, num_rows: Any, num_vectors: Any, a: Any, row_a: Any, column_a: Any, b: Any, row_b: Any,  # noqa: ARG001
     c: Any, row_c: Any, k: Any, count: Any, goes_on: Any,  # noqa: ARG001
 ) -> tuple[Any, Generate]:
-    """`num_rows` rows and `count` columns of c = a @ b, or c += a @ b where it goes on; `num_vectors` vectors hold
-    those of a row. row_a and column_a are the steps from one row of a to the next and from one column to the next; k is
-    1 or more. Where `count` is written as a number, the vectors are full.
+    """`num_rows` rows and `count` columns of c = a @ b, or of c += a @ b if it `goes_on`. `num_vectors` vectors hold
+    the columns of a row. row_a and column_a are the distances of two rows and of two columns of a; k is 1 or more. If
+    `count` is a literal number, all vectors are full.
     """
     is_full = isinstance(count, types.IntegerLiteral)
     rows, vectors = range(num_rows.literal_value), range(num_vectors.literal_value)
@@ -124,8 +124,8 @@ def product_tile(
 def transposed_tile(
     typing: Any, a: Any, row_a: Any, num_rows: Any, num_columns: Any, b: Any, row_b: Any  # noqa: ARG001
 ) -> tuple[Any, Generate]:
-    """The transposed of a square of a, with as many rows as a vector has numbers, to b. Where a has fewer rows and
-    columns, 1 or more, b has other numbers in their place.
+    """Write the transposed of a square of a to b. The square has as many rows as a vector has numbers. a may have fewer
+    rows and columns, at least 1; then b gets other numbers in the missing places.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -137,7 +137,7 @@ def transposed_tile(
             row = builder.select(builder.icmp_signed("<", _I64(r), last), _I64(r), last)
             vectors.append(these.load(builder.gep(a, [builder.mul(row_a, row)]), mask))
         half = 1
-        while half < these.width:  # of each square of 2 * half, the two quarters that aren't on the diagonal change
+        while half < these.width:  # in each square of 2 * half rows, the two quarters off the diagonal swap
             lanes = range(these.width)
             upper = [these.width + (i ^ half) if i & half else i for i in lanes]
             lower = [these.width + i if i & half else i | half for i in lanes]
@@ -156,13 +156,13 @@ def transposed_tile(
 
 @intrinsic(prefer_literal=True)
 def buffer(typing: Any, like: Any, count: Any) -> tuple[Any, Generate]:  # noqa: ARG001
-    """Memory for so many numbers of the type that a pointer leads to, as long as the function runs."""
+    """Memory for `count` numbers of a pointer's type, until the function returns."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         real = context.get_value_type(like.dtype)
         with builder.goto_entry_block():
             memory = builder.alloca(ir.ArrayType(real, count.literal_value))
-        memory.align = 64  # a line of the cache
+        memory.align = 64  # a cache line
         return builder.bitcast(memory, real.as_pointer())
 
     return like(like, count), generate

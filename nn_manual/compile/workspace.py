@@ -1,16 +1,16 @@
-"""Where in one piece of memory each temporary lies."""
+"""The places of temporaries in one piece of memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-#: Temporaries begin at multiples of so many bytes, a line of the processor's cache.
+#: Temporaries begin at multiples of so many bytes, a cache line.
 ALIGNMENT = 64
 
 
 class Life(NamedTuple):
-    """How many bytes are needed from one piece of the program to another, both included."""
+    """A number of bytes that is needed from one item of the program to another, both included."""
 
     num_bytes: int
     first: int
@@ -18,8 +18,8 @@ class Life(NamedTuple):
 
 
 def offsets(lives: Mapping[int, Life]) -> tuple[dict[int, int], int]:
-    """Where each lies, and how much all take: two that are alive at once have no byte in common. The largest come
-    first, each as low as it can.
+    """The offset of each temporary, and the bytes of all together. Two that are alive at once share no byte. The
+    largest are placed first, each as low as possible.
     """
     places: dict[int, int] = {}
     end = 0
