@@ -1,4 +1,4 @@
-"""The script for a batch of any size: two traces, and where their numbers differ, the size of the batch."""
+"""The script for batches of any size: two traces are compared, and numbers that differ depend on the size."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from nn_manual.unroll.syntax import NUMBER, Name, Parts, followed_alone
 
 
-class Differs(Exception):  # noqa: N818 - then the other size needs a script of its own
-    """For another size of the batch, more differs than numbers."""
+class Differs(Exception):  # noqa: N818 - says what was found, not that something broke
+    """For another size of the batch, more differs than numbers: one script can't serve both sizes."""
 
 
 def merged(own: Sequence[Parts], other: Sequence[Parts], size: int, other_size: int) -> list[Parts]:
-    """The texts, where numbers differ with the size of the batch as expressions of it."""
+    """The texts. Numbers that depend on the size of the batch become expressions of `batch`."""
     if len(own) != len(other):
         raise Differs
     return [_merged(parts, its, size, other_size) for parts, its in zip(own, other, strict=True)]
@@ -35,7 +35,7 @@ def _merged(own: Parts, other: Parts, size: int, other_size: int) -> Parts:
 
 
 def _pieces(own: str, other: str, size: int, other_size: int) -> list[str | Name]:
-    """The pieces of a text, with the batch's name among them."""
+    """The pieces of a text. `batch` stands where a number depends on it."""
     pieces, its_pieces = NUMBER.split(own), NUMBER.split(other)
     if pieces[::2] != its_pieces[::2]:
         raise Differs(own, other)
@@ -52,7 +52,7 @@ def _pieces(own: str, other: str, size: int, other_size: int) -> list[str | Name
 
 
 def _is_sample(before: str, own: str, other: str, size: int, other_size: int) -> bool:
-    """Whether NumPy divides by one less than the batch, as for the variance of a sample."""
+    """Whether NumPy divides by batch - 1, as for the variance of a sample."""
     return before.endswith("np.int64(") and (own, other) == (str(size - 1), str(other_size - 1))
 
 

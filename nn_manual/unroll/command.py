@@ -28,7 +28,7 @@ from nn_manual.unroll.whole_run import arrays_of, check_run, run_lines
 
 
 class Unrolled(NamedTuple):
-    """The text of a script, and the arrays that it reads."""
+    """The text of a script, and the arrays that it reads from a file."""
 
     text: str
     arrays: dict[str, Array]
@@ -36,10 +36,11 @@ class Unrolled(NamedTuple):
 
 @quiet
 def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
-    """The script of a config, which is called `name`; with the whole run, if the file of arrays beside it has a name.
+    """The script of a config, which is called `name`. With `run`, the name of the file of arrays beside the script, it
+    makes the whole run.
 
-    Raises ConfigError where a layer, a loss or an optimizer can't be traced, where batches are cut into slices, or
-    where the run needs more than the script has, and the errors of `load`.
+    Raises ConfigError if a layer, a loss or an optimizer can't be traced, if batches are cut into slices, or if the run
+    needs something that a script doesn't have; and the errors of `load`.
     """
     if (config.slices or 1) > 1:
         raise ConfigError(f"unroll: slices must be 1, not {config.slices}: the script has the batch in one piece")
@@ -60,8 +61,8 @@ def unroll(config: RunConfig, name: str, *, run: str = "") -> Unrolled:
 
 
 def proven_script(subject: Subject, steps: Sequence[Batch], max_norm: float | None) -> tuple[Script, str]:
-    """The script that does bit for bit what the step does, for each of these batches, of which the first is the
-    largest; and its page. Raises CannotTrace as `trace_step` does, and ConfigError where there is none.
+    """A script that does what the step does, bit for bit, for each of these batches; and its page. The first batch is
+    the largest. Raises CannotTrace as `trace_step` does, and ConfigError if there is no such script.
     """
     reason = "a formula does something else for each size of the batch"
     for script in script_of(subject.model, subject.loss, subject.optimizer, steps[0], max_norm):
@@ -74,7 +75,7 @@ def proven_script(subject: Subject, steps: Sequence[Batch], max_norm: float | No
 
 
 def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
-    """The first batch, and one as small as the last."""
+    """The first batch, and one of the size of the last."""
     in_order = batches(train, config.batch_size, config.seed, epoch=0)
     first = next(in_order)
     num_last = len(train.input) % config.batch_size or config.batch_size
@@ -85,7 +86,7 @@ def _batches(train: Examples, config: RunConfig) -> tuple[Batch, Batch]:
 
 
 def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_norm: float | None) -> str:
-    """What the script computes otherwise than the step does, empty where that is nothing."""
+    """What the script computes differently from the step, "" if nothing."""
     model, loss, optimizer = copy.deepcopy((subject.model, subject.loss, subject.optimizer))
     model.num_steps += 1
     before = {name: np.array(array) for name, array in given(model, optimizer, *batch).items()}
@@ -95,7 +96,7 @@ def _difference(text: str, script: Script, subject: Subject, batch: Batch, max_n
     try:
         exec(compile(text, "<the script>", "exec"), space)
         found = space["train_step"](*(values[str(name)] for name in arguments(script, subject)))
-    except BaseException as error:  # of a layer of the user's, who knows; another try may be right
+    except BaseException as error:  # a user's layer may do anything; another try may be right
         raise_if_nobodys_fault(error)
         return f"for {counted(len(batch[0]), 'example')} the script ends with {words_of(error)}"
     trainer = Trainer(model, loss, optimizer, max_norm, check_every=0)
@@ -116,7 +117,7 @@ def _given_name(name: str) -> str:
 
 
 def write(unrolled: Unrolled, output: Path | None) -> None:
-    """To the file, with the arrays beside it; to standard output without one."""
+    """Write a script to a file, with its arrays in a file beside it; without a file, print it."""
     if output is None:
         print(unrolled.text, end="")
         return

@@ -1,4 +1,4 @@
-"""Numbers that don't come from the data: settings by their names, and expressions of these as the source has them."""
+"""Numbers that don't come from the data: settings, by their names, and expressions of settings as in the source."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from nn_manual.unroll.expressions import literal
 from nn_manual.unroll.source import assigned_in
 from nn_manual.unroll.syntax import COMPARED, POWER, PRODUCT, SIGN, SUM, Expression, Name, of
 
-#: The strength of Python's operators, by their nodes.
+#: How strongly Python's operators bind, by their nodes.
 LEVELS = {ast.Add: SUM, ast.Sub: SUM, ast.Mult: PRODUCT, ast.Div: PRODUCT, ast.FloorDiv: PRODUCT, ast.Pow: POWER}
 
-#: What an expression may be made of, besides names, attributes and calls.
+#: The nodes that an expression may have, besides names, attributes and calls.
 ARITHMETIC = (
     *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant, ast.Subscript, ast.Tuple),
     *(ast.operator, ast.unaryop, ast.cmpop, ast.expr_context),
 )
 
-#: Modules whose functions may stand in such an expression.
+#: The modules whose functions may stand in such an expression.
 MODULES = {"math": math, "np": np}
 
 
-class Unknown(Exception):  # noqa: N818 - no error: then the number itself is shown
+class Unknown(Exception):  # noqa: N818 - says that the number itself is shown, not that something broke
     """An expression that the page can't show."""
 
 
 class NamedSettings:
-    """The settings that the page names, and their values, in the order in which they were met."""
+    """The settings that the page names, with their values, in the order in which they first appear."""
 
     def __init__(self, reserved: Iterable[str]) -> None:
-        """`reserved` are names that an optimizer's settings leave to the layers."""
+        """`reserved` are the names of layers' settings: an optimizer's setting of such a name gets another one."""
         self.values: dict[Name, Any] = {}
         self._reserved = set(reserved)
-        #: The learning rates among them, and whose they are.
+        #: The learning rates among them, each with its optimizer.
         self.lrs: dict[Name, Optimizer] = {}
 
     def name(self, owner: Any, field: str, value: Any) -> Name:
-        """The name of a setting: its own, or with its class's before it where another setting has that."""
+        """The name of a setting. If another setting has it already, the class's name stands before it."""
         own_class = type(owner).__name__.lower()
         name = Name(f"{own_class}_{field}" if field in self._reserved and isinstance(owner, Optimizer) else field)
         while name in self.values and self.values[name] != value:
@@ -61,8 +61,8 @@ class NamedSettings:
 
 
 class Resolver(ast.NodeTransformer):
-    """Replaces what an expression says of `self` and of local variables by what the page calls it. `values` has what
-    each of the new names stands for.
+    """Replaces `self` and local variables in an expression by the names of the page. `values` has the value of each new
+    name.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class Resolver(ast.NodeTransformer):
         self.settings, self.instance, self.frame, self.arrays = settings, instance, frame, arrays
         self.values: dict[str, Any] = {}
         self.texts: dict[str, Expression] = {}
-        #: Names that stand for themselves, as the number of the step.
+        #: Names that stay as they are, as the number of the step.
         self.free: dict[str, Any] = {}
 
     def put(self, text: Expression, value: Any) -> ast.Name:
-        """A name for a piece of the page."""
+        """A name that stands for a text of the page."""
         name = f"piece_{len(self.texts)}_"
         self.texts[name], self.values[name] = text, value
         return ast.Name(name)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """A setting, what is in a module, or a size of an array."""
+        """A setting, something in a module, or a size of an array."""
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             value = getattr(self.instance, node.attr, None)
             if type(value) is int and not isinstance(self.instance, Loss):  # a size
@@ -100,7 +100,7 @@ class Resolver(ast.NodeTransformer):
         raise Unknown
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """An array, a number, or what stands for itself."""
+        """An array, a number, or a name that stays as it is."""
         if node.id in self.free:
             return self.put(of(Name(node.id)), self.free[node.id])
         if node.id in self.arrays:
@@ -117,7 +117,7 @@ class Resolver(ast.NodeTransformer):
         raise Unknown
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """The side that counts."""
+        """The side that the condition chooses."""
         scope = {"self": self.instance, **MODULES, **(self.frame.values if self.frame else {})}
         try:
             return self.visit(node.body if eval(_code(node.test), scope) else node.orelse)  # type: ignore[no-any-return]

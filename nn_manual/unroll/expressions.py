@@ -10,10 +10,11 @@ import numpy as np
 from nn_manual.trace.trace import CannotTrace, FixedValue, TracedOperation, View
 from nn_manual.unroll.syntax import ATOM, OPERATORS, POWER, SIGN, SIGNS, Expression, Parts, binary, call, of
 
-#: What says an argument of an operation: that, and its place among the arguments, None for one of a list or a keyword.
+#: A function that gives the expression of an argument. It takes the argument and its index among the operation's
+#: arguments, which is None inside a list and for a keyword.
 Says: TypeAlias = Callable[[Any, int | None], Expression]
 
-#: The methods of an array that reduce it, by the names of the ufuncs.
+#: The methods that reduce an array, by the names of the ufuncs.
 REDUCTIONS = {
     "add.reduce": "sum",
     "multiply.reduce": "prod",
@@ -23,10 +24,11 @@ REDUCTIONS = {
     "logical_and.reduce": "all",
 }
 
-#: Functions that are methods of their first argument, and the names of the other arguments.
+#: Functions that are written as methods of their first argument, with the keywords of the other arguments.
 METHODS = {"take": ("", "axis"), "argmax": ("axis",), "argmin": ("axis",)}
 
-#: What functions compute that are operations by themselves and aren't NumPy's, by NumPy's means: to the same bits.
+#: The sources, in NumPy alone, of functions that are recorded as one operation and aren't NumPy's. The bits are the
+#: same.
 IN_NUMPY = {
     "one_hot_product": '''\
 def one_hot_product(indices, values, num_rows):
@@ -36,7 +38,7 @@ def one_hot_product(indices, values, num_rows):
     return product''',
 }
 
-#: Keywords of these values say nothing.
+#: Keywords with these values are left out.
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("axis", "dtype", "out")),
     "keepdims": False, "where": True, "mode": "raise", "casting": "same_kind",
@@ -44,7 +46,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def expression(operation: TracedOperation, says: Says) -> Expression:
-    """What the operation computes."""
+    """The expression of what an operation computes."""
     name, arguments = operation.name, operation.arguments
     keywords = _said(operation.keywords)
     if name in OPERATORS and not keywords:
@@ -67,19 +69,19 @@ def expression(operation: TracedOperation, says: Says) -> Expression:
 
 
 def mean(operation: TracedOperation, of_what: Expression, says: Says) -> Expression:
-    """The mean that begins with this sum."""
+    """The call of mean that begins with this sum."""
     return _method(of_what, "mean", [], _said(operation.keywords), says)
 
 
 def written_to(operation: TracedOperation, target: Expression, says: Says) -> Expression:
-    """The function with `out`, where the assignment of its value would compute something else."""
+    """The call with `out`, for a function whose assigned value could have other bits."""
     arguments = [says(argument, place) for place, argument in enumerate(operation.arguments)]
     plain = _function(operation, arguments, _said(operation.keywords), says)
     return Expression((*plain.parts[:-1], ", out=", *target.parts, ")"))
 
 
 def in_place(operation: TracedOperation, target: Expression, says: Says) -> Expression:
-    """A function that writes to its first argument."""
+    """The statement for a function that writes to its first argument."""
     _, *others = [says(argument, place) for place, argument in enumerate(operation.arguments)]
     keywords = _said(operation.keywords)
     if operation.name == "put":
@@ -90,7 +92,7 @@ def in_place(operation: TracedOperation, target: Expression, says: Says) -> Expr
 
 
 def _index(key: Any, says: Says) -> Parts:
-    """What stands between brackets."""
+    """The text between the brackets of an index."""
     if type(key) is tuple and key:  # a View is a tuple, too
         parts = [_index(part, says) if isinstance(part, slice) else says(part, None).parts for part in key]
         return (*call((), parts).parts[1:-1], "," if len(key) == 1 else "")
@@ -101,7 +103,7 @@ def _index(key: Any, says: Says) -> Parts:
 
 
 def literal(value: Any) -> Expression:
-    """A number, a tuple or an array that doesn't depend on the step."""
+    """The expression of a number, a tuple or an array that doesn't depend on the step."""
     if isinstance(value, np.ndarray):
         return _array(value) if value.size != 1 or value.ndim else literal(value[()])
     if isinstance(value, np.generic):
@@ -117,7 +119,7 @@ def literal(value: Any) -> Expression:
 
 
 def _said(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords that aren't the defaults."""
+    """The keywords whose values aren't the defaults."""
 
     def plain(value: Any) -> Any:
         return value.value if isinstance(value, FixedValue) else value
@@ -174,7 +176,7 @@ def _copy(operation: TracedOperation, says: Says) -> Expression:
 
 
 def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Expression) -> Expression:
-    """A new array of one number, which `said` says."""
+    """The expression of a new array that is filled with one number; `said` is the expression of this number."""
     sizes = str(shape[0]) if len(shape) == 1 else str(shape)
     if value in (0, 1):
         return of(f"np.{'ones' if value else 'zeros'}({sizes}, np.{dtype})")
@@ -182,7 +184,7 @@ def filled(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], said: Expre
 
 
 def _array(array: np.ndarray[Any, Any]) -> Expression:
-    """An array by what makes it."""
+    """The expression of an array, as short as possible."""
     if array.size and (array == array.flat[0]).all():
         return filled(array.flat[0], array.shape, array.dtype, literal(array.flat[0].item()))
     if array.ndim == 1 and array.dtype.kind == "i" and len(set(np.diff(array))) == 1:

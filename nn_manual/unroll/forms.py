@@ -1,4 +1,4 @@
-"""The text that makes one view of another: `.T`, `[:, 0:4]`, `.reshape(-1, 10)`."""
+"""The text that turns one view into another: `.T`, `[:, 0:4]`, `.reshape(-1, 10)`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nn_manual.unroll.views import array_at, is_same, is_whole, is_within, span
 
 
 def suffix(base: View, view: View) -> str | None:
-    """What stands behind the name of the array `base` where `view` is meant, "" if that is the same; None where nothing
-    simple says it. Each text is run on an array without values, to see that it lands there.
+    """The text behind the name of the array `base` that gives `view`, "" if both are the same; None if there is no
+    simple text. Each text is tried on an empty array of that form.
     """
     if 0 in view.shape or 0 in base.shape or not is_within(view, base):
         return None
@@ -73,7 +73,7 @@ def _indexed(base: View, view: View) -> Iterator[str]:
 
 
 def _starts(base: View, offset: int) -> list[int] | None:
-    """The index of the element of `base` that lies there."""
+    """The index of the element of `base` at this offset; None if there is none."""
     rest, starts = offset - base.offset, [0] * len(base.shape)
     for axis in sorted(range(len(base.shape)), key=lambda axis: -base.strides[axis]):
         if base.strides[axis] > 0:
@@ -83,7 +83,7 @@ def _starts(base: View, offset: int) -> list[int] | None:
 
 
 def _keys(base: View, view: View, starts: list[int], axis: int, dimension: int) -> Iterator[list[str]]:
-    """Indices for the axes of `base` from `axis` on that give the dimensions of `view` from `dimension` on."""
+    """Indices for the axes of `base` from `axis` on, which give the dimensions of `view` from `dimension` on."""
     if axis == len(base.shape):
         if all(size == 1 for size in view.shape[dimension:]):
             yield ["np.newaxis"] * (len(view.shape) - dimension)
@@ -118,7 +118,7 @@ def _reshaped(base: View, view: View) -> Iterator[str]:
 
 
 def _shape(before: Shape, after: Shape) -> str:
-    """The sizes, with -1 for one that follows from the others: the leading ones of rows, or what is flattened."""
+    """The new sizes, with -1 for one that follows from the others: the number of rows, or the flattened dimension."""
     if len(after) < 2:
         return "-1" if after else "()"
     if len(after) == 2 and before[-1:] == after[-1:]:
@@ -133,7 +133,7 @@ def _shape(before: Shape, after: Shape) -> str:
 
 
 def _part_of_flat(base: View, view: View) -> Iterator[str]:
-    """A part of a vector in another shape, as parameters are of the flat vector."""
+    """A part of a vector in another shape, as parameters are parts of the flat vector."""
     if len(base.shape) == 1 and is_whole(view) and base.dtype == view.dtype:
         start = (view.offset - base.offset) // base.dtype.itemsize
         text = f"[{start}:{start + size_of(view.shape)}]"
@@ -141,7 +141,7 @@ def _part_of_flat(base: View, view: View) -> Iterator[str]:
 
 
 def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
-    """Some of the first dimension's elements, then another shape."""
+    """Some rows, in another shape."""
     if not base.shape or not view.shape or base.dtype != view.dtype or not base.strides[0] > 0:
         return
     start, rest = divmod(view.offset - base.offset, base.strides[0])
@@ -153,7 +153,7 @@ def _rows_in_another_shape(base: View, view: View) -> Iterator[str]:
 
 
 def _refined(base: View, view: View) -> Iterator[str]:
-    """The dimensions of `base` split, some of them at one index, and the others in another order."""
+    """The dimensions of `base` are split; some of them get an index, the others another order."""
     if not is_whole(base) or not view.shape or base.dtype != view.dtype:
         return
     order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], axis))
@@ -191,7 +191,7 @@ def _refined(base: View, view: View) -> Iterator[str]:
 
 
 def _within_one(base: View, view: View) -> Iterator[str]:
-    """A part of one of the first dimension's elements."""
+    """A part of one row."""
     start = (span(view)[0] - base.offset) // base.strides[0] if base.shape and base.strides[0] > 0 else -1
     if len(base.shape) < 2 or not 0 <= start < base.shape[0]:
         return
@@ -204,7 +204,7 @@ def _within_one(base: View, view: View) -> Iterator[str]:
 
 
 def _rows_then_refined(base: View, view: View) -> Iterator[str]:
-    """Some of the first dimension's elements, split and in another order."""
+    """Some rows, their dimensions split and in another order."""
     if not base.shape or not base.strides[0] > 0:
         return
     low, high = (end - base.offset for end in span(view))
@@ -214,7 +214,7 @@ def _rows_then_refined(base: View, view: View) -> Iterator[str]:
 
 
 def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[View, View], Iterator[str]]:
-    """The form of the transposed view, and that transposed back."""
+    """The form that gives the transposed view, followed by `.T`."""
 
     def form(base: View, view: View) -> Iterator[str]:
         if len(view.shape) < 2:
@@ -228,7 +228,7 @@ def _then_transposed(first: Callable[[View, View], Iterator[str]]) -> Callable[[
     return form
 
 
-#: From the simplest to the last resort.
+#: The simplest forms come first.
 _FORMS: tuple[Callable[[View, View], Iterator[str]], ...] = (
     _as_it_is,
     _flattened,

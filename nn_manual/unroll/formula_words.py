@@ -1,4 +1,4 @@
-"""What an operation computes, in the words of its formula."""
+"""The expression of each operation, in the words of its formula."""
 
 from __future__ import annotations
 
@@ -18,41 +18,43 @@ from nn_manual.unroll.syntax import Expression, Name, Parts, binary, call, of
 from nn_manual.unroll.versions import Version, Versions, layer_of
 from nn_manual.unroll.views import array_at, is_same
 
-#: Functions of NumPy's that fill a new array with a number.
+#: NumPy's functions that fill a new array with a number.
 FILLING = frozenset({"full_like", "zeros_like", "ones_like"})
 
 
 class Speaker(Protocol):
-    """Who says the statements."""
+    """The object that writes the statements."""
 
-    #: What isn't said yet, since it becomes a part of another expression.
+    #: Expressions that aren't written yet, since they become parts of other expressions.
     pending: dict[Version, Expression]
 
     def text(self, version: Version, view: View, wanted: str = "") -> Expression:
-        """What shows a view of an array now."""
+        """The expression that shows a view of an array now; if possible, of the variable `wanted`."""
 
     def say(self, parts: Parts, defines: Name | None = None) -> None:
-        """Say a line."""
+        """Write a line."""
 
 
 class Saying:
-    """The expression of each operation. `fixed` are arrays that depend on nothing, by what makes them."""
+    """Makes the expression of each operation. `fixed` has the names of arrays that depend on nothing, by their
+    expressions.
+    """
 
     def __init__(self, observed: Observed, versions: Versions, settings: NamedSettings, speaker: Speaker) -> None:
         self._observed, self._versions, self._settings, self._speaker = observed, versions, settings, speaker
         self.fixed: dict[Expression, Name] = {}
         self._named: dict[Name, Expression] = {}
-        #: What was added up to a number.
+        #: The terms that were added up to a number.
         self._terms: dict[Version, list[Expression]] = {}
         self._index = 0
 
     def of(self, operation: TracedOperation, index: int) -> Expression:
-        """What the operation with this index computes."""
+        """The expression of what the operation with this index computes."""
         self._index = index
         site, pending = self._observed.sites[index], self._speaker.pending
         first = self._read(operation.arguments[0]) if operation.arguments else None
         if site.part_of == "_mean" and operation.name == "divide" and first in pending:
-            return pending.pop(first)  # which says mean, not sum
+            return pending.pop(first)  # it is a mean already
         if site.part_of == "_mean" and operation.name == "add.reduce":
             return mean(operation, self.argument(operation.arguments[0], 0), self.argument)
         if self._versions.is_masked(operation, index):
@@ -60,7 +62,7 @@ class Saying:
         if operation.function is np.copyto and first in pending:
             (source,) = operation.arguments
             if is_same(source, first.form) and source.dtype == operation.output.dtype:
-                return pending[first]  # a new array as it is
+                return pending[first]  # the expression makes a new array anyway
         if operation.name == "add" and not operation.output.shape:
             return self._added(operation, first)
         if site.part_of == "stack" and operation.name == "concatenate":
@@ -68,7 +70,7 @@ class Saying:
         return expression(operation, self.argument)
 
     def argument(self, argument: Any, place: int | None) -> Expression:
-        """What says an argument, by its place among the operation's arguments."""
+        """The expression of an argument, which stands at this place among the operation's arguments."""
         node = operand_of(self._observed.sites[self._index], place) if place is not None else None
         if isinstance(argument, View):
             wanted = node.id if isinstance(node, ast.Name) else ""
@@ -82,7 +84,7 @@ class Saying:
         return of("..." if argument is Ellipsis else repr(argument))
 
     def at(self, index: int) -> None:
-        """Speak of the operation with this index."""
+        """From now on arguments are those of the operation with this index."""
         self._index = index
 
     def _read(self, argument: Any) -> Version | Any:
@@ -95,13 +97,13 @@ class Saying:
         return Expression(("[", *(in_list(inner) or call((), inner).parts[1:-1]), "]"))
 
     def _selected(self, own: View, mask: View) -> Expression:
-        """The bits of floats times 0 or 1."""
+        """Bits of floats times 0 or 1: np.where(mask, array, 0)."""
         version = self._read(own)
         floats = self._speaker.text(version, own._replace(dtype=version.form.dtype))
         return call(("np.where",), [self.argument(mask, 1).parts, floats.parts, ("0",)])
 
     def _added(self, operation: TracedOperation, first: Version | None) -> Expression:
-        """A sum of two numbers, the first of which may be a sum."""
+        """A sum of two numbers. The first may be a sum already."""
         said = [self.argument(argument, place) for place, argument in enumerate(operation.arguments)]
         terms = [*(self._terms.get(first, said[:1]) if first else said[:1]), said[1]]
         self._terms[self._versions.made[self._index]] = terms
@@ -111,7 +113,7 @@ class Saying:
         return binary(operation.name, *said)
 
     def _stacked(self, operation: TracedOperation) -> Expression:
-        """A concatenation of arrays that np.stack gave another dimension."""
+        """The concatenation inside np.stack, of arrays with a dimension more: it is written as np.stack."""
         views, axis = operation.arguments[0], operation.keywords.get("axis", FixedValue(0)).value
         texts = []
         for view in views:
@@ -130,7 +132,8 @@ class Saying:
         return number(value, node, self._resolver(site)) if node is not None else literal(value)
 
     def _fixed_array(self, text: Expression, node: ast.expr | None) -> Expression:
-        """An array that depends on nothing: under the name that the formula has for it, or made once for all."""
+        """An array that depends on nothing. It gets the formula's name, or is made once at the beginning of the step.
+        """
         if isinstance(node, ast.Name) and node.id not in EMPTY_NAMES:
             name = Name(node.id, layer_of(self._observed.operations[self._index].place.owner))
             if self._named.get(name) != text:
@@ -144,7 +147,7 @@ class Saying:
         return of(self.fixed.setdefault(text, Name(f"{made}_{count + 1}" if count else made)))
 
     def _resolver(self, site: Site) -> Resolver:
-        """What the names in an expression of the source mean here."""
+        """A Resolver for the names in an expression of the source."""
         frame = site.frames[0]
         arrays: dict[str, tuple[Expression, Array]] = {}
         for name, version in self._versions.locals[self._index].items():

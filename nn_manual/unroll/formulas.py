@@ -1,4 +1,4 @@
-"""The formulas of a docstring, those of forward and those of backward."""
+"""The formulas in a docstring: forward, backward, update."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from nn_manual import optim
 from nn_manual.optim import Optimizer
 
-#: What begins the part of a docstring in which the formulas are derived.
+#: The words that begin the derivation in a docstring.
 DERIVED = ("Derivation", "Source", "Why")
 
 
 def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[str]]:
-    """The lines of forward, up to the one of `output` or `loss`, and those behind it. Lines for other settings are left
-    out; `target_kind` is what a loss's target is, "indices" or "probabilities".
+    """The lines of forward, which end with `output` or `loss`, and those of backward. Lines for other settings are left
+    out. `target_kind` is the kind of a loss's target, "indices" or "probabilities".
     """
     forward: list[str] = []
     backward: list[str] = []
@@ -25,7 +25,7 @@ def formulas(instance: Any, *, target_kind: str = "") -> tuple[list[str], list[s
     chosen_lines = [_where(line, instance, target_kind) for line in _block(type(instance))]
     for chosen in _without_zeros([line for line in chosen_lines if line is not None], instance):
         name = chosen.partition("=")[0].split("[")[0].strip()
-        if name == "grad_target":  # which no step needs
+        if name == "grad_target":  # no step needs it
             continue
         (backward if is_backward else forward).append(_without_absent(chosen, instance))
         is_backward = is_backward or name in ("output", "loss")
@@ -47,7 +47,7 @@ def in_floating_point(instance: Any, width: int) -> tuple[list[str], list[str]]:
 
 
 def of_update(instance: Optimizer) -> list[str]:
-    """The formulas of an optimizer, as its settings make them."""
+    """The formulas of an optimizer, for its settings."""
     lines, absent = [], _vectors(instance) - set(instance.vector_names())
     for line in [*_block(type(instance), first=True), *_borrowed(instance)]:
         folded = _folded(line, instance)
@@ -58,7 +58,7 @@ def of_update(instance: Optimizer) -> list[str]:
 
 
 def _borrowed(optimizer: Optimizer) -> list[str]:
-    """The lines of another class that the docstring takes over, "and then Adam's formulas without" its weight decay."""
+    """The lines that the docstring takes from another class, as in "then Adam's formulas without their line of ..."."""
     found = re.search(r"then (\w+)'s\s+formulas\s+without\s+their\s+line\s+of\s+(\w+)", type(optimizer).__doc__ or "")
     if not found or not hasattr(optim, found[1]):
         return []
@@ -66,7 +66,7 @@ def _borrowed(optimizer: Optimizer) -> list[str]:
 
 
 def _vectors(optimizer: Optimizer) -> set[str]:
-    """The names of all vectors that some settings need."""
+    """The names of the vectors that any of the settings need."""
     names = set()
     for settings in type(optimizer).examples():
         other = copy.copy(optimizer)
@@ -76,10 +76,10 @@ def _vectors(optimizer: Optimizer) -> set[str]:
 
 
 def aligned(lines: list[str]) -> list[str]:
-    """With the = signs one below the other, as near as the longest name lets them be."""
+    """The lines with their = signs one below the other."""
     pairs = [re.match(r"(\w[\w.]*) += (.*?)(?: {2,}(\S.*))?$", line) for line in lines]
     if not all(pairs):
-        return lines  # as they stand in the docstring
+        return lines  # as in the docstring
     name_width = max((len(pair[1]) for pair in pairs if pair), default=0)
     width = max((len(pair[2]) for pair in pairs if pair and pair[3]), default=0)
     return [
@@ -90,8 +90,8 @@ def aligned(lines: list[str]) -> list[str]:
 
 
 def _block(owner: type, *, first: bool = False) -> list[str]:
-    """The indented lines of the first docstring, among the class's and its bases', that has some; or those before any
-    other line comes in between.
+    """The indented lines of the first docstring, of the class or of its bases, that has formulas. With `first`, only
+    the first block of them.
     """
     for own in owner.__mro__:
         text = inspect.cleandoc(own.__doc__ or "")
@@ -106,7 +106,7 @@ def _block(owner: type, *, first: bool = False) -> list[str]:
 
 
 def _where(line: str, instance: Any, target_kind: str) -> str | None:
-    """The line without its condition; None where that doesn't hold."""
+    """The line without its condition; None if the condition is false."""
     text, found, condition = line.partition(" where ")
     if not found or "=" not in condition:
         return line
@@ -116,7 +116,7 @@ def _where(line: str, instance: Any, target_kind: str) -> str | None:
 
 
 def _without_absent(line: str, instance: Any) -> str:
-    """Without the terms that a setting switches off."""
+    """The line without the terms that a setting switches off."""
     if getattr(instance, "bias", True) is False:
         line = re.sub(r" \+ bias\b", "", line)
     for field, value in vars(instance).items():
@@ -126,7 +126,7 @@ def _without_absent(line: str, instance: Any) -> str:
 
 
 def _without_zeros(lines: list[str], instance: Any) -> list[str]:
-    """Without what is a product with a setting that is 0."""
+    """The lines without products with a setting that is 0."""
     for field, value in vars(instance).items():
         if type(value) is float and not value:
             zeros = [line.partition("=")[0].strip() for line in lines if re.search(rf"= [^(+]* \* {field}\b", line)]
@@ -136,7 +136,7 @@ def _without_zeros(lines: list[str], instance: Any) -> list[str]:
 
 
 def _folded(line: str, instance: Any) -> str:
-    """With the settings of an optimizer that are 0 or false taken out."""
+    """The line without the settings of an optimizer that are 0 or false."""
     line = re.sub(r"^(\w+) += ", r"\1 = ", line)
     conditional = re.match(r"(\w+) = (.*\S) +if +(\w+) +else +(.*)", line)
     if conditional and hasattr(instance, conditional[3]):

@@ -1,4 +1,4 @@
-"""Layers of one kind as functions: what many layers do in the same words is said once, and called for each."""
+"""Layers of one kind as functions: lines that many layers share become a function, which the step calls."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nn_manual.unroll.statement import Statement
 from nn_manual.unroll.syntax import NUMBER, Name, Parts, targets
 from nn_manual.unroll.versions import layer_of
 
-#: A step of so many lines, with so many layers of one kind, is shorter to read with functions.
+#: A step gets functions if it has so many lines, and so many layers of one kind.
 MANY_LINES, MANY_LAYERS = 150, 3
 
 
 class Function(NamedTuple):
-    """A function: its name, the layer that its formulas are of, the arguments, the lines, and what it returns. `saved`
-    is what forward saves in one variable, or backward takes out of it.
+    """A function: its name, the layer whose formulas stand in it, its arguments, its lines, and what it returns.
+    `saved` are the arrays that forward puts into the variable `saved`, and backward takes from it.
     """
 
     name: str
@@ -32,8 +32,8 @@ class Function(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What a layer does in forward or in backward: the place of its lines in the step, and the variables that come from
-    outside, those that are its own, and those of its own that others need.
+    """The lines of a layer's forward or backward: their place in the step, the variables from `outside`, the variables
+    that the lines make (`own`), and those of them that later lines need.
     """
 
     call: MethodCall
@@ -47,7 +47,8 @@ class Piece(NamedTuple):
 def with_functions(
     lines: Sequence[Statement], shared: Iterable[Name], shapes: dict[Name, Shape]
 ) -> tuple[list[Function], list[Statement]]:
-    """The functions, and the step with calls of them. `shared` are variables that functions see without getting them.
+    """The functions, and the step with calls of them. `shared` are variables that functions see without taking them as
+    arguments.
     """
     pieces = _pieces(lines, set(shared))
     layers = [layer for layer in pieces if len(pieces[layer]) == 2]
@@ -82,7 +83,7 @@ def with_functions(
 
 
 def _pieces(lines: Sequence[Statement], shared: set[Name]) -> dict[str, list[Piece]]:
-    """By their names the layers that are made of no others: their forward and their backward."""
+    """The forward and backward of layers that aren't made of layers, by the layers' names."""
     found: dict[str, list[Piece]] = {}
     place = 0
     for key, group in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner)):
@@ -99,7 +100,7 @@ def _pieces(lines: Sequence[Statement], shared: set[Name]) -> dict[str, list[Pie
 
 
 def _is_needed(name: Name, later: Sequence[Statement]) -> bool:
-    """Whether a variable is read before something else is given to it."""
+    """Whether later lines read a variable before they assign to it."""
     for line in later:
         made = targets(line.parts)
         if name in line.parts[2 * len(made) - 1 if made else 0 :]:
@@ -110,7 +111,7 @@ def _is_needed(name: Name, later: Sequence[Statement]) -> bool:
 
 
 def _locals(piece: Piece) -> dict[Name, Name]:
-    """What the function calls the variables of a layer."""
+    """The names in the function of a layer's variables."""
     layer, is_backward = layer_of(piece.call.owner), piece.call.method == "backward"
     names = {name: Name(name.local) for name in piece.own}
     for name in piece.outside:
@@ -131,7 +132,7 @@ def _words(piece: Piece, lines: Sequence[Statement]) -> list[tuple[int, Parts]]:
 
 
 def _skeleton(piece: Piece, lines: Sequence[Statement]) -> tuple[object, ...]:
-    """The lines without their numbers, and in their order what comes in and what goes out."""
+    """The lines without their numbers, and the names of what comes in and goes out."""
     names = _locals(piece)
     words = tuple(
         (depth, tuple(part if isinstance(part, Name) else NUMBER.sub("#", part) for part in parts))
@@ -143,7 +144,8 @@ def _skeleton(piece: Piece, lines: Sequence[Statement]) -> tuple[object, ...]:
 def _functions(
     name: str, layers: list[list[Piece]], lines: Sequence[Statement], shapes: dict[Name, Shape]
 ) -> list[Function] | None:
-    """Forward and backward; None where their numbers differ from layer to layer, and nothing says how."""
+    """The functions of forward and backward. None if numbers differ from layer to layer and aren't sizes of arguments.
+    """
     first = layers[0]
     saved = _saved(first, lines)
     made = []
@@ -173,21 +175,21 @@ def _functions(
 
 
 def _arguments(piece: Piece) -> list[Name]:
-    """What comes from outside: the input, what is the layer's, the gradient, and what all share."""
+    """The arguments in their order: the input, the layer's own arrays, the gradient, and what all layers share."""
     names, layer = _locals(piece), layer_of(piece.call.owner)
     order = {"input": 0, "grad_output": 2}
     return sorted(piece.outside, key=lambda name: order.get(names[name].local, 1 if name.layer == layer else 3))
 
 
 def _ordered(piece: Piece) -> list[Name]:
-    """What others need, what the layer returns first."""
+    """The variables that later lines need. The layer's output or grad_input comes first."""
     return sorted(piece.needed, key=lambda name: name.local not in ("output", "grad_input"))
 
 
 def _saved(layer: list[Piece], lines: Sequence[Statement]) -> tuple[Name, ...]:
-    """What backward alone needs of forward, where that is more than one array."""
+    """The variables of forward that backward alone needs; () if there is only one."""
     forward, backward = layer
-    later = lines[backward.stop :]  # the buffers may need it, too
+    later = lines[backward.stop :]  # the buffers may need one, too
     needed = (name for name in forward.needed if name in backward.outside and name.local != "output")
     both = tuple(name for name in needed if not _is_needed(name, later))
     return both if len(both) > 1 else ()
@@ -196,7 +198,7 @@ def _saved(layer: list[Piece], lines: Sequence[Statement]) -> tuple[Name, ...]:
 def _general(
     pieces: list[Piece], lines: Sequence[Statement], shapes: dict[Name, Shape]
 ) -> list[tuple[int, Parts]] | None:
-    """The lines for all of the layers: a number that differs is a size of an argument."""
+    """The lines for all layers. A number that differs becomes a size of an argument; None if it is none."""
     every = [_words(piece, lines) for piece in pieces]
     sizes = [_sizes(piece, shapes) for piece in pieces]
     found = []
@@ -224,7 +226,7 @@ def _general(
 
 
 def _sizes(piece: Piece, shapes: dict[Name, Shape]) -> dict[Parts, int]:
-    """The sizes of the arguments, by what says them."""
+    """The sizes of the arguments, by their expressions."""
     names, sizes = _locals(piece), dict[Parts, int]()
     for name in sorted(piece.outside, key=lambda each: names[each].local not in ("input", "grad_output")):
         shape = shapes.get(name, ())
@@ -235,7 +237,7 @@ def _sizes(piece: Piece, shapes: dict[Name, Shape]) -> dict[Parts, int]:
 
 
 def _called(function: Function, piece: Piece, layer: list[Piece], lines: Sequence[Statement]) -> Statement:
-    """The line of the step that calls the function for a layer."""
+    """The line of the step that calls a function for a layer."""
     saved = _saved(layer, lines)
     kept = Name("saved", layer_of(piece.call.owner))
     arguments = [name for name in _arguments(piece) if name not in saved]

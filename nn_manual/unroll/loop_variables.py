@@ -1,4 +1,4 @@
-"""What the local variables of a formula show in a loop over time, from one step in time to the next."""
+"""The local variables of a formula in a loop over time: the array that each shows, from iteration to iteration."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ Local = tuple[int, str]
 
 
 class Carried:
-    """`varying` are the local variables that show other arrays in other iterations. `updates` are what they show from
-    an operation on, of those that operations take, and `last` what they show behind the last operation of a loop.
-    `begins` has the first operation of each loop, and where its second iteration begins; `inside` are all operations.
+    """`varying` are the local variables that show different arrays in different iterations. For those that operations
+    take, `updates` has, by operation, the variables that change there and their new views; `last` has the views after
+    the last operation of a loop. `begins` has the first operation of each loop and the first one of its second
+    iteration. `inside` are all operations in loops.
     """
 
     def __init__(self, observed: Observed) -> None:
@@ -55,8 +56,8 @@ def _locals(observed: Observed, index: int) -> Iterator[tuple[Local, View]]:
 
 
 def _last(values: list[tuple[int, View]], loop: list[int]) -> list[View]:
-    """What a variable shows when the loop has ended, which nothing in it sees: as far on as in each iteration."""
+    """The view of a variable after the loop, one iteration further. No operation in the loop sees it."""
     (_, before), (index, view) = values[-2:]
-    if index not in loop or before.storage != view.storage:  # it is seen in the iteration that it was set in
+    if index not in loop or before.storage != view.storage:  # operations saw it in the iteration that set it
         return []
     return [view._replace(offset=2 * view.offset - before.offset)]

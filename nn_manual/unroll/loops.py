@@ -1,4 +1,4 @@
-"""Loops found again: statements that repeat, but for numbers that go on evenly, become one statement in a loop."""
+"""Finds loops in lines: lines that repeat, except for numbers that grow evenly, become one loop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeAlias
 
 from nn_manual.unroll.syntax import NUMBER, Name, Parts, followed_alone
 
-#: What one number in a repeated text is from repetition to repetition.
+#: The values of one number in a repeated text, one value per repetition.
 Column: TypeAlias = tuple[int, ...]
 
-#: How many times something must be said for a loop to be shorter, and how long a repeated piece may be.
+#: A loop needs so many repetitions, and a repeated piece has at most so many items.
 LEAST, LONGEST = 3, 120
 
 
@@ -25,7 +25,7 @@ class CodeLine(NamedTuple):
 
 
 class ForHeader(NamedTuple):
-    """What stands between `for` and the colon, and what each number that varies becomes."""
+    """The text between `for` and the colon, and the text that replaces each number that varies, by its place."""
 
     header: str
     numbers: dict[int, str]
@@ -42,7 +42,7 @@ def rolled(items: Sequence[tuple[CodeLine, ...]], counters: str = "itk") -> list
 
 
 def in_list(elements: Sequence[Parts]) -> Parts | None:
-    """The elements of a list as one element and `for`; None where they are too few, or differ otherwise."""
+    """The elements of a list as one element with `for`; None if there are too few, or if more differs than numbers."""
     if len(elements) < 2:
         return None
     items = [(CodeLine(0, parts),) for parts in elements]
@@ -73,7 +73,7 @@ def _roll_once(items: list[tuple[CodeLine, ...]], counters: str) -> list[tuple[C
 
 
 def _loop(items: list[tuple[CodeLine, ...]], length: int, count: int, counters: str) -> tuple[CodeLine, ...] | None:
-    """The repetitions as a loop, where their numbers allow it and it is shorter."""
+    """The repetitions as a loop; None if their numbers don't allow it or if it isn't shorter."""
     repeated = [tuple(itertools.chain(*items[n * length : (n + 1) * length])) for n in range(count)]
     size = len(repeated[0])
     if count * size < size + 3 and count < LEAST:
@@ -101,7 +101,7 @@ def _numbers(item: tuple[CodeLine, ...]) -> list[str]:
 
 
 def _replaced(item: tuple[CodeLine, ...], numbers: dict[int, str]) -> tuple[CodeLine, ...]:
-    """The lines with other numbers at these places."""
+    """The lines with the numbers at these places replaced."""
     place = itertools.count()
 
     def number(match: re.Match[str]) -> str:
@@ -116,7 +116,7 @@ def _replaced(item: tuple[CodeLine, ...], numbers: dict[int, str]) -> tuple[Code
 
 
 def _fitted(numbers: list[list[str]], item: tuple[CodeLine, ...], counters: str) -> ForHeader | None:
-    """What the loop counts, and what each number is in it."""
+    """The header of the loop, and the expression of each number in it; None if there is none."""
     columns: dict[int, Column] = {}
     for place, values in enumerate(zip(*numbers, strict=True)):
         if len(set(values)) > 1:
@@ -147,7 +147,7 @@ def _slices(item: tuple[CodeLine, ...]) -> set[int]:
 
 
 def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> ForHeader | None:
-    """Slices one after the other, of which the last may be shorter: `for start in range(0, 64, 37)`."""
+    """Consecutive slices, of which the last may be shorter: `for start in range(0, 64, 37)`."""
     for place in sorted(pairs):
         starts, stops = columns[place], columns.get(place + 1, ())
         if not stops or "start" in taken:
@@ -174,7 +174,7 @@ def _in_pieces(columns: dict[int, Column], pairs: set[int], taken: set[str]) -> 
 
 
 def _in_steps(counters: str, columns: dict[int, Column], pairs: set[int], taken: set[str]) -> ForHeader | None:  # noqa: ARG001 - as others
-    """Evenly growing or falling numbers: `for t in range(64)`."""
+    """Numbers that grow or fall evenly: `for t in range(64)`."""
     slopes = {place: column[1] - column[0] for place, column in columns.items()}
     count = len(next(iter(columns.values())))
     if any(column != tuple(column[0] + n * slopes[place] for n in range(count)) for place, column in columns.items()):
@@ -239,7 +239,7 @@ def _free(letters: str, taken: set[str]) -> str:
 
 
 def _sum(terms: list[tuple[str, int]], rest: int) -> str:
-    """`2 * i + j + 3`; empty where that would be negative somewhere."""
+    """A sum as a text: `2 * i + j + 3`."""
     shown = [name if factor == 1 else f"{factor} * {name}" for name, factor in terms if factor]
     if rest < 0:
         return f"{' + '.join(shown)} - {-rest}"
