@@ -125,7 +125,7 @@ class Resolver(ast.NodeTransformer):
             raise Unknown from error
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A function of a module, len, or a method of the instance that is one expression."""
+        """A function of a module, len, or a method of the instance that returns one expression."""
         function = node.func
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             if function.value.id == "self" and not node.args:
@@ -143,7 +143,7 @@ class Resolver(ast.NodeTransformer):
         raise Unknown
 
     def text(self, node: ast.expr) -> tuple[Expression, Any]:
-        """The expression, and what it is; raises Unknown."""
+        """The expression and its value. Raises Unknown if the page can't show it."""
         resolved = ast.fix_missing_locations(self.visit(copy.deepcopy(node)))
         words = ast.unparse(resolved).replace(" ** ", "**")
         try:
@@ -167,7 +167,7 @@ def _code(node: ast.expr) -> Any:
 
 
 def _returned(function: Callable[..., Any]) -> ast.expr:
-    """The one expression that a method returns."""
+    """The expression that a method returns. Raises Unknown if its last statement isn't a return."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     assert isinstance(definition, ast.FunctionDef)
     if not isinstance(definition.body[-1], ast.Return) or definition.body[-1].value is None:
@@ -188,8 +188,8 @@ def number(value: Any, node: ast.expr | None, resolver: Resolver) -> Expression:
 
 
 class Coefficients:
-    """The numbers in an optimizer's formula as expressions of lr, the settings and the number of the step. `before` are
-    assignments that come first, name and expression. `texts` is None where the source is too much for that.
+    """The numbers in an optimizer's formula, as expressions of lr, the settings and the number of the step, in `texts`.
+    `before` are assignments that come first, name and expression. `texts` is None if the source is too complicated.
     """
 
     def __init__(self, member: Optimizer, settings: NamedSettings) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nn_manual.arrays import Shape
 from nn_manual.trace.observed import MethodCall
+from nn_manual.unroll.layer_pieces import (
+    Piece,
+    arguments_of,
+    lines_of,
+    local_names,
+    pieces_of,
+    results_of,
+    saved_by,
+)
 from nn_manual.unroll.statement import Statement
-from nn_manual.unroll.syntax import NUMBER, Name, Parts, targets
+from nn_manual.unroll.syntax import NUMBER, Name, Parts
 from nn_manual.unroll.versions import layer_of
 
 #: A step gets functions if it has so many lines, and so many layers of one kind.
@@ -31,26 +39,13 @@ class Function(NamedTuple):
     saved: tuple[Name, ...]
 
 
-class Piece(NamedTuple):
-    """The lines of a layer's forward or backward: their place in the step, the variables from `outside`, the variables
-    that the lines make (`own`), and those of them that later lines need.
-    """
-
-    call: MethodCall
-    start: int
-    stop: int
-    outside: tuple[Name, ...]
-    own: tuple[Name, ...]
-    needed: tuple[Name, ...]
-
-
 def with_functions(
     lines: Sequence[Statement], shared: Iterable[Name], shapes: dict[Name, Shape]
 ) -> tuple[list[Function], list[Statement]]:
     """The functions, and the step with calls of them. `shared` are variables that functions see without taking them as
     arguments.
     """
-    pieces = _pieces(lines, set(shared))
+    pieces = pieces_of(lines, set(shared))
     layers = [layer for layer in pieces if len(pieces[layer]) == 2]
     kinds: dict[tuple[str, object], list[str]] = {}
     for layer in layers:
@@ -82,61 +77,12 @@ def with_functions(
     return functions, found
 
 
-def _pieces(lines: Sequence[Statement], shared: set[Name]) -> dict[str, list[Piece]]:
-    """The forward and backward of layers that aren't made of layers, by the layers' names."""
-    found: dict[str, list[Piece]] = {}
-    place = 0
-    for key, group in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner)):
-        own = list(group)
-        call, start, place = own[0].call, place, place + len(own)
-        if call is None or call.method not in ("forward", "backward") or not layer_of(call.owner) or not key[1]:
-            continue
-        names = tuple(dict.fromkeys(name for line in own for name in targets(line.parts)))
-        said = (part for line in own for part in line.parts if isinstance(part, Name))
-        used = dict.fromkeys(name for name in said if name not in shared and name not in names)
-        needed = tuple(name for name in names if _is_needed(name, lines[place:]))
-        found.setdefault(layer_of(call.owner), []).append(Piece(call, start, place, tuple(used), names, needed))
-    return found
-
-
-def _is_needed(name: Name, later: Sequence[Statement]) -> bool:
-    """Whether later lines read a variable before they assign to it."""
-    for line in later:
-        made = targets(line.parts)
-        if name in line.parts[2 * len(made) - 1 if made else 0 :]:
-            return True
-        if name in made:
-            return False
-    return False
-
-
-def _locals(piece: Piece) -> dict[Name, Name]:
-    """The names in the function of a layer's variables."""
-    layer, is_backward = layer_of(piece.call.owner), piece.call.method == "backward"
-    names = {name: Name(name.local) for name in piece.own}
-    for name in piece.outside:
-        if name.layer == layer:
-            local = Name(name.local)
-        else:
-            local = Name("grad_output" if is_backward and name.local.startswith("grad") else "input")
-        names[name] = local if name.layer or name.local in ("input", "target", "grad_prediction") else name
-    return names
-
-
-def _words(piece: Piece, lines: Sequence[Statement]) -> list[tuple[int, Parts]]:
-    names = _locals(piece)
-    return [
-        (line.depth, tuple(names.get(part, part) if isinstance(part, Name) else part for part in line.parts))
-        for line in lines[piece.start : piece.stop]
-    ]
-
-
 def _skeleton(piece: Piece, lines: Sequence[Statement]) -> tuple[object, ...]:
     """The lines without their numbers, and the names of what comes in and goes out."""
-    names = _locals(piece)
+    names = local_names(piece)
     words = tuple(
         (depth, tuple(part if isinstance(part, Name) else NUMBER.sub("#", part) for part in parts))
-        for depth, parts in _words(piece, lines)
+        for depth, parts in lines_of(piece, lines)
     )
     return words, tuple(names[name] for name in (*piece.outside, *piece.needed))
 
@@ -147,16 +93,16 @@ def _functions(
     """The functions of forward and backward. None if numbers differ from layer to layer and aren't sizes of arguments.
     """
     first = layers[0]
-    saved = _saved(first, lines)
+    saved = saved_by(first, lines)
     made = []
     for number, piece in enumerate(first):
         words = _general([own[number] for own in layers], lines, shapes)
         if words is None:
             return None
-        names = _locals(piece)
+        names = local_names(piece)
         own_saved = tuple(names[each] for each in saved)
-        arguments = tuple(names[each] for each in _arguments(piece) if each not in saved)
-        returns = tuple(names[each] for each in _ordered(piece) if each not in saved)
+        arguments = tuple(names[each] for each in arguments_of(piece) if each not in saved)
+        returns = tuple(names[each] for each in results_of(piece) if each not in saved)
         if number and saved:
             arguments = (Name("saved"), *arguments)
         is_backward = bool(number)
@@ -174,32 +120,11 @@ def _functions(
     return made
 
 
-def _arguments(piece: Piece) -> list[Name]:
-    """The arguments in their order: the input, the layer's own arrays, the gradient, and what all layers share."""
-    names, layer = _locals(piece), layer_of(piece.call.owner)
-    order = {"input": 0, "grad_output": 2}
-    return sorted(piece.outside, key=lambda name: order.get(names[name].local, 1 if name.layer == layer else 3))
-
-
-def _ordered(piece: Piece) -> list[Name]:
-    """The variables that later lines need. The layer's output or grad_input comes first."""
-    return sorted(piece.needed, key=lambda name: name.local not in ("output", "grad_input"))
-
-
-def _saved(layer: list[Piece], lines: Sequence[Statement]) -> tuple[Name, ...]:
-    """The variables of forward that backward alone needs; () if there is only one."""
-    forward, backward = layer
-    later = lines[backward.stop :]  # the buffers may need one, too
-    needed = (name for name in forward.needed if name in backward.outside and name.local != "output")
-    both = tuple(name for name in needed if not _is_needed(name, later))
-    return both if len(both) > 1 else ()
-
-
 def _general(
     pieces: list[Piece], lines: Sequence[Statement], shapes: dict[Name, Shape]
 ) -> list[tuple[int, Parts]] | None:
     """The lines for all layers. A number that differs becomes a size of an argument; None if it is none."""
-    every = [_words(piece, lines) for piece in pieces]
+    every = [lines_of(piece, lines) for piece in pieces]
     sizes = [_sizes(piece, shapes) for piece in pieces]
     found = []
     for versions in zip(*every, strict=True):
@@ -227,7 +152,7 @@ def _general(
 
 def _sizes(piece: Piece, shapes: dict[Name, Shape]) -> dict[Parts, int]:
     """The sizes of the arguments, by their expressions."""
-    names, sizes = _locals(piece), dict[Parts, int]()
+    names, sizes = local_names(piece), dict[Parts, int]()
     for name in sorted(piece.outside, key=lambda each: names[each].local not in ("input", "grad_output")):
         shape = shapes.get(name, ())
         if shape:
@@ -238,10 +163,10 @@ def _sizes(piece: Piece, shapes: dict[Name, Shape]) -> dict[Parts, int]:
 
 def _called(function: Function, piece: Piece, layer: list[Piece], lines: Sequence[Statement]) -> Statement:
     """The line of the step that calls a function for a layer."""
-    saved = _saved(layer, lines)
+    saved = saved_by(layer, lines)
     kept = Name("saved", layer_of(piece.call.owner))
-    arguments = [name for name in _arguments(piece) if name not in saved]
-    returns: list[Name] = [name for name in _ordered(piece) if name not in saved]
+    arguments = [name for name in arguments_of(piece) if name not in saved]
+    returns: list[Name] = [name for name in results_of(piece) if name not in saved]
     if saved:
         arguments, returns = ([kept, *arguments], returns) if function.is_backward else (arguments, [*returns, kept])
     parts: list[str | Name] = []

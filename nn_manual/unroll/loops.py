@@ -32,7 +32,9 @@ class ForHeader(NamedTuple):
 
 
 def rolled(items: Sequence[tuple[CodeLine, ...]], counters: str = "itk") -> list[tuple[CodeLine, ...]]:
-    """The statements, those that repeat as loops, from the innermost on. `counters` are names for what they count."""
+    """The lines, with loops in the place of lines that repeat, innermost loops first. `counters` are the letters for
+    counters.
+    """
     found = list(items)
     while True:
         shorter = _roll_once(found, counters)

@@ -1,4 +1,4 @@
-"""The page: settings, functions, and the step."""
+"""The page: imports, settings, functions, and the step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ layer 2 calls x.
 
 
 def page(script: Script, subject: Subject, run: Sequence[str] = ()) -> str:
-    """The module: it defines `train_step`, and ends with the lines of `run`."""
+    """The text of the module. It defines `train_step`, and ends with the lines of `run`."""
     about = ABOUT.format(name=_within_text(subject.name))
     lines = [f'"""{about}"""', "", *_imports(script, run), *_settings(script, subject)]
     words = " ".join(render(parts) for parts in script.texts)
@@ -39,7 +39,7 @@ def page(script: Script, subject: Subject, run: Sequence[str] = ()) -> str:
 
 
 def arguments(script: Script, subject: Subject) -> list[Name]:
-    """The names of what the step gets: the batch first."""
+    """The names of the step's arguments, the batch first."""
     first = [Name("input"), Name("target")]
     others = [name for name in script.given.arguments if name not in first]
     changing = [*script.settings.lrs] if subject.is_scheduled else []
@@ -47,7 +47,7 @@ def arguments(script: Script, subject: Subject) -> list[Name]:
 
 
 def _within_text(name: str) -> str:
-    """A file's name as it can stand between quotes."""
+    """A file's name, escaped so that it can stand between quotes."""
     return one_line(name).replace("\\", r"\\").replace('"', r"\"")
 
 
@@ -60,14 +60,14 @@ def _imports(script: Script, run: Sequence[str]) -> list[str]:
 
 
 def _settings(script: Script, subject: Subject) -> list[str]:
-    """In the order in which they are used."""
+    """The lines of the settings, in the order in which they are used."""
     values, given = script.settings.values, set(arguments(script, subject))
     used = dict.fromkeys(part for parts in script.texts for part in parts if part in values and part not in given)
     return ["", *(f"{name} = {values[name]!r}" for name in used)] if used else []
 
 
 def _function(function: Function, subject: Subject) -> Iterator[str]:
-    """A layer's forward or backward."""
+    """The lines of a function: a layer's forward or backward."""
     yield from wrapped(f"def {function.name}({', '.join(map(str, function.arguments))}):", 0)
     layer, saved = subject.layers[function.layer], ", ".join(map(str, function.saved))
     yield from (f"    {comment(line)}" for line in formulas_of(layer, is_backward=function.is_backward))
@@ -81,7 +81,7 @@ def _function(function: Function, subject: Subject) -> Iterator[str]:
 
 
 def _head(script: Script, subject: Subject) -> Iterator[str]:
-    """What the step gets, and the names of its parts."""
+    """The first lines of train_step: its arguments, and the names of parts of the vectors."""
     names = arguments(script, subject)
     yield from wrapped(f"def train_step({', '.join(map(str, names))}):", 0)
     yield '    """One step: moves what it gets of the model and the optimizer, and returns the loss before it.'
@@ -99,7 +99,7 @@ def _head(script: Script, subject: Subject) -> Iterator[str]:
         yield from (f"    {name} = {_part(own, view)}" for name, own, view in script.given.parts if own == whole)
 
 
-#: What vectors are made of.
+#: The contents of the vectors.
 PARTS = {"param": "The parameters", "buffer": "The buffers", "counters": "The counts"}
 
 

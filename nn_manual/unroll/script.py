@@ -1,4 +1,4 @@
-"""The script of a step: traced for two sizes of the batch, and merged."""
+"""The script of a step: the step is traced for two sizes of the batch, and the two are merged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nn_manual.unroll.versions import Versions
 
 
 class Script(NamedTuple):
-    """The statements of a step, what it gets, and the settings and the arrays that its statements name."""
+    """The statements of a step, what the step is given, and the settings and fixed arrays that the statements name."""
 
     lines: list[Statement]
     given: Given
@@ -34,13 +34,13 @@ class Script(NamedTuple):
     fixed: dict[Name, Parts]
     #: The names of the optimizer's vectors.
     vectors: list[str]
-    #: The forms of all arrays that have names.
+    #: The shapes of all arrays that have names.
     shapes: dict[Name, Shape]
     functions: Sequence[Function] = ()
 
     @property
     def texts(self) -> list[Parts]:
-        """What functions and step say, and what they use, in the order of the page."""
+        """The texts of functions, fixed arrays and step, then those of the assignments that they need."""
         texts = [parts for function in self.functions for _, parts in function.lines]
         texts += [*self.fixed.values(), *(line.parts for line in self.lines)]
         said = {part for parts in texts for part in parts}
@@ -52,20 +52,20 @@ class Script(NamedTuple):
 
     @property
     def names(self) -> set[Name]:
-        """All variables and settings that functions and step use."""
+        """The names of all variables and settings in functions and step."""
         return {part for parts in self.texts for part in parts if isinstance(part, Name)}
 
 
 def script_of(
     model: Sequential, loss: Loss, optimizer: Optimizer, batch: Batch, max_norm: float | None = None
 ) -> Iterator[Script]:
-    """Scripts of a step, from the one that most likely holds for batches of any size. Raises CannotTrace as
-    `trace_step` does.
+    """Scripts of a step. The first one most likely holds for batches of any size. Raises CannotTrace as `trace_step`
+    does.
 
-    Two sizes show which numbers depend on the size of the batch. Where a formula takes a batch in pieces, they must
-    have a shorter last piece: so there are several tries.
+    Two sizes show which numbers depend on the size of the batch. If a formula takes a batch in pieces, both sizes must
+    have a shorter last piece. So there are several tries.
     """
-    trace_step(model, loss, optimizer, *batch, max_norm)  # what can't be traced is found there
+    trace_step(model, loss, optimizer, *batch, max_norm)  # it raises CannotTrace
     size = len(batch[0])
     found: dict[int, Script] = {}
     for sizes in [(size, size - 1), (size, size - 2), (size - 1, size - 2), (size - 1, size - 3), (size, size - 3)]:
@@ -81,7 +81,7 @@ def script_of(
 
 
 def _merged(own: Script, its: Script, size: int, other_size: int) -> Script:
-    """One for a batch of any size, from those of two sizes."""
+    """One script for batches of any size, from the scripts for two sizes."""
     texts = merged([line.parts for line in own.lines], [line.parts for line in its.lines], size, other_size)
     lines = [line._replace(parts=parts) for line, parts in zip(own.lines, texts, strict=True)]
     if own.fixed.keys() != its.fixed.keys():

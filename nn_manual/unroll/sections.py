@@ -1,4 +1,4 @@
-"""The step in its sections, and above the lines of each layer the formulas that they are."""
+"""The step in sections. Above the lines of each layer stand its formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nn_manual.unroll.syntax import render
 from nn_manual.unroll.versions import layer_of
 from nn_manual.unroll.wrapping import WIDTH, wrapped
 
-#: The sections, by the method of a layer that their statements come from.
+#: The titles of sections, by the method of a layer that their statements come from.
 SECTIONS = {
     "forward": "Forward",
     "backward": "Backward",
@@ -27,12 +27,12 @@ SECTIONS = {
     "update_buffers": "Buffers",
 }
 
-#: Of a line behind "    #     ".
+#: The width of a note, which stands behind "    #     ".
 NOTE_WIDTH = WIDTH - 10
 
 
 class Subject(NamedTuple):
-    """What the page is of. `is_scheduled` says that a schedule changes the learning rates: they are arguments then."""
+    """The subject of the page. With `is_scheduled` a schedule changes the learning rates, so they are arguments."""
 
     name: str
     model: Sequential
@@ -43,7 +43,7 @@ class Subject(NamedTuple):
 
     @property
     def layers(self) -> dict[str, Layer]:
-        """All layers, by their names."""
+        """All layers by name."""
         return dict(self.model.descendants())
 
 
@@ -69,12 +69,12 @@ def body(script: Script, subject: Subject) -> Iterator[str]:
 
 
 def comment(line: str) -> str:
-    """A line of a comment, of anyone's text."""
+    """A line of a comment. The text may be anything."""
     return f"# {one_line(line)}".rstrip()
 
 
 def formulas_of(layer: Layer, *, is_backward: bool, is_partial: bool = False) -> list[str]:
-    """Of forward or of backward; with `is_partial` without grad_input."""
+    """The formulas of forward or of backward; with `is_partial` without grad_input."""
     parameters = tuple(layer.parameter_shapes())
     absent = {f"grad_{name}" for name in ("weight", "bias") if not any(own.startswith(name) for own in parameters)}
     absent |= {"grad_input"} if is_partial else set()
@@ -82,7 +82,7 @@ def formulas_of(layer: Layer, *, is_backward: bool, is_partial: bool = False) ->
 
 
 def shown(component: Any) -> str:
-    """A layer or a loss as a config has it: without the settings that it has anyway."""
+    """A layer or a loss as in a config, without settings that are defaults."""
     name = type(component).__name__
     if isinstance(component, Layer) and component.children():
         return f"{name}({', '.join(type(child).__name__ for child in component.children().values())})"
@@ -94,7 +94,7 @@ def shown(component: Any) -> str:
 
 
 def _section(statement: Statement) -> str:
-    """The title under which a statement stands."""
+    """The title of the section that a statement belongs to."""
     call = statement.call
     if statement.owner == "optimizer":
         return "Update"
@@ -106,7 +106,7 @@ def _section(statement: Statement) -> str:
 
 
 def _owner(statement: Statement, *, is_short: bool) -> str:
-    """Under whose name a statement stands; on a page with functions, that is an outermost layer's."""
+    """The layer or other owner whose name stands above a statement; on a page with functions, the outermost layer."""
     owner = statement.call.owner if statement.call else statement.owner
     return owner.split(" ")[0].split(".")[0] if is_short and layer_of(owner) else layer_of(owner) or owner
 

@@ -1,4 +1,4 @@
-"""What the source says of an operation: the expression that it stands in, and the names there."""
+"""Looks up an operation in the source: the expression that it stands in, and the names there."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from nn_manual.trace.observed import Frame, Site
 
-#: Names of local variables that say nothing of what they hold.
+#: Names of local variables that don't describe their values.
 EMPTY_NAMES = frozenset({"saved", "array", "result", "own", "grad_rows", "rows", "by_row"})
 
 
-#: Names of modules: what stands behind them and a dot is no method.
+#: Names of modules: behind `np.` stands a function, not a method.
 MODULES = frozenset({"np", "numpy", "scipy", "math"})
 
 
 class SyntaxTree:
-    """The nodes of a file's syntax tree by their places, and each node's parent."""
+    """The nodes of a file's syntax tree, by their positions, and the parent of each node."""
 
     def __init__(self, text: str) -> None:
         self.nodes: dict[tuple[int | None, ...], ast.AST] = {}
@@ -34,7 +34,7 @@ class SyntaxTree:
 
 @functools.cache
 def source_of(file: str) -> SyntaxTree:
-    """Of a file; of one that can't be read, without a node."""
+    """The syntax tree of a file; an empty one if the file can't be read."""
     try:
         with open(file, encoding="utf-8") as stream:
             return SyntaxTree(stream.read())
@@ -43,12 +43,12 @@ def source_of(file: str) -> SyntaxTree:
 
 
 def node_of(frame: Frame) -> ast.AST | None:
-    """The expression, or the statement `a += b`, that a function is at."""
+    """The expression that a function is running, or the statement if that is `a += b`."""
     return source_of(frame.code.co_filename).nodes.get(frame.position)
 
 
 def target_of(frame: Frame) -> str | None:
-    """The name that the value of the expression gets, None where it gets none."""
+    """The name that the expression's value is assigned to, None if there is none."""
     node, parents = node_of(frame), source_of(frame.code.co_filename).parents
     if not isinstance(node, ast.expr):
         return None
@@ -72,19 +72,19 @@ def target_of(frame: Frame) -> str | None:
 
 
 def is_returned(frame: Frame) -> bool:
-    """Whether the value of the expression is what the function returns."""
+    """Whether the function returns the expression's value."""
     node = node_of(frame)
     return isinstance(node, ast.expr) and isinstance(source_of(frame.code.co_filename).parents[node], ast.Return)
 
 
 def is_augmented(site: Site) -> bool:
-    """Whether a method of the owner, not a function that it calls, says `a += b` there."""
+    """Whether the operation is an `a += b` in a method of the owner, not in a function that the method calls."""
     is_method = len(site.frames) == 1 or site.frames[0].is_owners
     return is_method and not site.part_of and isinstance(node_of(site.frames[0]), ast.AugAssign)
 
 
 def operand_of(site: Site, place: int) -> ast.expr | None:
-    """The expression of an operation's argument, counted from 0."""
+    """The source expression of the operation's argument number `place`, counted from 0."""
     if site.part_of == "full_like":
         place += 1  # the first argument gives the shape
     elif site.part_of:
@@ -110,7 +110,7 @@ def _is_module(node: ast.expr) -> bool:
 
 
 def assigned_in(frame: Frame, name: str) -> ast.expr | None:
-    """The expression of the one plain assignment to a name in the function."""
+    """The expression that the function assigns to a name; None unless there is exactly one such assignment."""
     found = [
         node.value
         for node in ast.walk(_function(frame.code))

@@ -1,4 +1,4 @@
-"""A line of the step, and what repeats as a loop."""
+"""Statement: a line of the step; and lines that repeat become loops."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from nn_manual.unroll.syntax import Name, Parts
 
 
 class Statement(NamedTuple):
-    """A line of the step: the place of its operation, the call of a layer or the loss that it is in, None outside of
-    these; whose it is, by which method; and what it says.
+    """A line of the step: the index of its operation (`place`); the call of a layer or the loss that it stands in, None
+    if there is none; its owner and the owner's method; and its text in `parts`.
 
-    `defines` is the variable that it makes, `depth` how deep in loops it is, `member` the number of the group that an
-    optimizer moves there. What `may_wait` can stand anywhere before its use; what `is_called` calls a function.
+    `defines` is the variable that it makes. `depth` is the number of loops around it. `member` is the number of the
+    optimizer's group that it moves. A line that `may_wait` can stand anywhere before its use. A line that `is_called`
+    calls a function.
     """
 
     place: int
@@ -33,7 +34,7 @@ class Statement(NamedTuple):
 
 
 def in_loops(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
-    """The lines of each layer, those that repeat as loops. `over_time` are the operations in loops over time."""
+    """The lines of each layer, with loops for lines that repeat. `over_time` are the operations in loops over time."""
     for _, own in itertools.groupby(lines, key=lambda line: (id(line.call), line.owner, line.member)):
         yield from _unpacked(_late(list(_rolled(list(own), over_time))))
 
@@ -48,7 +49,7 @@ def _rolled(lines: list[Statement], over_time: set[int]) -> Iterator[Statement]:
 
 
 def _unpacked(lines: list[Statement]) -> list[Statement]:
-    """Memory whose parts have names, each in a line of its own: as one assignment to all of them."""
+    """An np.empty whose parts get names in lines of their own becomes one assignment to all these names."""
     for line in lines:
         found = re.match(r"np\.empty\(\((\d+), ", str(line.parts[-1])) if len(line.parts) == 3 else None
         if found is None:
@@ -64,7 +65,7 @@ def _unpacked(lines: list[Statement]) -> list[Statement]:
 
 
 def _late(lines: list[Statement]) -> list[Statement]:
-    """Those that may wait as late as they can be."""
+    """The lines, with those that may wait as late as possible."""
     for place in reversed(range(len(lines))):
         line = lines[place]
         if not line.may_wait or line.depth:
@@ -72,7 +73,7 @@ def _late(lines: list[Statement]) -> list[Statement]:
         after = place + 1
         while after < len(lines):
             end = after + 1
-            while end < len(lines) and lines[end].depth:  # a loop is in one piece
+            while end < len(lines) and lines[end].depth:  # a loop stays in one piece
                 end += 1
             if any(line.defines in other.parts for other in lines[after:end]):
                 break

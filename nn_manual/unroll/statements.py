@@ -1,4 +1,7 @@
-"""From operations to statements: what becomes a line, and what a part of another one."""
+"""Turns operations into statements: decides which become lines, and which become parts of other lines.
+
+The file is long because each of these decisions depends on the same state of the step.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ from nn_manual.unroll.versions import Version, Versions, layer_of, name_returned
 from nn_manual.unroll.views import is_same, is_within, num_steps
 from nn_manual.unroll.without_out import needs_no_out
 
-#: Operations that give the same bits whatever form their arrays have: each result is the exact one, rounded.
+#: Operations that give the same bits for arrays of any form: each result is the exact one, rounded.
 EXACT = frozenset({"add", "subtract", "multiply", "divide", "negative", "sqrt", "maximum", "minimum", "copyto"})
 
 
 class Statements:
-    """The statements of a step, in `lines`. `names` are the texts that stand for what is there at first."""
+    """The statements of a step, in `lines`. `names` are the expressions of arrays that the step is given."""
 
     def __init__(
         self,
@@ -41,9 +44,9 @@ class Statements:
         self.pending: dict[Version, Expression] = {}
         self.showing, self._names = Showing(), ArrayNames(observed)
         self.saying = Saying(observed, versions, settings, self)
-        #: Memory for which the formulas have no name, but names for its parts.
+        #: Memory that has no name in the formulas, while its parts have names.
         self._unnamed: set[Version] = set()
-        #: Where the loop over time that runs begins among the lines, and the variables that change in it.
+        #: The line where the current loop over time begins, and the variables that change in this loop.
         self._loop_line, self._changing = 0, set[Name]()
         self._calls = _innermost(observed)
         for each in names:
@@ -67,12 +70,12 @@ class Statements:
         for local, view in self._carried.last.get(index, ()):
             self._carry(local, view)
         if index in self._carried.last:
-            for name in self._changing:  # what they showed in the loop counts no more
+            for name in self._changing:  # the loop has ended
                 self.showing.forget(name)
         self._end_calls(index + 1)
 
     def text(self, version: Version, view: View, wanted: str = "") -> Expression:
-        """What shows a view of an array now, if possible by the variable that a formula calls `wanted`."""
+        """The expression that shows a view of an array now; if possible, of the variable `wanted`."""
         if version.is_allocated and not version.handles:
             self._allocate(version)
         if version in self.pending:
@@ -90,7 +93,7 @@ class Statements:
         return way[0].followed_by(way[1])
 
     def say(self, parts: Parts, defines: Name | None = None) -> None:
-        """Say a line."""
+        """Write a line."""
         place, instance = self._place(self._index), self._observed.sites[self._index].frames[0].instance
         members = [id(member) for member in self._observed.members]
         member = members.index(id(instance)) if id(instance) in members else 0
@@ -114,7 +117,7 @@ class Statements:
         self._alias(name, version, version.form, text)
 
     def _alias(self, name: Name, version: Version, view: View, text: Expression) -> None:
-        """Say that a variable shows a view of an array from now on."""
+        """Write a line after which a variable shows a view of an array."""
         self._flush_readers(name)
         self.say((name, " = ", *text.parts), name)
         self.showing.show(name, version, view)
@@ -140,7 +143,7 @@ class Statements:
         self.say(parts)
 
     def _allocate(self, version: Version) -> None:
-        """Make the memory, before anything is written to it."""
+        """Write the line that makes an array, before other lines write to it."""
         shape, dtype, initial = version.form.shape, version.form.dtype, version.initial
         if initial is not None and initial.any():
             raise CannotTrace(f"{self._observed.operations[version.made_by].place}: an array that no operation made")
@@ -153,7 +156,7 @@ class Statements:
         self._move_up(set())
 
     def _join(self, version: Version) -> None:
-        """All gradients as one vector; from then on parameters are one, too."""
+        """Write the line that makes one vector of all gradients. From then on the parameters are one vector, too."""
         texts = [self.text(own, own.form) for own in version.joined]
         if len(texts) == 1:
             text = texts[0].followed_by("" if len(version.joined[0].form.shape) == 1 else ".ravel()")
@@ -164,7 +167,7 @@ class Statements:
         self._define(version, Name("grad"), text)
 
     def _end_calls(self, stop: int) -> None:
-        """Give what a layer has returned its name, where that is another view or has another name."""
+        """When a layer's call has ended: write a line that gives the result its name, if it doesn't have it yet."""
         for number, ended in enumerate(self._observed.calls):
             version = self._versions.after.get(number)
             if ended.stop != stop or version is None or ended.output is None:
@@ -177,10 +180,10 @@ class Statements:
                 self._alias(name, version, ended.output, text)
                 self.lines[-1] = self.lines[-1]._replace(call=ended, owner=ended.owner, method=ended.method)
 
-    # Loops over time, and views that have names
+    # Loops over time, and names for views
 
     def _begin_loop(self, start: int, stop: int) -> None:
-        """Name, before a loop over time begins, the views that its formulas take parts of."""
+        """Before a loop over time begins, name the views that its formulas take parts of."""
         self._loop_line, self._changing = len(self.lines), set()
         for self._index in range(start, stop):
             for view, version in self._versions.read[self._index].items():
@@ -189,7 +192,7 @@ class Statements:
         self._index = start
 
     def _carry(self, local: str, view: View) -> None:
-        """A local variable shows something else in a loop over time."""
+        """A local variable shows another view in a loop over time: write a line for this."""
         version = self._versions.read[self._index].get(view)
         name = Name(local, layer_of(self._observed.operations[self._index].place.owner))
         if version is not None and version.handles and not self.showing.has(version, name, view):
@@ -197,13 +200,13 @@ class Statements:
             self._changing.add(name)
 
     def _is_plain(self, version: Version, behind: str) -> bool:
-        """Whether what stands behind a name is short enough for a formula."""
+        """Whether the text behind a name is short enough for a formula."""
         if self._index in self._carried.inside and re.match(r"\[\d+:", behind):
-            return False  # another form has the time as its first dimension
+            return False  # in another form the time is the first dimension
         return num_steps(behind) < 2 and not (behind and version in self._unnamed)
 
     def _name_part(self, version: Version, view: View) -> bool:
-        """Name the view from which a formula takes this one, where it has a name for that."""
+        """Name a larger view that contains this one, if the formula has a name for it. Returns whether there is one."""
         is_in_loop, call_now = self._index in self._carried.inside, self._calls.get(self._index)
         layer = layer_of(self._observed.operations[self._index].place.owner)
         for frame in (each for each in self._observed.sites[self._index].frames if each.is_owners):
@@ -215,7 +218,7 @@ class Statements:
                 way = self.showing.way(version, whole, call_now)
                 if way is None or not way[1]:
                     continue
-                name = Name(f"inner_{local}" if local in RETURNED else local, layer)  # a layer returns another form
+                name = Name(f"inner_{local}" if local in RETURNED else local, layer)  # the layer returns another form
                 own = next(iter(way[0].names)) if is_in_loop else name
                 is_own = is_in_loop and own.local.rstrip("0123456789") == local  # the formula gives it this form
                 if is_own:
@@ -229,7 +232,9 @@ class Statements:
         return False
 
     def _move_up(self, used: set[Name]) -> None:
-        """Say the last line where what it uses is made, or where layer or loop begin: a loop may come in between."""
+        """Move the last line up to where what it uses is made, or to the beginning of the layer or loop. So loops can
+        form behind it.
+        """
         line = self.lines.pop()._replace(may_wait=True)
         if self._index in self._carried.inside:
             self.lines.insert(self._loop_line, line._replace(may_wait=False))
@@ -242,10 +247,11 @@ class Statements:
             place -= 1
         self.lines.insert(place, line)
 
-    # What becomes a part of another line
+    # Expressions that become parts of other lines
 
     def _is_used_once(self, version: Version) -> bool:
-        """Whether an array is read once, in the method that makes it, or returned by that in another form."""
+        """Whether an array is read only once, in the method that makes it, or this method returns it in another form.
+        """
         own = self._calls.get(version.made_by)
         if version.returned:
             ended = self._observed.calls[version.returned[0][0]]
@@ -256,7 +262,7 @@ class Statements:
         return own is self._calls.get(reader) and self._place(version.made_by)[0] == self._place(reader)[0]
 
     def _flush_readers(self, name: Name, but: set[Version] = frozenset()) -> None:  # type: ignore[assignment]
-        """Compute now what would read this variable later, when it shows something else."""
+        """Write the pending expressions that use this variable now: later it shows something else."""
         for version in [own for own, text in self.pending.items() if name in text.names and own not in but]:
             if max(version.readers) > self._index:
                 self._flush(version)
@@ -273,7 +279,7 @@ class Statements:
 
 
 def _innermost(observed: Observed) -> dict[int, MethodCall]:
-    """Of each operation the call that it is in, the innermost one."""
+    """The innermost call around each operation."""
     found: dict[int, MethodCall] = {}
     for each in sorted(observed.calls, key=lambda own: own.start - own.stop):
         found.update(dict.fromkeys(range(each.start, each.stop), each))

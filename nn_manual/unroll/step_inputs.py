@@ -1,4 +1,4 @@
-"""What the step gets: parameters and gradients as parts of flat vectors, state, noise, and the optimizer's numbers."""
+"""What the script's step is given: parts of flat vectors, states, random numbers, coefficients."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nn_manual.unroll.constants import Coefficients, NamedSettings
 from nn_manual.unroll.syntax import Expression, Name, of
 from nn_manual.unroll.versions import Version
 
-#: What stands in the names of the storages of a shared parameter's gradients.
+#: The end of the names of storages that hold the gradient of one use of a shared parameter.
 OF_USE = ".grad of this use"
 
 
 class Given(NamedTuple):
-    """By their storages, the arrays that are there at first, and the gradients, of which each is an array by itself.
-    `names` are the texts that stand for views of the arrays. `arguments` are the step's, with their arrays' forms;
-    `parts` the parts of flat vectors that have names. `before` are the assignments with which the update of each group
-    of parameters begins, but for those that were made for a group before it.
+    """What a step is given. `arrays` are the arrays, by their storages. `gradients` are the gradients in a storage,
+    each an array of its own. `names` are the expressions of the arrays' views. `arguments` are the step's arguments,
+    with the forms of their arrays. `parts` are the parts of flat vectors that have names. `before` has, for each group
+    of parameters, the assignments at the beginning of its update, without those of earlier groups.
     """
 
     arrays: dict[int, list[Version]]
@@ -35,7 +35,7 @@ class Given(NamedTuple):
 
 
 def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settings: NamedSettings) -> Given:
-    """Of a traced step."""
+    """What a traced step is given."""
     given = Given({}, {}, [], {}, [], [])
     coefficients = [Coefficients(part.member, settings) for part in optimizer.parts]
     said: dict[Name, Expression] = {}
@@ -76,7 +76,7 @@ def given_to(observed: Observed, model: Sequential, optimizer: Optimizer, settin
 
 
 def carved(form: View, shapes: dict[str, Shape]) -> list[tuple[Name, View]]:
-    """The parts of a flat vector, and their names."""
+    """The parts of a flat vector, with their names."""
     found, start = [], form.offset
     for name, shape in shapes.items():
         array = np.empty(shape, form.dtype)
@@ -86,7 +86,7 @@ def carved(form: View, shapes: dict[str, Shape]) -> list[tuple[Name, View]]:
 
 
 def name_of(name: str) -> Name:
-    """A parameter's or a buffer's name: the layer is what has numbers for its name, "1.0" of "1.0.out_proj.weight"."""
+    """The Name of a parameter or a buffer. Its layer is the part with numbers, "1.0" of "1.0.out_proj.weight"."""
     pieces = name.split(".")
     count = next((place for place, piece in enumerate(pieces) if not piece.isdigit()), len(pieces))
     return Name("_".join(pieces[count:]), ".".join(pieces[:count]))
@@ -98,7 +98,7 @@ def _argument(name: str) -> Name:
 
 
 def _coefficient(name: str, coefficients: list[Coefficients]) -> Expression | None:
-    """What a number in the update's formula is, where that can be said."""
+    """The expression of a coefficient of the update, None if there is none."""
     index, _, field = name.partition(".")
     if not index.isdigit() or int(index) >= len(coefficients) or ".noise." in name:
         return None

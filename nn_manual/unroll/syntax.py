@@ -1,4 +1,4 @@
-"""Pieces of the page: names, and expressions with the strength of their outermost operator."""
+"""Pieces of the page: names, expressions, calls. An expression knows how strongly its outermost operator binds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-#: Python's operators, from weak to strong; what is called, indexed or named is stronger than all.
+#: The levels of Python's operators, from weak to strong. Names, calls and indices are stronger than all operators.
 COMPARED, OR, AND, SUM, PRODUCT, SIGN, POWER, ATOM = range(8)
 
 OPERATORS = {
@@ -27,14 +27,14 @@ OPERATORS = {
     "matmul": (" @ ", PRODUCT),
     "power": ("**", POWER),
 }
-#: A number in a piece of text; not a part of a name.
+#: A number in a text that isn't a part of a name.
 NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?!\w)")
 
 SIGNS = {"negative": "-", "invert": "~"}
 
 
 class Name(NamedTuple):
-    """A variable: what a formula calls it, and the layer whose it is, "" for one of the whole step."""
+    """A variable: its name in the formula, and its layer, "" for a variable of the whole step."""
 
     local: str
     layer: str = ""
@@ -47,7 +47,7 @@ Parts: TypeAlias = tuple[str | Name, ...]
 
 
 class Expression(NamedTuple):
-    """An expression."""
+    """An expression: its parts, and the level of its outermost operator."""
 
     parts: Parts
     level: int = ATOM
@@ -56,11 +56,11 @@ class Expression(NamedTuple):
         return "".join(map(str, self.parts))
 
     def within(self, level: int) -> Parts:
-        """As an operand of an operator that needs this strength of it."""
+        """The parts as an operand that needs at least this level: in brackets if the expression is weaker."""
         return self.parts if self.level >= level else ("(", *self.parts, ")")
 
     def followed_by(self, suffix: str) -> Expression:
-        """With an index, an attribute or a call behind it."""
+        """The expression with an index, an attribute or a call behind it."""
         return Expression((*self.within(ATOM), suffix)) if suffix else self
 
     @property
@@ -75,7 +75,7 @@ def of(*parts: str | Name, level: int = ATOM) -> Expression:
 
 
 def binary(name: str, left: Expression, right: Expression) -> Expression:
-    """Two operands with an operator between them, by the name of the ufunc."""
+    """Two operands with the operator of a ufunc between them."""
     sign, level = OPERATORS[name]
     first, second = (level + 1, level) if name == "power" else (level, level + 1)
     if level == COMPARED:
@@ -84,7 +84,7 @@ def binary(name: str, left: Expression, right: Expression) -> Expression:
 
 
 def call(function: Parts, arguments: Iterable[Parts]) -> Expression:
-    """A call."""
+    """The call of a function."""
     parts: list[str | Name] = [*function, "("]
     for number, argument in enumerate(arguments):
         parts += [", "] * bool(number) + [*argument]
@@ -92,7 +92,8 @@ def call(function: Parts, arguments: Iterable[Parts]) -> Expression:
 
 
 def assignable(target: Expression, *, whole: bool) -> Parts:
-    """What can stand before a `=` and changes the array itself; with `whole` a plain `=`, else one as `+=`."""
+    """The target of an assignment that changes the array itself: of a plain `=` with `whole`, otherwise of one as `+=`.
+    """
     last = target.parts[-1]
     if isinstance(last, str) and last.endswith("]"):
         return target.parts
@@ -100,7 +101,7 @@ def assignable(target: Expression, *, whole: bool) -> Parts:
 
 
 def targets(parts: Parts) -> tuple[Name, ...]:
-    """The variables that a statement makes: those before its `=`."""
+    """The variables that a statement assigns to."""
     for place, part in enumerate(parts):
         if isinstance(part, str) and part != ", ":
             return tuple(own for own in parts[:place] if isinstance(own, Name)) if part.startswith(" = ") else ()
@@ -108,7 +109,7 @@ def targets(parts: Parts) -> tuple[Name, ...]:
 
 
 def followed_alone(text: str, start: int, stop: int) -> bool:
-    """Whether a piece of a text stands by itself, as an index, an argument or an element."""
+    """Whether a piece of a text needs no brackets, because it is a whole index, argument or element."""
     before, after = text[:start].rstrip()[-1:], text[stop:].lstrip()[:1]
     return before in ("", "(", "[", ",", ":", "=") and after in ("", ")", "]", ",", ":")
 

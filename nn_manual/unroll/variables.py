@@ -1,4 +1,4 @@
-"""Which variable shows which array, from operation to operation."""
+"""Showing: which variable shows which array, from operation to operation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nn_manual.unroll.views import is_same, num_steps
 
 
 class Showing:
-    """The variables, as they are now, and the array that each shows. `shapes` keeps the last form of each."""
+    """The variables now, and the array that each shows. `shapes` keeps the last shape of each."""
 
     def __init__(self) -> None:
         self._holders: dict[Name, Version] = {}
         self.shapes: dict[Name, Shape] = {}
 
     def give(self, text: Expression, version: Version, view: View) -> None:
-        """Let a text stand for a view of an array that is there at first."""
+        """Let an expression stand for a view of an array."""
         version.handles.append((text, view))
         self._holders.update(dict.fromkeys(text.names, version))
         self.shapes.update(dict.fromkeys(text.names, view.shape))
@@ -30,7 +30,7 @@ class Showing:
         self.give(Expression((name,)), version, view)
 
     def forget(self, name: Name) -> None:
-        """The variable shows nothing any more, if that has another name."""
+        """The variable no longer shows its array."""
         holder = self._holders.get(name)
         if holder is not None:
             holder.handles = [handle for handle in holder.handles if name not in handle[0].names]
@@ -40,11 +40,11 @@ class Showing:
         return any(text.parts == (name,) and is_same(shown, view) for text, shown in version.handles)
 
     def is_free(self, name: Name, now: int) -> bool:
-        """Whether a variable shows nothing that is needed after the operation `now`."""
+        """Whether a variable shows no array that is needed after the operation `now`."""
         return name not in self._holders or not _is_needed(self._holders[name], now)
 
     def free(self, name: Name, version: Version, now: int) -> Name:
-        """The name, or another one where an array that is still needed has no other."""
+        """The name; another one if an array that is still needed has no other name."""
         number, wanted = 2, name
         while (holder := self._holders.get(wanted)) not in (None, version) and _needs(holder, wanted, now):
             wanted, number = Name(f"{name.local}{number}", name.layer), number + 1
@@ -53,8 +53,8 @@ class Showing:
     def way(
         self, version: Version, view: View, call: MethodCall | None, wanted: str = ""
     ) -> tuple[Expression, str] | None:
-        """A text, and what behind it shows the view: from what the layer gets or has if possible, then the shortest,
-        then a variable that the formula calls `wanted`, then the newest.
+        """An expression, and the text behind it, that show the view. The layer's input and own variables come first,
+        then the shortest text, then the variable `wanted`, then the newest variable.
         """
         if call is not None and call.input is not None:
             given = [handle for handle in version.handles if is_same(handle[1], call.input)]

@@ -1,7 +1,7 @@
-"""The arrays of the script: each begins where an operation makes it, and lives on while operations write into it.
+"""The arrays of the script: each begins with the operation that makes it, and lives on while operations write into it.
 
-NumPy's `out=` and what the arenas are made for is taken back where it makes no difference: an operation that overwrites
-all of an array makes a new one. So `np.exp(x, out=x)` becomes a part of an expression, and a gradient an assignment.
+An operation that overwrites a whole array makes a new one in the script, if that gives the same bits. So
+`np.exp(x, out=x)` can be a part of an expression, and a gradient is an assignment, not a part of a vector.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from nn_manual.unroll.without_out import needs_no_out
 
 @dataclass(eq=False)
 class Version:
-    """An array: its memory's form; the operation that makes it, -1 where it is there at first; those that read it and
-    those that write into it. `handles` are the texts that stand for views of it.
+    """An array: its form; the operation that makes it, -1 if the step is given it; the operations that read it, and
+    those that write into it. `handles` are expressions of its views.
     """
 
     form: View
@@ -32,28 +32,28 @@ class Version:
     readers: list[int] = field(default_factory=list)
     writers: list[int] = field(default_factory=list)
     handles: list[tuple[Expression, View]] = field(default_factory=list)
-    #: The name that it must have: that of a gradient.
+    #: The name that it must have: it is a gradient.
     name: Name | None = None
-    #: What a layer or the loss returned, where that is this array: the name, and the array in the form returned.
+    #: The calls that return this array: number of the call, name of the result, and the view that is returned.
     returned: list[tuple[int, Name, View]] = field(default_factory=list)
-    #: Whether memory must be there before an operation writes a part of it, and what it then holds.
+    #: Whether the script must make the array before an operation writes a part of it, and what it holds then.
     is_allocated: bool = False
     initial: Any = None
-    #: The gradients that it is put together of.
+    #: The gradients that it consists of.
     joined: list[Version] = field(default_factory=list)
 
     @property
     def is_given(self) -> bool:
-        """Whether the step gets it."""
+        """Whether the step is given it."""
         return self.made_by < 0
 
 
 class Versions:
-    """Of each operation what it makes or writes into, and what it reads."""
+    """For each operation: the array that it makes or writes into, and the arrays that it reads."""
 
     def __init__(self, observed: Observed, given: dict[int, list[Version]], parts: dict[int, list[tuple[Name, View]]]):
-        """`given` are the arrays that are there at first, by their storages; `parts` are the gradients in a storage,
-        each an array of its own until an operation takes several of them.
+        """`given` are the arrays that the step is given, by their storages. `parts` are the gradients in a storage;
+        each is an array of its own until clipping or update begins.
         """
         self.observed, self._current, self._parts = observed, given, parts
         self.carried = Carried(observed)
@@ -62,9 +62,9 @@ class Versions:
         self.read: list[dict[View, Version]] = [{} for _ in observed.operations]
         self.given = [version for versions in given.values() for version in versions]
         self.joins: dict[int, Version] = {}
-        #: By the number of a call, the array that it returns.
+        #: The arrays that calls return, by the number of the call.
         self.after: dict[int, Version] = {}
-        #: Of each operation, the arrays that local variables of the innermost function show.
+        #: For each operation: the arrays that local variables of the innermost function show.
         self.locals: list[dict[str, Version]] = []
         ends: dict[int, list[int]] = {}
         for number, call in enumerate(observed.calls):
@@ -73,7 +73,7 @@ class Versions:
         for index, operation in enumerate(operations):
             self._end_calls(index, ends)
             self._look_at(self.carried.updates.get(index, []), index)
-            if 0 in operation.output.shape:  # nothing happens
+            if 0 in operation.output.shape:  # it computes nothing
                 self.locals.append({})
             else:
                 self._add(index, operation)
@@ -83,18 +83,18 @@ class Versions:
             found = self._find(view)
             if found is not None:
                 found.readers.append(len(operations))
-        #: Operations whose results nobody reads.
+        #: The operations whose results nobody reads.
         self.dead = self._dead()
 
     def _look_at(self, shown: list[tuple[str, View]], index: int) -> None:
-        """Note what local variables show, which reads nothing."""
+        """Note the arrays that local variables show. This isn't a read."""
         for _, view in shown:
             found = self._find(view)
             if found is not None:
                 self.read[index][view] = found
 
     def at(self, view: View, index: int) -> Version:
-        """The array that a view shows now, at this operation."""
+        """The array that a view shows at this operation."""
         found = self._find(view)
         if found is None:
             found = self._allocate(index, view)
@@ -110,7 +110,7 @@ class Versions:
         return None
 
     def _join(self, index: int) -> None:
-        """All gradients as one vector, from the first operation of clipping or update on."""
+        """From the first operation of clipping or update on, all gradients are one vector."""
         for storage in [own for own in self._parts if self.observed.trace.storages[own].name == "grad"]:
             made = {version.name: version for version in self._current[storage]}
             joined = [made[name] for name, _ in self._parts.pop(storage)]
@@ -142,7 +142,7 @@ class Versions:
         self.written[index] = found
 
     def is_masked(self, operation: TracedOperation, index: int) -> bool:
-        """Whether it multiplies the bits of floats with 0 or 1, which is where(mask, array, 0)."""
+        """Whether the operation multiplies the bits of floats by 0 or 1: this is where(mask, array, 0)."""
         if operation.name != "multiply" or not all(isinstance(argument, View) for argument in operation.arguments):
             return False
         own, mask = operation.arguments
@@ -152,7 +152,9 @@ class Versions:
         return self.observed.sites[index].frames[0].views
 
     def _is_new(self, index: int, operation: TracedOperation, found: Version | None) -> bool:
-        """Whether the operation overwrites all of an array that nothing else must see."""
+        """Whether the operation makes a new array in the script: it overwrites a whole array, and no other name must
+        see it.
+        """
         view = operation.output
         if operation.is_in_place or not is_whole(view):
             return False
@@ -217,12 +219,12 @@ class Versions:
 
 
 def name_returned(owner: str, method: str) -> Name:
-    """What a layer's or the loss's method returns is called so."""
+    """The name of what a layer's or the loss's method returns."""
     if owner == "loss":
         return Name("loss" if method == "forward" else "grad_prediction")
     return Name("output" if method == "forward" else "grad_input", layer_of(owner))
 
 
 def layer_of(owner: str) -> str:
-    """The name of a layer, of its label: "1.0" of "1.0 (Linear)"; "" for what is no layer."""
+    """The name of a layer from its label: "1.0" of "1.0 (Linear)"; "" if it isn't a layer's."""
     return owner.partition(" ")[0] if "(" in owner else ""

@@ -1,4 +1,4 @@
-"""Views: where they lie, whether two are the same, and how far one stands from a name."""
+"""Views: where they lie, whether two are the same, and how much text stands between a name and a view."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nn_manual.trace.trace import View
 
 
 def num_steps(behind: str) -> int:
-    """How many indices and calls stand behind a name."""
+    """The number of indices and calls behind a name."""
     depth = count = 0
     for place, sign in enumerate(behind):
         if (not depth and (sign == "." or (sign == "[" and place))) or (sign == "[" and not place):
@@ -19,7 +19,7 @@ def num_steps(behind: str) -> int:
 
 
 def is_same(view: View, other: View) -> bool:
-    """Whether two views show the same elements in the same form; a stride that nobody walks doesn't count."""
+    """Whether two views show the same elements in the same form. The stride of a dimension of size 1 doesn't count."""
     return (
         (view.storage, view.offset, view.shape, view.dtype) == (other.storage, other.offset, other.shape, other.dtype)
         and _walked(view.shape, view.strides) == _walked(other.shape, other.strides)
@@ -27,12 +27,12 @@ def is_same(view: View, other: View) -> bool:
 
 
 def is_whole(view: View) -> bool:
-    """Whether a view shows each byte between its first and its last one, once."""
+    """Whether a view shows every byte between its first and its last one, once."""
     return extent(view)[1] == size_of(view.shape) * view.dtype.itemsize and 0 not in _walked(view.shape, view.strides)
 
 
 def span(view: View) -> tuple[int, int]:
-    """The first byte of a view in its storage, and the one behind its last."""
+    """The interval of a view's bytes in its storage: the first byte, and the end."""
     low, size = extent(view)
     return view.offset + low, view.offset + low + size
 
@@ -44,7 +44,7 @@ def is_within(view: View, whole: View) -> bool:
 
 
 def extent(view: View) -> tuple[int, int]:
-    """How far before its first element a view reaches, in bytes, and how many bytes it spans."""
+    """In bytes: where the view begins, relative to its first element (0 or less), and how long it is."""
     reaches = [(size - 1) * stride for size, stride in zip(view.shape, view.strides, strict=True)]
     low = sum(min(reach, 0) for reach in reaches)
     return low, sum(max(reach, 0) for reach in reaches) - low + view.dtype.itemsize
@@ -55,6 +55,6 @@ def _walked(shape: Shape, strides: tuple[int, ...]) -> list[int]:
 
 
 def array_at(view: View) -> Array:
-    """An array in the form of a view, of memory that nobody has touched."""
+    """An array in the form of a view, without values."""
     low, size = extent(view)
     return np.ndarray(view.shape, view.dtype, np.empty(size, np.uint8).data, -low, view.strides)

@@ -1,4 +1,4 @@
-"""The whole run behind the step: what it reads, and the lines that train."""
+"""The whole run, at the end of the script: the arrays that it reads, and the lines that train."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nn_manual.unroll.script import Script
 from nn_manual.unroll.sections import comment
 from nn_manual.unroll.syntax import Name
 
-#: The layers whose masks the script draws, and what they call the probability of a 0.
+#: The layers whose masks the script can draw, and their fields for the probability of a 0.
 MASKED: dict[type[Layer], str] = {Dropout: "p", CausalSelfAttention: "dropout"}
 
 RANDOM = """\
@@ -35,7 +35,7 @@ def random(layer, step, shape):
 
 
 def check_run(config: RunConfig, script: Script, model: Sequential) -> None:
-    """Raise ConfigError for a run that the script can't make alone."""
+    """Raise ConfigError for a run that a script can't make by itself."""
     if isinstance(config.lr_scheduler, ReduceLROnPlateau):
         raise ConfigError("--run: ReduceLROnPlateau watches the validation loss, which the script doesn't compute")
     layers = dict(model.descendants())
@@ -59,7 +59,7 @@ def _masks(config: RunConfig, script: Script, model: Sequential, rows: str) -> I
 
 
 def arrays_of(config: RunConfig, script: Script, model: Sequential, train: Examples) -> dict[str, Array]:
-    """What the script reads: the examples, the initial parameters and buffers, and the learning rates."""
+    """The arrays that the script reads: the examples, the initial parameters and buffers, and the learning rates."""
     buffer, counters = flat_buffers(model)
     arrays = {"input": train.input, "target": train.target, "param": model.param_arena}
     arrays |= {"buffer": buffer} if buffer.size else {}
@@ -77,7 +77,7 @@ def arrays_of(config: RunConfig, script: Script, model: Sequential, train: Examp
 def run_lines(
     config: RunConfig, script: Script, arguments: list[Name], model: Sequential, train: Examples, file: str
 ) -> Iterator[str]:
-    """The end of the script."""
+    """The last lines of the script."""
     num_examples, size = len(train.input), config.batch_size
     count = num_batches(num_examples, size)
     names = [str(name) for name in arguments]

@@ -12,7 +12,7 @@ from nn_manual.unroll.views import array_at, is_same
 
 
 def needs_no_out(operation: TracedOperation) -> bool:
-    """Whether the function makes an array of the output's form by itself, without `out`."""
+    """Whether the operation's function, without `out`, makes an array of the output's form."""
     output = operation.output
     if operation.function is np.copyto:
         return output.strides == np.empty(output.shape, output.dtype).strides
@@ -28,7 +28,7 @@ def needs_no_out(operation: TracedOperation) -> bool:
 
 
 def _like(argument: Any) -> Any:
-    """An argument of the same form, of zeros, with ones on the diagonal of floats: such a matrix has an inverse."""
+    """An argument of the same form: zeros, with ones on the diagonal of float matrices, so that they have inverses."""
     if isinstance(argument, View):
         array = array_at(argument)
         array[...] = 0

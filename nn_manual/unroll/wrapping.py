@@ -1,17 +1,17 @@
-"""Statements on lines that are short enough."""
+"""Breaks statements into lines that are short enough."""
 
 from __future__ import annotations
 
-#: Columns of the page.
+#: The width of the page.
 WIDTH = 120
 
 
 def wrapped(line: str, indent: int) -> list[str]:
-    """A statement that stands so far to the right, broken where brackets allow it."""
+    """A statement behind `indent` columns, broken into lines where brackets allow it."""
     width, left = WIDTH - indent, line.partition(" = ")[0]
     if len(line) <= width:
         return [line]
-    if ", " in left and "(" not in left and line.find("(") + 12 > width:  # many variables, as a tuple in brackets
+    if ", " in left and "(" not in left and line.find("(") + 12 > width:  # many variables: as a tuple in brackets
         line = f"({left}) = {line[len(left) + 3 :]}"
     lines, depth = list[str](), 0
     while True:
@@ -27,7 +27,7 @@ def wrapped(line: str, indent: int) -> list[str]:
 
 
 def _break(line: str, room: int, depth: int) -> int | None:
-    """The last blank behind a comma or an operator that stands in as few brackets as any in the second half."""
+    """The best space for a break: behind a comma rather than an operator, in as few brackets as possible, far right."""
     found = []
     for place, sign in enumerate(line[: room + 1]):
         depth += (sign in "([") - (sign in ")]")
