@@ -10,7 +10,7 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
-from nn_manual.check.conduct.unchanged import Kept, arrays_in, same_values
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
 from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
 from nn_manual.functions.arguments import as_tensor
@@ -96,7 +96,7 @@ class _Ours:
     """The function's runs, and what it must not write into meanwhile."""
 
     def __init__(self, case: Case) -> None:
-        self.case, self.kept = case, Kept(case.label, {})
+        self.case, self.kept = case, Unchanged(case.label, {})
         self.names = case.arguments.names
         self.forward: Forward | None = None
         self.first: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class _Ours:
         case = self.case
         leaves = case.leaves_in_layout()
         named = zip(self.names, leaves, strict=True)
-        given = Kept(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
+        given = Unchanged(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
         with naming(case.label, "forward"):
             self.forward = run_function(case.function, case.arguments, leaves, case.wants())
             given.check("forward wrote into")

@@ -119,7 +119,7 @@ class Trainer:
     def _check_steps(self, steps: Steps) -> None:
         """Make what checks the steps."""
         if steps.slices is not None:
-            from nn_manual.check.slices.checker import SlicedChecker
+            from nn_manual.check.slices.sliced_checker import SlicedChecker
 
             steps.checker = SlicedChecker(steps.slices, self.clip_grad_norm, self.lr_scheduler)
         else:

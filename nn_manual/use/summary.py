@@ -122,11 +122,11 @@ def _counterpart(layer: Layer, label: str) -> tuple[str, str]:
     if isinstance(layer, Sequential):
         return "its layers", ""
     from nn_manual.check.twin.layers import Source, counterpart_of
-    from nn_manual.check.twin.modules import Misfit
+    from nn_manual.check.twin.modules import CannotStandIn
 
     try:
         counterpart = counterpart_of(layer)
-    except Misfit as misfit:
+    except CannotStandIn as misfit:
         return "nothing", f"{label} can't be checked: {misfit}"
     if counterpart.source is Source.FORWARD:
         return "differences", f"{label} is checked against {counterpart.sentence}"

@@ -20,7 +20,7 @@ from benchmarks.mutation.survivors import SURVIVORS
 
 from nn_manual import layers
 from nn_manual.arrays import Array
-from nn_manual.check.catalogue.cases import Case
+from nn_manual.check.catalogue.cases import CaseResult
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.layers import Layer, Linear, ReLU, Tanh
 from nn_manual.losses import CrossEntropyLoss, Loss, MSELoss
@@ -231,11 +231,11 @@ def test_twice_the_tolerance_is_always_caught_and_a_tenth_never(
 def test_an_error_that_is_not_caught_counts_unless_twice_the_gradient_is_not_caught_either(
     twice_is_caught: bool, error: float, num_alone: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def one_case(owner: type[Tanh], dtype: str) -> Iterator[Case]:
+    def one_case(owner: type[Tanh], dtype: str) -> Iterator[CaseResult]:
         grad_output, output = np.array([1.0, -2]), np.array([0.5, 0.25])
         is_twice = np.array_equal(owner().backward(grad_output, output), 2 * Tanh().backward(grad_output, output))
         report = GradientReport((), problem="wrong") if is_twice and twice_is_caught else None
-        yield Case(dtype, num_tensors=1, worst=0, failure=report)
+        yield CaseResult(dtype, num_tensors=1, worst=0, failure=report)
 
     monkeypatch.setattr(smallest_error, "_cases", one_case)
     monkeypatch.setitem(smallest_error.ERRORS, "float64", (1e-10,))

@@ -12,18 +12,18 @@ import pytest
 import torch
 
 from nn_manual import ops
-from nn_manual.check.catalogue.operations import CASES, Case
+from nn_manual.check.catalogue.operations import CASES, OperationCase
 from nn_manual.ops.reductions import chosen, spread
 
 FORMULA = re.compile(r"^    (\w+) += (.+)$", re.MULTILINE)
 
 
-def label(case: Case) -> str:
+def label(case: OperationCase) -> str:
     return f"{case.operation.__name__}-{case.shapes}-{case.options}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)
-def test_the_formulas_in_the_docstring_are_what_the_code_computes(case: Case) -> None:
+def test_the_formulas_in_the_docstring_are_what_the_code_computes(case: OperationCase) -> None:
     generator = np.random.default_rng(1)
     operands = [generator.uniform(0.5, 2, shape) for shape in case.shapes]
     answer, backward = ops.vjp(case.operation, *operands, **case.options)

@@ -25,7 +25,7 @@ from nn_manual.model import Sequential
 from nn_manual.optim import SGD, Optimizer, Scheduler
 
 
-class Case(NamedTuple):
+class CaseResult(NamedTuple):
     """One input of a component: how many tensors were compared, the worst as a fraction of its tolerance (without those
     that are beyond it by rounding), a failure, and the comparisons that prove nothing with this input.
     """
@@ -37,15 +37,15 @@ class Case(NamedTuple):
     vacuous: tuple[str, ...] = ()
 
 
-def _case(description: str, report: GradientReport) -> Case:
+def _case(description: str, report: GradientReport) -> CaseResult:
     judged = (c for c in report.comparisons if c.name not in report.rounding)
     worst = max((c.severity for c in judged), default=0.0)
-    return Case(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
+    return CaseResult(description, len(report.comparisons), worst, None if report.agrees else report, report.vacuous)
 
 
 def layer_cases(
     layer: Layer, input_shape: Shape, dtype: str, seed: int, upstreams: Collection[str] = KINDS.keys()
-) -> Iterator[Case]:
+) -> Iterator[CaseResult]:
     """A copy of the layer alone, on each of its inputs with each of these kinds of upstream gradient, and on random
     inputs of each other shape that it takes with the first of them. Scattered ones are left out of the larger batches:
     one of many elements would stand for all.
@@ -90,7 +90,7 @@ def move_constants(model: Sequential, generator: np.random.Generator) -> None:
             parameter += np.where(parameter == 0, offset, parameter * offset)
 
 
-def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
+def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[CaseResult]:
     """The loss behind a Linear that passes its input through, on all of `loss_batches`."""
     for description, prediction, target in loss_batches(loss, dtype, np.random.default_rng(seed)):
         size = prediction.shape[-1]
@@ -101,7 +101,7 @@ def loss_cases(loss: Loss, dtype: str, seed: int) -> Iterator[Case]:
 
 def optimizer_cases(
     optimizer_class: type[Optimizer], settings: Mapping[str, Any], dtype: str, seed: int
-) -> Iterator[Case]:
+) -> Iterator[CaseResult]:
     """Ten steps of a small net for each kind of input: every tensor of each, the updated parameters among them.
 
     Scattered inputs are left out: they make the net diverge, and add nothing to what an optimizer can get wrong.
@@ -122,10 +122,10 @@ def optimizer_cases(
             except GradientMismatch as mismatch:
                 yield _case(f"{kind} input, step {step}", mismatch.report)
                 return
-            yield Case(f"{kind} input, step {step}", len(check.tensors), float(check.severity.max()))
+            yield CaseResult(f"{kind} input, step {step}", len(check.tensors), float(check.severity.max()))
 
 
-def scheduler_cases(scheduler: Scheduler) -> Iterator[Case]:
+def scheduler_cases(scheduler: Scheduler) -> Iterator[CaseResult]:
     """The lrs of an optimizer and of its group to the schedule's end and on, with validation losses that waver while
     they fall: multiples of powers of 2, so that some lie exactly on a threshold, and some just below these.
     """
@@ -145,4 +145,4 @@ def scheduler_cases(scheduler: Scheduler) -> Iterator[Case]:
         loss = generator.integers(1, 9) / 8 * 0.5 ** (epoch // 10) * (1 - 1e-9 * generator.integers(2))
         update.observe(loss)
         scheduler.observe(loss)
-    yield Case(counted(num_epochs, "epoch"), num_epochs * len(initial_lrs), 0.0)
+    yield CaseResult(counted(num_epochs, "epoch"), num_epochs * len(initial_lrs), 0.0)

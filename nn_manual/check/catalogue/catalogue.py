@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 from nn_manual.arrays import DTYPES
-from nn_manual.check.catalogue.cases import Case, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
@@ -87,7 +87,7 @@ def _shortened(name: str) -> str:
     return textwrap.shorten(name, WIDEST, placeholder=" ...)")
 
 
-def entry(component: str, dtype: str, cases: Iterable[Case]) -> Entry:
+def entry(component: str, dtype: str, cases: Iterable[CaseResult]) -> Entry:
     """Run the cases of a component up to the first that fails."""
     done = []
     for case in cases:

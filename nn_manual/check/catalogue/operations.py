@@ -20,7 +20,7 @@ from nn_manual.check.tolerances import OPERATION_DIFFERENCES, SUM_OF_PRODUCTS
 
 
 @dataclass(frozen=True)
-class Case:
+class OperationCase:
     """An operation, the shapes of its operands, and its options.
 
     `positive` draws the operands from [0.5, 2], where roots, logarithms and powers are defined and no divisor is small;
@@ -43,43 +43,43 @@ class Case:
 
 #: From easy to tricky, at least one for every operation: a test counts them.
 CASES = (
-    Case(ops.square, ((2, 3),)),
-    Case(ops.reciprocal, ((2, 3),), positive=True),
-    Case(ops.sqrt, ((2, 3),), positive=True),
-    Case(ops.exp, ((2, 3),)),
-    Case(ops.log, ((2, 3),), positive=True),
-    Case(ops.tanh, ((2, 3),)),
-    Case(ops.relu, ((2, 3),)),
-    Case(ops.abs, ((2, 3),)),
-    Case(ops.clip, ((2, 3),), {"min": -0.5, "max": 0.5}),
-    Case(ops.add, ((2, 3), (3,))),
-    Case(ops.subtract, ((2, 1), (1, 3))),
-    Case(ops.multiply, ((2, 3), (2, 1))),
-    Case(ops.divide, ((3,), (2, 3)), positive=True),
-    Case(ops.power, ((2, 3), (3,)), positive=True),
-    Case(ops.maximum, ((4, 3), (3,))),
-    Case(ops.minimum, ((4, 1), (4, 3))),
-    Case(ops.outer, ((2,), (3,))),
-    Case(ops.matmul, ((3,), (3,))),
-    Case(ops.matmul, ((2, 3), (3,))),
-    Case(ops.matmul, ((2,), (2, 3))),
-    Case(ops.matmul, ((2, 3), (3, 4))),
-    Case(ops.matmul, ((5, 2, 3), (3, 4))),
-    Case(ops.trace, ((3, 3),)),
-    Case(ops.diagonal, ((3, 4),), {"offset": 1}),
-    Case(ops.reshape, ((2, 3),), {"shape": (3, 2)}),
-    Case(ops.transpose, ((2, 3, 4),), {"axes": (2, 0, 1)}),
-    Case(ops.broadcast_to, ((3, 1),), {"shape": (2, 3, 4)}),
-    Case(ops.concatenate, ((2, 3), (2, 1)), {"axis": 1}),
-    Case(ops.index, ((3, 4),), {"key": (slice(None), [0, 2, 2])}),
-    Case(ops.sum, ((2, 3, 4),), {"axis": (0, 2)}),
-    Case(ops.mean, ((2, 3, 4),), {"axis": -1, "keepdims": True}),
-    Case(ops.max, ((2, 3),)),
-    Case(ops.max, ((2, 3),), {"axis": 1}),
-    Case(ops.min, ((2, 3),)),
-    Case(ops.min, ((2, 3),), {"axis": 0}),
-    Case(ops.logsumexp, ((2, 3),), {"axis": 1}),
-    Case(ops.softmax, ((2, 3),), {"axis": 1}),
+    OperationCase(ops.square, ((2, 3),)),
+    OperationCase(ops.reciprocal, ((2, 3),), positive=True),
+    OperationCase(ops.sqrt, ((2, 3),), positive=True),
+    OperationCase(ops.exp, ((2, 3),)),
+    OperationCase(ops.log, ((2, 3),), positive=True),
+    OperationCase(ops.tanh, ((2, 3),)),
+    OperationCase(ops.relu, ((2, 3),)),
+    OperationCase(ops.abs, ((2, 3),)),
+    OperationCase(ops.clip, ((2, 3),), {"min": -0.5, "max": 0.5}),
+    OperationCase(ops.add, ((2, 3), (3,))),
+    OperationCase(ops.subtract, ((2, 1), (1, 3))),
+    OperationCase(ops.multiply, ((2, 3), (2, 1))),
+    OperationCase(ops.divide, ((3,), (2, 3)), positive=True),
+    OperationCase(ops.power, ((2, 3), (3,)), positive=True),
+    OperationCase(ops.maximum, ((4, 3), (3,))),
+    OperationCase(ops.minimum, ((4, 1), (4, 3))),
+    OperationCase(ops.outer, ((2,), (3,))),
+    OperationCase(ops.matmul, ((3,), (3,))),
+    OperationCase(ops.matmul, ((2, 3), (3,))),
+    OperationCase(ops.matmul, ((2,), (2, 3))),
+    OperationCase(ops.matmul, ((2, 3), (3, 4))),
+    OperationCase(ops.matmul, ((5, 2, 3), (3, 4))),
+    OperationCase(ops.trace, ((3, 3),)),
+    OperationCase(ops.diagonal, ((3, 4),), {"offset": 1}),
+    OperationCase(ops.reshape, ((2, 3),), {"shape": (3, 2)}),
+    OperationCase(ops.transpose, ((2, 3, 4),), {"axes": (2, 0, 1)}),
+    OperationCase(ops.broadcast_to, ((3, 1),), {"shape": (2, 3, 4)}),
+    OperationCase(ops.concatenate, ((2, 3), (2, 1)), {"axis": 1}),
+    OperationCase(ops.index, ((3, 4),), {"key": (slice(None), [0, 2, 2])}),
+    OperationCase(ops.sum, ((2, 3, 4),), {"axis": (0, 2)}),
+    OperationCase(ops.mean, ((2, 3, 4),), {"axis": -1, "keepdims": True}),
+    OperationCase(ops.max, ((2, 3),)),
+    OperationCase(ops.max, ((2, 3),), {"axis": 1}),
+    OperationCase(ops.min, ((2, 3),)),
+    OperationCase(ops.min, ((2, 3),), {"axis": 0}),
+    OperationCase(ops.logsumexp, ((2, 3),), {"axis": 1}),
+    OperationCase(ops.softmax, ((2, 3),), {"axis": 1}),
 )
 
 
@@ -202,7 +202,7 @@ class OperationsReport:
         return "\n".join(lines)
 
 
-def check_operations(cases: Sequence[Case] = CASES, seed: int = 0) -> OperationsReport:
+def check_operations(cases: Sequence[OperationCase] = CASES, seed: int = 0) -> OperationsReport:
     """Derive every case three ways in each dtype, with normal operands and upstream gradients from `seed`."""
     generator = np.random.default_rng(seed)
     return OperationsReport(
@@ -210,7 +210,7 @@ def check_operations(cases: Sequence[Case] = CASES, seed: int = 0) -> Operations
     )
 
 
-def _derive(case: Case, dtype: str, generator: np.random.Generator) -> Iterator[Derivative]:
+def _derive(case: OperationCase, dtype: str, generator: np.random.Generator) -> Iterator[Derivative]:
     """Each gradient of a case."""
     draw = (lambda shape: generator.uniform(0.5, 2, shape)) if case.positive else generator.standard_normal
     operands = [np.asarray(draw(shape), dtype) for shape in case.shapes]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from nn_manual.check.conduct.unchanged import Kept, arrays_in
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 
@@ -19,7 +19,7 @@ class ChildrenWatched:
     """
 
     def __init__(self, name: str, composite: Layer) -> None:
-        self.kept = Kept(name, {})
+        self.kept = Unchanged(name, {})
         self._layers = {
             f"{name}.{key} ({type(inner).__name__})": inner
             for key, inner in composite.descendants()

@@ -14,9 +14,9 @@ import numpy as np
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.children import ChildrenWatched
-from nn_manual.check.conduct.copies import LayerCopy
+from nn_manual.check.conduct.layer_copy import LayerCopy
 from nn_manual.check.conduct.states import NOT_DETERMINISTIC, check_draw_noise, check_infer, check_update_buffers
-from nn_manual.check.conduct.unchanged import Kept, arrays_in
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
@@ -78,7 +78,7 @@ class _LayerRuns:
         output, saved, grads = self._first_run(example)
         check_update_buffers(self.copy, saved)
 
-        returned = Kept(self.calls.label, {"the grad_input": grads["grad_input"]} if "grad_input" in grads else {})
+        returned = Unchanged(self.calls.label, {"the grad_input": grads["grad_input"]} if "grad_input" in grads else {})
         grads_of_other = self._forward_and_backward(other)
         self.copy.check_kept("forward", "run again on other values, it overwrote")
         self.copy.check_kept("backward", "run again on other values, it overwrote", returned)

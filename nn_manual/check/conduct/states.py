@@ -10,8 +10,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.conduct.copies import LayerCopy
-from nn_manual.check.conduct.unchanged import Kept
+from nn_manual.check.conduct.layer_copy import LayerCopy
+from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.layers.base import Layer
 from nn_manual.streams import RowGenerator
 
@@ -54,7 +54,7 @@ def check_update_buffers(copy: LayerCopy, saved: Any) -> None:
     if not buffers:
         return
     before = {name: buffer.copy() for name, buffer in buffers.items()}
-    grads = Kept(copy.calls.label, copy.arrays("grad"))
+    grads = Unchanged(copy.calls.label, copy.arrays("grad"))
     copy.run("update_buffers", saved)
     copy.check_written("update_buffers", grads)
     for name, buffer in buffers.items():
@@ -67,12 +67,12 @@ def check_infer(copy: LayerCopy, input: Array, other: Array) -> None:
     """
     if type(copy.layer).infer is Layer.infer:
         return
-    grads = Kept(copy.calls.label, copy.arrays("grad"))
+    grads = Unchanged(copy.calls.label, copy.arrays("grad"))
     inferred = copy.run("infer", input)
     copy.check_written("infer", grads)
     if not isinstance(inferred, np.ndarray):
         raise copy.calls.fault("infer", f"infer must return an array, it returned {type(inferred).__name__}")
-    returned = Kept(copy.calls.label, {"what infer returned": inferred})
+    returned = Unchanged(copy.calls.label, {"what infer returned": inferred})
     if not copy.same(inferred, copy.run("infer", input)):
         raise copy.calls.fault("infer", f"infer {NOT_DETERMINISTIC}, its output differs")
     copy.run("forward", other)

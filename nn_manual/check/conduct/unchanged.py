@@ -12,18 +12,18 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare
 
 #: What may hold values: a function has tensors where a layer has arrays.
-Kind: TypeAlias = Array | torch.Tensor
+ArrayOrTensor: TypeAlias = Array | torch.Tensor
 
 
-class Kept:
+class Unchanged:
     """Arrays and tensors that must stay as they are while a layer or a function works."""
 
-    def __init__(self, label: str, arrays: Mapping[str, Kind]) -> None:
+    def __init__(self, label: str, arrays: Mapping[str, ArrayOrTensor]) -> None:
         self.label = label
-        self._kept: list[tuple[str, Kind, Kind]] = []
+        self._kept: list[tuple[str, ArrayOrTensor, ArrayOrTensor]] = []
         self.add(arrays)
 
-    def add(self, arrays: Mapping[str, Kind]) -> None:
+    def add(self, arrays: Mapping[str, ArrayOrTensor]) -> None:
         """Remember the values of arrays, each under what it is called."""
         self._kept += [(what, array, _copy(array)) for what, array in arrays.items()]
 
@@ -37,19 +37,19 @@ class Kept:
             raise CannotCompare(f"{self.label}: {deed} {changed}")
 
 
-def _copy(array: Kind) -> Kind:
+def _copy(array: ArrayOrTensor) -> ArrayOrTensor:
     """The values alone: a deep copy of a subclass of a tensor asks more of it than most have."""
     return array.detach().clone() if isinstance(array, torch.Tensor) else array.copy()
 
 
-def same_values(array: Kind, before: Kind) -> bool:
+def same_values(array: ArrayOrTensor, before: ArrayOrTensor) -> bool:
     """Whether both hold the same values, NaN in the same places."""
     if isinstance(array, torch.Tensor):
         return torch.allclose(array, torch.as_tensor(before), rtol=0, atol=0, equal_nan=True)
     return np.array_equal(array, before, equal_nan=True)
 
 
-def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, Kind]]:
+def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, ArrayOrTensor]]:
     """Every array and tensor in what a forward saved, and where it is in it."""
     if isinstance(saved, np.ndarray):
         yield place, saved

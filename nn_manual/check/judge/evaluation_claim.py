@@ -10,7 +10,7 @@ import torch
 
 from nn_manual.check.judge.claim import DOUBLE, Claim, Values
 from nn_manual.check.judge.rounding import Rounding
-from nn_manual.check.step.evaluation import Evaluated, evaluations
+from nn_manual.check.step.evaluated import Evaluated, evaluations
 from nn_manual.check.step.proof import Proof
 from nn_manual.check.step.reference import Move
 

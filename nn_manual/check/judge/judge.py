@@ -23,8 +23,8 @@ from nn_manual.check.judge.claim import Judgement, judged, without
 from nn_manual.check.judge.diagnosis import diagnose
 from nn_manual.check.judge.evaluation_claim import EvaluationClaim
 from nn_manual.check.judge.in_float64 import Again
-from nn_manual.check.judge.parts import doubtful_parts
 from nn_manual.check.judge.report import GradientReport, mismatch_of
+from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.judge.step_claim import StepClaim
 from nn_manual.check.judge.vacuous import at_kinks
 from nn_manual.check.step.plan import Plan
@@ -37,7 +37,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
 
-class Verdict(NamedTuple):
+class StepVerdict(NamedTuple):
     """What the judge finds of a step.
 
     `in_double` are its pairs computed again in float64, `wrong` those of them of which a formula is wrong. `rounding`
@@ -61,7 +61,7 @@ class Judge:
         self._twins: tuple[Twin, Twin] | None = None
         self._again = Again(model, loss, input_grad=input_grad)
         #: By the shape of the model's input: so a position in a step's pairs is always the same tensor.
-        self.zeros: dict[Shape, zeros.Zeros] = {}
+        self.zeros: dict[Shape, zeros.ZerosInTheory] = {}
 
     def differences(self, step: Proof, found: Differences) -> Differences:
         """What was `found` of the step's tensors, on the scales that they are judged on. Raises GradientMismatch where
@@ -83,7 +83,7 @@ class Judge:
             check_conduct(step.recorded, step.plan, step.recorded.first.input)
             raise mismatch_of(self.report(step, verdict))
         if verdict.zeros:
-            known = self.zeros.setdefault(step.input_shape, zeros.Zeros())
+            known = self.zeros.setdefault(step.input_shape, zeros.ZerosInTheory())
             known.add(step, verdict.zeros)
             widened = known.widened(scale, of_layers)
             passed = within(absolute, widened, tolerances)
@@ -132,7 +132,7 @@ class Judge:
         rounding = found.rounding - {pair.quantity.name for pair in found.wrong}
         return replace(report, comparisons=comparisons, rounding=report.rounding | rounding)
 
-    def report(self, step: Proof, verdict: Verdict | None = None) -> GradientReport:
+    def report(self, step: Proof, verdict: StepVerdict | None = None) -> GradientReport:
         """Every tensor of the step, judged, unless there is a verdict already."""
         both = step.pairs
         sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
@@ -182,7 +182,7 @@ class Judge:
         report = replace(report, comparisons=(*report.comparisons, *(compare(*pair) for pair in failed)))
         return replace(report, diagnosis=_diagnosis(report.failures[0], failed, step.recorded))
 
-    def judge(self, step: Proof, failed: list[Pair]) -> Verdict:
+    def judge(self, step: Proof, failed: list[Pair]) -> StepVerdict:
         """The verdict on the tensors that failed; an empty one where the step, or a reference, doesn't even run in the
         other dtype, which is no case of rounding.
 
@@ -191,15 +191,15 @@ class Judge:
         parameters = vars(carve(step.param, self.model.parameter_shapes()))
         for name, parameter in parameters.items():
             if found := first_not_finite(parameter):
-                return Verdict(not_finite=f"parameter {name} holds {found} before the step")
+                return StepVerdict(not_finite=f"parameter {name} holds {found} before the step")
         numbers = list(itertools.takewhile(_is_finite, failed))
         if not numbers and failed and not failed[0].reference.isfinite().all():
-            return Verdict(not_finite=_not_finite(failed[0]))
+            return StepVerdict(not_finite=_not_finite(failed[0]))
         claim = StepClaim(self._made_twins(), step, self._again)
         try:
             in_double, wrong, rounding = judged(claim, numbers)
         except CannotCompare:
-            return Verdict()
+            return StepVerdict()
         not_finite = None
         if len(rounding) == len(numbers) < len(failed):
             # Where torch has a number and we have none, float64 shows why: if we have one there, float32 doesn't reach
@@ -207,7 +207,7 @@ class Judge:
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
                 not_finite = _not_finite(pair)
-        return Verdict(in_double, wrong, rounding, not_finite, claim.zero_in_theory(numbers))
+        return StepVerdict(in_double, wrong, rounding, not_finite, claim.zero_in_theory(numbers))
 
     def _made_twins(self) -> tuple[Twin, Twin]:
         if self._twins is None:

@@ -36,8 +36,8 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
 from nn_manual.check.judge.claim import DOUBLE, SINGLE, Claim, Values, randomly
 from nn_manual.check.judge.in_float64 import Again
-from nn_manual.check.judge.parts import Part
 from nn_manual.check.judge.rounding import NUM_PERTURBATIONS, Rounding, distance, eps_of
+from nn_manual.check.judge.small_parts import SmallPart
 from nn_manual.check.judge.terms import within_terms
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.step.recording import Recording
@@ -53,7 +53,7 @@ class StepClaim(Claim):
     the step in float64. `parts` of its tensors can be judged under their own names.
     """
 
-    def __init__(self, twins: tuple[Twin, Twin], step: Proof, again: Again, parts: Sequence[Part] = ()) -> None:
+    def __init__(self, twins: tuple[Twin, Twin], step: Proof, again: Again, parts: Sequence[SmallPart] = ()) -> None:
         self.dtype, self.pairs = step.recorded.model.dtype, step.pairs
         self._step, self._again, self._parts = step, again, parts
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan

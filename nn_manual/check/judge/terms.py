@@ -14,7 +14,7 @@ and made.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,11 +23,12 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import Pair
+from nn_manual.check.judge.claim import Values
 from nn_manual.check.judge.in_float64 import in_float64
 from nn_manual.check.judge.moved import Moved, effects_of
 from nn_manual.check.judge.moved_arrays import moved_array
-from nn_manual.check.judge.parts import Part
 from nn_manual.check.judge.rounding import distance, eps_of
+from nn_manual.check.judge.small_parts import SmallPart
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.proof import Proof, beside_torch
 from nn_manual.check.tolerances import MARGIN
@@ -35,10 +36,8 @@ from nn_manual.check.twin.model import Twin
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.layers.base import Layer
 
-Values = Mapping[str, Array]
 
-
-def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Sequence[Part] = ()) -> frozenset[str]:
+def within_terms(double: Twin, step: Proof, failed: Sequence[Pair], parts: Sequence[SmallPart] = ()) -> frozenset[str]:
     """The names of those of `failed` that lie within a few roundings of their terms from torch's float64 values, at our
     activations and gradients. `double` is torch's version of the model in float64, whose parameters are overwritten;
     `failed` are tensors of the step, or `parts` of some.

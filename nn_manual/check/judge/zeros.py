@@ -17,7 +17,7 @@ from nn_manual.check.step.proof import Proof
 from nn_manual.check.tolerances import ZEROS_MEASURED_EVERY
 
 
-class Zeros:
+class ZerosInTheory:
     """The scales of the terms in the steps of one input shape, each as a multiple of max|grad_output| of the layer."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Zeros:
         return {"steps": self._num_steps, "multiples": [[i, multiple] for i, multiple in self._multiples.items()]}
 
     @classmethod
-    def of_state(cls, state: Mapping[str, Any]) -> Zeros:
+    def of_state(cls, state: Mapping[str, Any]) -> ZerosInTheory:
         """One that goes on from what `state` returned."""
         zeros = cls()
         zeros._num_steps, zeros._multiples = state["steps"], dict(state["multiples"])

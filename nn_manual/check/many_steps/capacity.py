@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nn_manual.check.judge.report import comparing
-from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.one_layer import CannotStack
+from nn_manual.check.many_steps.step_group import StepGroup
 from nn_manual.check.step.structure import check_structure
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def capacity(checker: GradientChecker, memory: int) -> Capacity:
         plan = checker.plan()
         check_structure(checker.recorded, plan)
     try:
-        group = Group(checker, plan, np.empty(memory, np.uint8))
+        group = StepGroup(checker, plan, np.empty(memory, np.uint8))
         if group.keep_first(checker):
             group.found(0, 1)
     except CannotStack as problem:

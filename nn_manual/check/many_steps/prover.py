@@ -10,10 +10,10 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.report import StepCheck, mismatch_for
-from nn_manual.check.many_steps.group import Group
-from nn_manual.check.many_steps.groups import Groups
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Copy
+from nn_manual.check.many_steps.step_group import StepGroup
+from nn_manual.check.many_steps.step_groups import StepGroups
 from nn_manual.check.many_steps.waiting import Waiting
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.structure import check_structure
@@ -47,8 +47,8 @@ class Prover:
 
     def __init__(self, checker: GradientChecker, memory: int) -> None:
         self.checker = checker
-        self.groups = Groups(checker, memory)
-        self._group: Group | None = None
+        self.groups = StepGroups(checker, memory)
+        self._group: StepGroup | None = None
         self._waiting = Waiting(checker)
         #: The numbers of the steps that aren't proven yet; always this very list.
         self.numbers = self._waiting.numbers
@@ -154,7 +154,7 @@ class Prover:
         self.flush()  # the rows of steps that wait follow each other
         self._count += 1
 
-    def _update_of(self, group: Group, i: int) -> Differences:
+    def _update_of(self, group: StepGroup, i: int) -> Differences:
         """What the checker finds of clipping and of the update in the step just made, the `i`-th."""
         update, before = self.checker.update, group.ring.before
         assert update is not None
@@ -166,7 +166,7 @@ class Prover:
         finally:
             update.start = start
 
-    def _flush_before(self, group: Group, i: int) -> None:
+    def _flush_before(self, group: StepGroup, i: int) -> None:
         """Prove the steps before the `i`-th, which has just been made and is the checker's to judge, from where it
         started: what is wrong in those before comes first.
         """

@@ -44,7 +44,7 @@ LARGEST_STEP = 2_500_000
 ALIGNMENT = 64
 
 
-class Kind(NamedTuple):
+class RowForm(NamedTuple):
     """Arrays that lie one behind the other: the shape and dtype of one."""
 
     shape: Shape
@@ -99,8 +99,8 @@ class Ring:
         sources = sources_of(plan, recorded)
         self._sources = [sources[name] for name in self._packed]
         self._shapes = [ours[name].shape for name in self._packed]
-        kinds = self._kinds(recorded, sum(ours[name].size for name in self._packed))
-        num_bytes = sum(kind.num_bytes for kind in kinds.values())
+        forms = self._forms(recorded, sum(ours[name].size for name in self._packed))
+        num_bytes = sum(form.num_bytes for form in forms.values())
         #: torch computes multiples of so many steps.
         sizes = (size_of(output_shape) for _, output_shape in plan.shapes.values())
         self.multiple = max(FEWEST_ROWS, TOGETHER // math.gcd(TOGETHER, *sizes))
@@ -110,7 +110,7 @@ class Ring:
             self.num_steps = 0
         #: With those that torch computes beside the last steps.
         self.num_rows = self.num_steps + -self.num_steps % self.multiple
-        self._arrays = self._carved(kinds)
+        self._arrays = self._carved(forms)
         self.tensors = self._views({name: ours[name].shape for name in self.in_arena})
         self.before = self._state("before")
         self.after = self._state("after") if with_updates else None
@@ -119,26 +119,26 @@ class Ring:
         self.lrs: list[tuple[float, ...]] = [()] * self.num_rows
         self.num_updates, self.numbers = [0] * self.num_rows, [0] * self.num_rows
 
-    def _kinds(self, recorded: Recording, num_packed: int) -> dict[str, Kind]:
+    def _forms(self, recorded: Recording, num_packed: int) -> dict[str, RowForm]:
         names = [f"{name} before" for name in ("param", *self._optimizer.vectors)]
         if self.with_updates:
             names += [f"{name} after" for name in ("param", *self._optimizer.vectors)]
         names.append("grad")
-        kinds = {"packed": Kind((num_packed,), self.plan.dtype)}
-        kinds |= dict.fromkeys(names, Kind(self._model.param_arena.shape, self.plan.dtype))
-        return kinds | {name: Kind(array.shape, array.dtype) for name, array in _given(recorded).items()}
+        forms = {"packed": RowForm((num_packed,), self.plan.dtype)}
+        forms |= dict.fromkeys(names, RowForm(self._model.param_arena.shape, self.plan.dtype))
+        return forms | {name: RowForm(array.shape, array.dtype) for name, array in _given(recorded).items()}
 
     def _state(self, when: str) -> State:
         vectors = {name: self._arrays[f"{name} {when}"] for name in self._optimizer.vectors}
         return State(self._arrays[f"param {when}"], vectors)
 
-    def _carved(self, kinds: dict[str, Kind]) -> dict[str, Array]:
+    def _carved(self, forms: dict[str, RowForm]) -> dict[str, Array]:
         arrays, start = {}, 0
-        for name, kind in kinds.items():
-            stop = start + self.num_rows * kind.num_bytes
-            rows = self._memory[start:stop].reshape(self.num_rows, kind.num_bytes)
-            size = size_of(kind.shape) * kind.dtype.itemsize
-            arrays[name] = rows[:, :size].view(kind.dtype).reshape(self.num_rows, *kind.shape)
+        for name, form in forms.items():
+            stop = start + self.num_rows * form.num_bytes
+            rows = self._memory[start:stop].reshape(self.num_rows, form.num_bytes)
+            size = size_of(form.shape) * form.dtype.itemsize
+            arrays[name] = rows[:, :size].view(form.dtype).reshape(self.num_rows, *form.shape)
             start = stop
         return arrays
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from nn_manual.check.compare.worst import Differences, joined, within
 from nn_manual.check.judge.report import GradientReport, StepCheck, mismatch_of
-from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.one_layer import CannotStack
+from nn_manual.check.many_steps.step_group import StepGroup
 from nn_manual.check.twin.optimizers import State
 from nn_manual.check.whole_step.update import UpdateChecker
 from nn_manual.errors import GradientMismatch
@@ -49,7 +49,7 @@ class Waiting:
         self._checks = []
         self.numbers.clear()
 
-    def prove(self, group: Group, end: State | None) -> None:
+    def prove(self, group: StepGroup, end: State | None) -> None:
         """Prove them, in their order. `end` is where the last of them ended, if another step was made since. Raises
         what the checker's `compare` does for the first that is wrong; CannotStack where each had to be proven by
         itself.
@@ -63,7 +63,7 @@ class Waiting:
             self._end = None
         self.drop()
 
-    def _prove(self, group: Group) -> None:
+    def _prove(self, group: StepGroup) -> None:
         """In one proof, or where that can't be, each by itself."""
         first = self._first_row
         last = first + len(self._checks) - 1
@@ -83,7 +83,7 @@ class Waiting:
             both = joined(found, updated) if updated else found
             self._conclude(group, first + i, check, both, passes=passed[i])
 
-    def look_again(self, group: Group, i: int, *, passes: bool) -> GradientReport | None:
+    def look_again(self, group: StepGroup, i: int, *, passes: bool) -> GradientReport | None:
         """Let the checker see the `i`-th step if that is due. Returns its report where it finds a mistake, of which the
         batched proof knows nothing. Raises CannotStack where it can't compare.
         """
@@ -96,12 +96,12 @@ class Waiting:
             raise CannotStack(report.problem)
         return None if report.agrees else report
 
-    def _prove_each_alone(self, group: Group) -> None:
+    def _prove_each_alone(self, group: StepGroup) -> None:
         """Let the checker compare the steps that wait, in their order."""
         for i, (check, _) in enumerate(self._checks, self._first_row):
             self.prove_alone(group, i, check)
 
-    def _conclude(self, group: Group, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
+    def _conclude(self, group: StepGroup, i: int, check: StepCheck, found: Differences, *, passes: bool) -> None:
         """The checker decides where a difference doesn't pass, and where it knows of zeros."""
         shape = group.ring.given("input").shape[1:]
         update = self.checker.update
@@ -121,27 +121,27 @@ class Waiting:
             update.count()
         check.prove(accepted)
 
-    def _compare_in_float64(self, update: UpdateChecker, group: Group, i: int) -> None:
+    def _compare_in_float64(self, update: UpdateChecker, group: StepGroup, i: int) -> None:
         model = self.checker.model
         number, model.num_steps = model.num_steps, group.ring.numbers[i]
         try:
-            update.compare_in_float64(group.plan.update, group.made(i))
+            update.compare_in_float64(group.plan.update, group.update_inputs(i))
         except GradientMismatch as mismatch:
             with self._restored(group, i):
                 raise mismatch from None
         model.num_steps = number
 
-    def prove_alone(self, group: Group, i: int, check: StepCheck) -> None:
+    def prove_alone(self, group: StepGroup, i: int, check: StepCheck) -> None:
         """Let the checker compare the `i`-th step."""
         with self._restored(group, i):
             again = self.checker.compare()
             check.prove(again.found, again.not_judged)
 
-    def _restored(self, group: Group, i: int) -> AbstractContextManager[None]:
+    def _restored(self, group: StepGroup, i: int) -> AbstractContextManager[None]:
         """The context in which the checker has recorded the `i`-th step."""
         return group.past.restored(i, self._end_of(group, i))
 
-    def _end_of(self, group: Group, i: int) -> State | None:
+    def _end_of(self, group: StepGroup, i: int) -> State | None:
         """Where the update of the `i`-th step ended, or None where that is where the model is now."""
         if i + 1 < self._first_row + len(self._checks):
             return group.ring.before.map(lambda rows: rows[i + 1])

@@ -14,7 +14,7 @@ from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, in_order, walk
 from nn_manual.check.twin.layers import Counterpart, Source, counterpart_of
-from nn_manual.check.twin.modules import Misfit
+from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.layers.base import Layer
 from nn_manual.model import Sequential
 from nn_manual.model.contract import checked_length
@@ -216,5 +216,5 @@ def _updated(model: Sequential, optimizer: Optimizer | None) -> list[str]:
 def _counterpart_of(item: Item) -> Counterpart:
     try:
         return counterpart_of(item.layer)
-    except Misfit as misfit:
+    except CannotStandIn as misfit:
         raise CannotCompare(f"{item.label}: {misfit}") from misfit

@@ -16,7 +16,7 @@ from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.reference import Move, differentiate
 from nn_manual.check.step.structure import check_structure
-from nn_manual.check.twin.differences import Finding
+from nn_manual.check.twin.by_differences import Finding
 from nn_manual.check.twin.model import Twin, without_onednn
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 

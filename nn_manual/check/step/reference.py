@@ -27,7 +27,7 @@ from nn_manual.check.step.moved_inside import MovedInside
 from nn_manual.check.step.plan import Plan, gradient_names
 from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item
-from nn_manual.check.twin.differences import ByDifferences, Finding
+from nn_manual.check.twin.by_differences import ByDifferences, Finding
 from nn_manual.check.twin.layers import Counterpart, Function
 from nn_manual.check.twin.model import Twin, as_tensor
 from nn_manual.errors import first_words_of, raise_if_nobodys_fault

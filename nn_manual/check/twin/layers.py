@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from nn_manual.arrays import Array
-from nn_manual.check.twin.differences import ByDifferences
-from nn_manual.check.twin.modules import ADAPTED, Misfit, fitting_module, name_in_torch, torch_module
+from nn_manual.check.twin.by_differences import ByDifferences
+from nn_manual.check.twin.modules import ADAPTED, CannotStandIn, fitting_module, name_in_torch, torch_module
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 
@@ -58,35 +58,35 @@ def counterpart_of(layer: Layer) -> Counterpart:
 
     Its own `reference`, if it has one; or else torch.nn's class of the name in its `torch_class`, by default the name
     of its own class; or else its own forward. torch's class is taken where it has the layer's fields as keyword
-    arguments and parameters of the same names and shapes, and isn't random. Raises Misfit where a class that the layer
-    names in `torch_class` isn't such a one.
+    arguments and parameters of the same names and shapes, and isn't random. Raises CannotStandIn where the layer names
+    a class in `torch_class` that isn't such a one.
     """
     if hasattr(layer, "reference"):
         return Counterpart(Source.REFERENCE, Source.REFERENCE.value)
     if layer.children():
-        raise Misfit(
+        raise CannotStandIn(
             "it is made of layers and has no reference: reference(self, input, *children) says how torch's versions of "
             "them are put together"
         )
     named = hasattr(layer, "torch_class")
     name = getattr(layer, "torch_class", type(layer).__name__)
     if name is not None and not isinstance(name, str):
-        raise Misfit(f"its torch_class is {name!r}, it must be the name of a class of torch.nn, or None")
+        raise CannotStandIn(f"its torch_class is {name!r}, it must be the name of a class of torch.nn, or None")
     if name is None or not (named or hasattr(torch.nn, name) or name in ADAPTED):
         return _own_forward(layer)
     try:
         module = fitting_module(name, layer)
         return Counterpart(Source.TORCH, f"torch.nn.{name_in_torch(name)}", module)
-    except Misfit as misfit:
+    except CannotStandIn as misfit:
         if named:
-            raise Misfit(f"its torch_class doesn't fit: {misfit}") from misfit
+            raise CannotStandIn(f"its torch_class doesn't fit: {misfit}") from misfit
         return _own_forward(layer, str(misfit))
 
 
 def _own_forward(layer: Layer, misfit: str = "") -> Counterpart:
     if layer.buffer_shapes() or layer.counter_names():
         words = "it has buffers: its reference must return the output, and a dict of the buffers after the step"
-        raise Misfit(f"{words}; {misfit}" if misfit else words)
+        raise CannotStandIn(f"{words}; {misfit}" if misfit else words)
     return Counterpart(Source.FORWARD, Source.FORWARD.value, misfit=misfit)
 
 
@@ -101,7 +101,7 @@ def layer_function(
         counterpart = counterpart_of(layer)
         if counterpart.source is Source.FORWARD:
             return ByDifferences(_forward_in_float64(layer), parameters.values(), dtype)
-    except Misfit as misfit:
+    except CannotStandIn as misfit:
         return _raising(misfit)
     if counterpart.module is None:
         return _own_reference(layer, parameters, buffers)
@@ -119,7 +119,7 @@ def _forward_with(module: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) 
 
 def evaluation_function(layer: Any) -> Function:
     """torch's version of a layer in evaluation, with copies of its parameters and buffers: its `infer_reference`, or
-    torch's class in eval(). Raises Misfit where there is neither.
+    torch's class in eval(). Raises CannotStandIn where there is neither.
     """
     tensors = {name: torch.from_numpy(a.copy()) for name, a in (vars(layer.param) | vars(layer.buffer)).items()}
     if hasattr(layer, "infer_reference"):
@@ -127,14 +127,14 @@ def evaluation_function(layer: Any) -> Function:
     name = getattr(layer, "torch_class", None) or type(layer).__name__
     try:
         module = torch_module(layer, name).eval()
-    except Misfit as misfit:
+    except CannotStandIn as misfit:
         words = "it has an infer of its own, beside which nothing stands: define infer_reference(input, ...)"
-        raise Misfit(f"{words}; {misfit}") from misfit
+        raise CannotStandIn(f"{words}; {misfit}") from misfit
     parameters = {name: torch.nn.Parameter(tensors[name]) for name in vars(layer.param)}
     return _forward_with(module, {**tensors, **parameters})
 
 
-def _raising(misfit: Misfit) -> Function:
+def _raising(misfit: CannotStandIn) -> Function:
     def function(input: torch.Tensor) -> torch.Tensor:  # noqa: ARG001 - as all of torch's versions
         raise misfit
 
@@ -159,20 +159,20 @@ def _own_reference(layer: Any, parameters: Mapping[str, torch.Tensor], buffers: 
                     buffers[name].copy_(torch.as_tensor(value).detach())
                 return output
         names = ", ".join(buffers)
-        raise Misfit(f"it must return the output, and a dict of all buffers after the step: {names}")
+        raise CannotStandIn(f"it must return the output, and a dict of all buffers after the step: {names}")
 
     return function
 
 
 def _forward_in_float64(layer: Layer) -> Callable[..., Array]:
     """The layer's forward as a function of its parameters, its input, and its noise by names, all float64. Raises
-    Misfit for a layer that can't be copied.
+    CannotStandIn for a layer that can't be copied.
     """
     try:
         double = copy.deepcopy(layer)
     except BaseException as error:  # a layer may hold anything
         raise_if_nobodys_fault(error)
-        raise Misfit(f"it can't be copied, which the check needs: {words_of(error)}") from error
+        raise CannotStandIn(f"it can't be copied, which the check needs: {words_of(error)}") from error
     param = np.empty(layer.num_parameters)
     double.bind(param, np.empty_like(param))
 

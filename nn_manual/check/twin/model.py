@@ -13,9 +13,9 @@ import numpy.typing as npt
 import torch
 
 from nn_manual.arrays import Array, carve
-from nn_manual.check.twin.differences import ByDifferences
+from nn_manual.check.twin.by_differences import ByDifferences
 from nn_manual.check.twin.layers import Function, layer_function
-from nn_manual.check.twin.modules import Misfit, torch_module
+from nn_manual.check.twin.modules import CannotStandIn, torch_module
 from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
@@ -77,7 +77,7 @@ def loss_function(loss: Loss, dtype: torch.dtype) -> Function:
         return reference
     try:
         module = torch_module(loss, type(loss).__name__).to(dtype)
-    except Misfit as misfit:
+    except CannotStandIn as misfit:
         raise TypeError(f"{misfit}: the class must define reference(), its formula on torch tensors") from misfit
 
     def function(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ RANDOM = {
 }
 
 
-class Misfit(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
+class CannotStandIn(Exception):  # noqa: N818 - says what doesn't fit, not that something broke
     """torch.nn's class can't stand for a layer; the text says why."""
 
 
@@ -66,10 +66,10 @@ def name_in_torch(name: str) -> str:
 
 
 def torch_module(ours: Any, name: str) -> torch.nn.Module:
-    """torch.nn's class of this name, made with the fields of a layer or loss. Raises Misfit."""
+    """torch.nn's class of this name, made with the fields of a layer or loss. Raises CannotStandIn."""
     torch_class = ADAPTED.get(name) or getattr(torch.nn, name, None)
     if not (isinstance(torch_class, type) and issubclass(torch_class, torch.nn.Module)):
-        raise Misfit(f"torch.nn has no class {name}")
+        raise CannotStandIn(f"torch.nn has no class {name}")
     try:
         # On the meta device nothing is allocated or drawn: the parameters are replaced by ours.
         with torch.device("meta"):
@@ -79,7 +79,7 @@ def torch_module(ours: Any, name: str) -> torch.nn.Module:
                 module = torch_class(**_with_tensors(settings(ours)))
     except BaseException as error:  # TypeError for other keyword arguments; torch raises anything for bad values
         raise_if_nobodys_fault(error)
-        raise Misfit(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error
+        raise CannotStandIn(f"torch.nn.{name} can't be made with the fields of {ours!r}: {text_of(error)}") from error
     return module
 
 
@@ -102,17 +102,17 @@ def settings(ours: Any) -> dict[str, Any]:
 
 
 def fitting_module(name: str, layer: Layer) -> torch.nn.Module:
-    """torch.nn's class of this name for a layer. Raises Misfit where it has other parameters or is random."""
+    """torch.nn's class of this name for a layer. Raises CannotStandIn where it has other parameters or is random."""
     if name in RANDOM:
-        raise Misfit(f"torch.nn.{name} draws random numbers")
+        raise CannotStandIn(f"torch.nn.{name} draws random numbers")
     module = torch_module(layer, name)
     ours, theirs = layer.parameter_shapes(), {key: tuple(p.shape) for key, p in module.named_parameters()}
     if ours != theirs:
-        raise Misfit(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
+        raise CannotStandIn(f"the parameters of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(ours)}")
     buffers = layer.buffer_shapes() | dict.fromkeys(layer.counter_names(), ())
     theirs = {key: tuple(buffer.shape) for key, buffer in module.named_buffers()}
     if buffers and buffers != theirs:  # a layer without any isn't compared after the step
-        raise Misfit(f"the buffers of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(buffers)}")
+        raise CannotStandIn(f"the buffers of torch.nn.{name} are {_listed(theirs)}, the layer's {_listed(buffers)}")
     return module
 
 

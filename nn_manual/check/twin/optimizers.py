@@ -33,8 +33,8 @@ class State(NamedTuple):
         return [*self.vectors.values(), self.param]
 
 
-class Made(NamedTuple):
-    """What a step of an optimizer is made from. `lrs` are those of the optimizer and of its groups; `num_steps` were
+class UpdateInputs(NamedTuple):
+    """What a step of an optimizer depends on. `lrs` are those of the optimizer and of its groups; `num_steps` were
     made before.
     """
 
@@ -163,8 +163,8 @@ def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def stepped(twin: OptimizerTwin, made: Made) -> State:
+def stepped(twin: OptimizerTwin, inputs: UpdateInputs) -> State:
     """Where torch's step ends."""
-    one = made.start.map(lambda vector: vector[np.newaxis])
-    twin.step(one.param, one.vectors, made.grad[np.newaxis], lrs=[made.lrs], num_steps=[made.num_steps])
+    one = inputs.start.map(lambda vector: vector[np.newaxis])
+    twin.step(one.param, one.vectors, inputs.grad[np.newaxis], lrs=[inputs.lrs], num_steps=[inputs.num_steps])
     return State(twin.param, twin.vectors).map(lambda vectors: vectors[0])

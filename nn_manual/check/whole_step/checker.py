@@ -27,7 +27,7 @@ from nn_manual.check.conduct.conduct import check_conduct
 from nn_manual.check.judge.judge import Judge
 from nn_manual.check.judge.report import GradientReport, StepCheck, comparing, mismatch_for, mismatch_of
 from nn_manual.check.judge.vacuous import vacuous
-from nn_manual.check.judge.zeros import Zeros
+from nn_manual.check.judge.zeros import ZerosInTheory
 from nn_manual.check.step.calls import CallFailed
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.proof import Proof, prove
@@ -269,7 +269,7 @@ class GradientChecker:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` returned."""
         self.evidence.load_state(state)
-        self.judge.zeros = {tuple(known["shape"]): Zeros.of_state(known) for known in state["zeros"]}
+        self.judge.zeros = {tuple(known["shape"]): ZerosInTheory.of_state(known) for known in state["zeros"]}
         if self.update is not None and "update" in state:  # older runs don't say
             self.update.load_state(state["update"])
 

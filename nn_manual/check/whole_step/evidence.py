@@ -9,7 +9,7 @@ from nn_manual.check.compare.worst import Differences
 from nn_manual.check.judge.vacuous import not_judged, zero_everywhere, zero_in_theory
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.step.recording import Recording
-from nn_manual.check.twin.differences import Finding
+from nn_manual.check.twin.by_differences import Finding
 from nn_manual.model import Sequential
 
 

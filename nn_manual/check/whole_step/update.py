@@ -27,7 +27,7 @@ from nn_manual.check.judge.claim import explained, judged, without
 from nn_manual.check.judge.report import GradientReport, mismatch_for, mismatch_of
 from nn_manual.check.tolerances import learning_rate
 from nn_manual.check.twin.model import TORCH_DTYPES
-from nn_manual.check.twin.optimizers import Made, OptimizerTwin, State, state_of, stepped, tensors_of
+from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.check.twin.schedules import schedule_twin
 from nn_manual.check.whole_step.update_claim import UpdateClaim
 from nn_manual.errors import NotFiniteError
@@ -134,12 +134,12 @@ class UpdateChecker:
                 f"optimizer: num_steps is {self.optimizer.num_steps} after the step, and was {self.num_steps} before it"
             )
         if self.is_due:
-            self.compare_in_float64(quantities, self._made())
+            self.compare_in_float64(quantities, self._inputs())
         self.count()
         return found
 
     def _compared(self, quantities: list[Quantity]) -> Differences:
-        torchs = stepped(self._twin, self._made())
+        torchs = stepped(self._twin, self._inputs())
         ours, theirs = ([vector[np.newaxis] for vector in state.all] for state in (state_of(self.optimizer), torchs))
         absolute, scale = (found[0] for found in worst_differences(ours, theirs, self._sizes))
         passed = within(absolute, scale, tolerances_of(quantities))
@@ -161,7 +161,7 @@ class UpdateChecker:
         """A step is compared, here or elsewhere."""
         self._num_compared += 1
 
-    def compare_in_float64(self, quantities: list[Quantity], made: Made) -> None:
+    def compare_in_float64(self, quantities: list[Quantity], inputs: UpdateInputs) -> None:
         """Compare the formulas, in float64. In float32 a small lr hides them: what is added to a parameter is rounded
         to its last bits. Raises GradientMismatch. An optimizer that doesn't run in float64 is not compared:
         `unproven` says so.
@@ -169,7 +169,7 @@ class UpdateChecker:
         if self.start.param.dtype == np.float64:
             return
         try:
-            claim = UpdateClaim.made_in_float64(self.optimizer, made, quantities)
+            claim = UpdateClaim.made_in_float64(self.optimizer, inputs, quantities)
         except CannotCompare as problem:
             self._raised_in_float64 = str(problem)
             return
@@ -192,15 +192,15 @@ class UpdateChecker:
         """Go on from what `state` returned."""
         self._compared_in_float64, self._raised_in_float64 = state["compared_in_float64"], state["raised_in_float64"]
 
-    def _made(self) -> Made:
-        """Of the step that has just been made."""
+    def _inputs(self) -> UpdateInputs:
+        """Those of the step that has just been made."""
         lrs = [member.lr for member in self.optimizer.members]
-        return Made(self.start, self.optimizer.model.grad_arena, lrs, self.num_steps)
+        return UpdateInputs(self.start, self.optimizer.model.grad_arena, lrs, self.num_steps)
 
     def _rounding(self, quantities: list[Quantity]) -> frozenset[str]:
         """The names of the tensors that are beyond the tolerance by rounding. Raises where a formula is wrong."""
-        made, ours = self._made(), tensors_of(state_of(self.optimizer), self.optimizer)
-        claim = UpdateClaim(self.optimizer, made, quantities, ours)
+        inputs, ours = self._inputs(), tensors_of(state_of(self.optimizer), self.optimizer)
+        claim = UpdateClaim(self.optimizer, inputs, quantities, ours)
         failed = [pair for pair in claim.pairs if not compare(*pair).passed]
         _check_finite(failed)
         diagnosis = ""

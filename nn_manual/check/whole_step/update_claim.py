@@ -1,4 +1,4 @@
-"""The claim of an optimizer's step: where it started, what it was made from, where it ended, beside torch's."""
+"""The claim of an optimizer's step: that ours ends where torch's does, from the same inputs."""
 
 from __future__ import annotations
 
@@ -16,38 +16,40 @@ from nn_manual.check.judge.in_float64 import in_float64
 from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.reference import Move
 from nn_manual.check.tolerances import UPDATE
-from nn_manual.check.twin.optimizers import Made, OptimizerTwin, state_of, stepped, tensors_of
+from nn_manual.check.twin.optimizers import OptimizerTwin, UpdateInputs, state_of, stepped, tensors_of
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.optim import Optimizer
 
 
 class UpdateClaim(Claim):
-    """That `ours`, the tensors after a step of the optimizer which was `made` from this, are torch's."""
+    """That `ours`, the tensors after a step of the optimizer from these `inputs`, are torch's."""
 
-    def __init__(self, optimizer: Optimizer, made: Made, quantities: Sequence[Quantity], ours: Sequence[Array]) -> None:
-        self.optimizer, self.made, self.quantities = optimizer, made, quantities
+    def __init__(
+        self, optimizer: Optimizer, inputs: UpdateInputs, quantities: Sequence[Quantity], ours: Sequence[Array]
+    ) -> None:
+        self.optimizer, self.inputs, self.quantities = optimizer, inputs, quantities
         self.dtype = ours[0].dtype
         torchs = self._torchs_in(self.dtype)
         both = zip(quantities, ours, torchs, strict=True)
         self.pairs = [
             # What lands near zero carries the rounding errors of where it came from.
             Pair(quantity, array, theirs, scale=max(float(theirs.abs().max()), float(np.abs(before).max())))
-            for (quantity, array, theirs), before in zip(both, tensors_of(made.start, optimizer), strict=True)
+            for (quantity, array, theirs), before in zip(both, tensors_of(inputs.start, optimizer), strict=True)
         ]
 
     def in_float64(self) -> UpdateClaim:
         """As of every claim."""
-        return self.made_in_float64(self.optimizer, self.made, self.quantities)
+        return self.made_in_float64(self.optimizer, self.inputs, self.quantities)
 
     @classmethod
-    def made_in_float64(cls, optimizer: Optimizer, made: Made, quantities: Sequence[Quantity]) -> UpdateClaim:
+    def made_in_float64(cls, optimizer: Optimizer, inputs: UpdateInputs, quantities: Sequence[Quantity]) -> UpdateClaim:
         """That the formulas agree: our step made again in float64. Raises CannotCompare with what it raises there."""
         try:
-            ours = _made_in_float64(optimizer, made)
+            ours = _made_in_float64(optimizer, inputs)
         except BaseException as error:  # a user's own optimizer may raise anything
             raise_if_nobodys_fault(error)
             raise CannotCompare(words_of(error)) from error
-        claim = cls(optimizer, made, [replace(each, tolerance=UPDATE[DOUBLE.name]) for each in quantities], ours)
+        claim = cls(optimizer, inputs, [replace(each, tolerance=UPDATE[DOUBLE.name]) for each in quantities], ours)
         claim.pairs = [pair._replace(scale=None) for pair in claim.pairs]  # there, it carries none that matter
         return claim
 
@@ -68,24 +70,24 @@ class UpdateClaim(Claim):
             tensor = torch.from_numpy(vector.astype(dtype))
             return (tensor if move is None else move(tensor)).numpy()
 
-        made = self.made
-        start, grad = made.start.map(converted), converted(made.grad, move_grad)
-        end = stepped(OptimizerTwin(self.optimizer, dtype), made._replace(start=start, grad=grad))
+        inputs = self.inputs
+        start, grad = inputs.start.map(converted), converted(inputs.grad, move_grad)
+        end = stepped(OptimizerTwin(self.optimizer, dtype), inputs._replace(start=start, grad=grad))
         return [torch.from_numpy(tensor) for tensor in tensors_of(end, self.optimizer)]
 
     def _by_name(self, tensors: Sequence[torch.Tensor]) -> Values:
         return {quantity.name: tensor.numpy() for quantity, tensor in zip(self.quantities, tensors, strict=True)}
 
 
-def _made_in_float64(optimizer: Optimizer, made: Made) -> list[Array]:
+def _made_in_float64(optimizer: Optimizer, inputs: UpdateInputs) -> list[Array]:
     """Each tensor after our step."""
-    model = in_float64(optimizer.model, made.start.param, vars(optimizer.model.buffer))
-    model.grad_arena[...] = made.grad
+    model = in_float64(optimizer.model, inputs.start.param, vars(optimizer.model.buffer))
+    model.grad_arena[...] = inputs.grad
     double = replace(optimizer, model=model)
-    for member, lr in zip(double.members, made.lrs, strict=True):
+    for member, lr in zip(double.members, inputs.lrs, strict=True):
         member.lr = lr
-    double.num_steps = made.num_steps
-    for name, vector in made.start.vectors.items():
+    double.num_steps = inputs.num_steps
+    for name, vector in inputs.start.vectors.items():
         double.vectors[name][...] = vector
     double.step()
     return tensors_of(state_of(double), double)

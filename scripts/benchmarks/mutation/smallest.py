@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.mutation.replacing import change_gradient
 from benchmarks.mutation.subjects import SEED
 from nn_manual.arrays import Array
-from nn_manual.check.catalogue.cases import Case, layer_cases, loss_cases
+from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases
 from nn_manual.layers import Layer
 from nn_manual.losses import Loss
 
@@ -85,7 +85,7 @@ def tensors(owner: type[Layer] | type[Loss]) -> list[str]:
     return ["grad_prediction", *(["grad_target"] if hasattr(owner, "backward_target") else [])]
 
 
-def _cases(owner: type[Any], dtype: str) -> Iterator[Case]:
+def _cases(owner: type[Any], dtype: str) -> Iterator[CaseResult]:
     for example in owner.examples():
         if issubclass(owner, Layer):
             layer, input_shape = example

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.mutation.handwritten import handwritten
 from benchmarks.mutation.mutants import Mutant, Returns, mutants
 from nn_manual.arrays import BLOCK_SIZE, Array, Shape
-from nn_manual.check.catalogue.cases import Case, layer_cases, loss_cases, optimizer_cases, scheduler_cases
+from nn_manual.check.catalogue.cases import CaseResult, layer_cases, loss_cases, optimizer_cases, scheduler_cases
 from nn_manual.check.judge.report import GradientReport
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.check.whole_step.checker import GradientChecker
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
     the prefix of its tensors' names.
     """
 
-    cases: Iterable[Case]
+    cases: Iterable[CaseResult]
     label: str
     prefix: str
 
@@ -205,7 +205,7 @@ def net_cases(
     input_shape: Shape,
     kinds: Iterable[str] = tuple(KINDS),
     make_optimizer: Callable[..., Optimizer] = MOMENTUM,
-) -> Iterator[Case]:
+) -> Iterator[CaseResult]:
     """A net checked on each kind of input, then trained on it for three steps, of which the second is not checked."""
     generator = np.random.default_rng(SEED)
     optimizer = make_optimizer(net, lr=0.1)
@@ -222,7 +222,7 @@ def net_cases(
             continue
         else:
             report = _step_report(checker, optimizer, (input, target))
-        yield Case(description, len(report.comparisons), 0.0, None if report.agrees else report)
+        yield CaseResult(description, len(report.comparisons), 0.0, None if report.agrees else report)
 
 
 def batch(

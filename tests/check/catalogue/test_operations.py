@@ -9,7 +9,7 @@ import pytest
 
 from nn_manual import ops
 from nn_manual.arrays import DTYPES
-from nn_manual.check.catalogue.operations import CASES, Case, OperationsReport, check_operations
+from nn_manual.check.catalogue.operations import CASES, OperationCase, OperationsReport, check_operations
 from nn_manual.ops.operation import Differentiated, Tensor, operation
 
 
@@ -65,7 +65,7 @@ def square_with(slope: Callable[[Tensor, Tensor], Tensor]) -> ops.Operation:
     ],
 )
 def test_a_wrong_derivative_is_rejected_and_named(slope: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
-    report = check_operations([Case(square_with(slope), ((2, 3),))])
+    report = check_operations([OperationCase(square_with(slope), ((2, 3),))])
     assert not report.passed
     lines = str(report).splitlines()
     assert sum(line.endswith(" FAIL") for line in lines) == len(DTYPES)
@@ -80,6 +80,6 @@ def test_a_forward_that_is_not_torchs_is_rejected() -> None:
     def square(input: Tensor) -> Differentiated:
         return input * input * 1.5, lambda grad_answer: grad_answer * 2 * input
 
-    report = check_operations([Case(square, ((2, 3),))])
+    report = check_operations([OperationCase(square, ((2, 3),))])
     assert not report.passed
     assert str(report).count("    numbers disagree: 0.666667 times the reference") == len(DTYPES)

@@ -31,7 +31,7 @@ from nn_manual.check.judge.report import StepCheck
 from nn_manual.check.many_steps import group as group_module
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring
-from nn_manual.check.many_steps.stacked import Stacked
+from nn_manual.check.many_steps.stacked_steps import StackedSteps
 from nn_manual.data import Examples, batches
 from nn_manual.step import train_step
 
@@ -217,15 +217,15 @@ def test_a_reference_with_branches_is_proven_one_by_one() -> None:
 
 def test_steps_that_wait_when_they_cannot_be_stacked_are_proven_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first could be."""
-    right, calls = Stacked.differentiate, list[int]()
+    right, calls = StackedSteps.differentiate, list[int]()
 
-    def fails(stacked: Stacked, ring: Any, rows: slice) -> Any:
+    def fails(stacked: StackedSteps, ring: Any, rows: slice) -> Any:
         calls.append(rows.start)
         if len(calls) > 1:
             raise CannotStack("not today")
         return right(stacked, ring, rows)
 
-    monkeypatch.setattr(Stacked, "differentiate", fails)
+    monkeypatch.setattr(StackedSteps, "differentiate", fails)
     trainer = trainer_of(model())
     steps = trained(trainer, points(5))
     assert calls == [0, 0]
@@ -240,9 +240,9 @@ def test_steps_that_wait_when_they_cannot_be_stacked_are_proven_all_the_same(mon
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_the_place_in_the_epoch_decides_the_row(*, is_moved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """On some processors the last bits of torch's sums depend on where in memory they lie. Here they do on all."""
-    right = Stacked.differentiate
+    right = StackedSteps.differentiate
 
-    def by_row(stacked: Stacked, ring: Ring, rows: slice) -> Any:
+    def by_row(stacked: StackedSteps, ring: Ring, rows: slice) -> Any:
         """torch's values, those of a row 0 to 3 units in their last place larger: as many as its place modulo 4."""
         values = right(stacked, ring, rows)
         units = torch.arange(rows.start, rows.stop) % 4
@@ -251,7 +251,7 @@ def test_the_place_in_the_epoch_decides_the_row(*, is_moved: bool, monkeypatch: 
             values[name] = value * factor.reshape(-1, *[1] * (value.ndim - 1))
         return values
 
-    monkeypatch.setattr(Stacked, "differentiate", by_row)
+    monkeypatch.setattr(StackedSteps, "differentiate", by_row)
 
     def found(num_together: int) -> list[list[float]]:
         trainer = trainer_of(Sequential(Linear(3, 5), GELU(), Linear(5, 20), LayerNorm(20), Linear(20, 3)))

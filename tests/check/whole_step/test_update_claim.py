@@ -10,7 +10,7 @@ from nn_manual.check.compare.comparison import CannotCompare, Quantity
 from nn_manual.check.compare.worst import beyond_tolerance
 from nn_manual.check.judge.claim import explained, judged
 from nn_manual.check.tolerances import UPDATE
-from nn_manual.check.twin.optimizers import Made, state_of, tensors_of
+from nn_manual.check.twin.optimizers import UpdateInputs, state_of, tensors_of
 from nn_manual.check.whole_step.update_claim import UpdateClaim
 
 NAMES = ("0.weight.momentum_buffer", "0.bias.momentum_buffer", "updated 0.weight", "updated 0.bias")
@@ -44,9 +44,9 @@ def claim_of(kind: type[SGD], lr: float) -> UpdateClaim:
     model.param_arena[...] = generator.standard_normal(8)
     model.grad_arena[...] = generator.standard_normal(8)
     optimizer = kind(model, lr=lr, momentum=0.9)
-    made = Made(state_of(optimizer).map(np.copy), model.grad_arena.copy(), [lr], 0)
+    inputs = UpdateInputs(state_of(optimizer).map(np.copy), model.grad_arena.copy(), [lr], 0)
     optimizer.step()
-    return UpdateClaim(optimizer, made, QUANTITIES, tensors_of(state_of(optimizer), optimizer))
+    return UpdateClaim(optimizer, inputs, QUANTITIES, tensors_of(state_of(optimizer), optimizer))
 
 
 def test_a_right_step_agrees() -> None:

@@ -26,7 +26,7 @@ from nn_manual import (
 from nn_manual.arrays import DTYPES, Array, Shape
 from nn_manual.check.catalogue.upstream import UpstreamLoss
 from nn_manual.check.compare.comparison import Pair, Quantity
-from nn_manual.check.judge.parts import doubtful_parts
+from nn_manual.check.judge.small_parts import doubtful_parts
 from nn_manual.check.kinds import KINDS, draw
 
 

@@ -14,8 +14,6 @@ from nn_manual.check.tolerances import NEGLIGIBLE
 from nn_manual.errors import raise_if_nobodys_fault
 from nn_manual.ops.differences import EPSILON, SAFETY, slopes_of
 
-Function = Callable[[torch.Tensor], torch.Tensor]
-
 
 class OperandDifferences(NamedTuple):
     """The gradient of one operand: it lies in value +- (jump / 2 + error), as in `Slope`.
@@ -58,7 +56,7 @@ class ByDifferences:
         ours: Mapping[str, Array | None],
         tolerance: float,
         findings: dict[str, Finding],
-        move: Function | None = None,
+        move: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> Callable[..., torch.Tensor]:
         """The function of tensors that compares its gradients with `ours`, those of the parameters and then of the
         input, by name, on its way back, up to `tolerance` of their largest magnitude, and fills `findings`.

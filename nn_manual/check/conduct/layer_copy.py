@@ -12,7 +12,7 @@ import numpy as np
 
 from nn_manual.arrays import Array, flat
 from nn_manual.check.compare.comparison import CannotCompare
-from nn_manual.check.conduct.unchanged import Kept
+from nn_manual.check.conduct.unchanged import Unchanged
 from nn_manual.check.step.calls import LayerCalls
 from nn_manual.check.step.places import place_of_error
 from nn_manual.errors import raise_if_nobodys_fault, words_of
@@ -49,8 +49,8 @@ class LayerCopy:
             self.layer.bind(*(flat(vars(views)) for views in (self.layer.param, self.layer.grad)))
             self.layer.take_buffers(vars(self.layer.buffer))
         self._owned = self.arrays(*_KINDS)
-        self.kept = Kept(calls.label, self.arrays("param", "noise"))
-        self.buffers = Kept(calls.label, self.arrays("buffer"))
+        self.kept = Unchanged(calls.label, self.arrays("param", "noise"))
+        self.buffers = Unchanged(calls.label, self.arrays("buffer"))
 
     def arrays(self, *kinds: str) -> dict[str, Array]:
         """What the layer holds of these kinds, "param", "grad", "buffer" and "noise", by names as "param.weight"."""
@@ -81,7 +81,7 @@ class LayerCopy:
             for inner, noise in own:
                 inner.noise = noise
 
-    def check_written(self, method: str, *kept: Kept) -> None:
+    def check_written(self, method: str, *kept: Unchanged) -> None:
         """Raise CannotCompare where a method replaced an array of the layer, or wrote into one that it may only read:
         one of `kept`, too.
         """
@@ -99,7 +99,7 @@ class LayerCopy:
         rule = f"write into it, {what}[...] = ..." if writes else "it may only be read"
         return self.calls.fault(method, f"{method} replaced {what}: {rule}")
 
-    def check_kept(self, method: str, deed: str, *kept: Kept) -> None:
+    def check_kept(self, method: str, deed: str, *kept: Unchanged) -> None:
         """Raise CannotCompare where an array is no longer what it was: of those that are watched, or else of `kept`."""
         for each in kept or (self.kept, self.buffers):
             if changed := each.changed():

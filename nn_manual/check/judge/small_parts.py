@@ -20,7 +20,7 @@ from nn_manual.check.tolerances import RANGE_OF_PART, SMALL_PART
 Key: TypeAlias = tuple[slice | int, ...]
 
 
-class Part(NamedTuple):
+class SmallPart(NamedTuple):
     """A part of a tensor: the pair of its values, named as numpy does, 0.grad_weight[2, :]; the name of the tensor, and
     the key that cuts the part out of it.
     """
@@ -30,7 +30,7 @@ class Part(NamedTuple):
     key: Key
 
 
-def doubtful_parts(pair: Pair) -> list[Part]:
+def doubtful_parts(pair: Pair) -> list[SmallPart]:
     """The small parts of a tensor that differ by more than its tolerance allows at their own scale.
 
     Parts are the slices along each axis, the rows and columns of a matrix; of a vector its blocks, runs of numbers of
@@ -43,7 +43,7 @@ def doubtful_parts(pair: Pair) -> list[Part]:
     for key in _small(magnitudes):
         if differences[key].max() > quantity.tolerance * magnitudes[key].max():
             named = replace(quantity, name=f"{quantity.name}{written(key)}")
-            parts.append(Part(Pair(named, ours[key], reference[key]), quantity.name, key))
+            parts.append(SmallPart(Pair(named, ours[key], reference[key]), quantity.name, key))
     return parts
 
 

@@ -27,7 +27,7 @@ from nn_manual.losses import Loss
 from nn_manual.model import Sequential
 
 
-class Stacked:
+class StackedSteps:
     """torch's version of a model and its loss, for many steps of one plan at once.
 
     `leaves` has for each place in torch's graph that gets a gradient the tensor of the ring whose values stand there;
@@ -170,7 +170,7 @@ def _anchored(output: torch.Tensor, ours: torch.Tensor, item: Item) -> tuple[tor
 
 
 def _run(
-    stacked: Stacked, item: Item, input: torch.Tensor, leaves: Tensors, given: Tensors, buffers: Tensors
+    stacked: StackedSteps, item: Item, input: torch.Tensor, leaves: Tensors, given: Tensors, buffers: Tensors
 ) -> tuple[torch.Tensor, Tensors]:
     """One layer of the chain in one step: its output, and torch's values inside of it where it is a composite."""
     step = LayerRun(stacked.modules, leaves, given, buffers)

@@ -11,21 +11,21 @@ import numpy as np
 from nn_manual.arrays import Shape
 from nn_manual.check.compare.worst import Differences, joined
 from nn_manual.check.judge.report import StepCheck
-from nn_manual.check.many_steps.group import Group
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
+from nn_manual.check.many_steps.step_group import StepGroup
 
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
 
 
-class Groups:
+class StepGroups:
     """The groups of a GradientChecker's steps, in `memory` bytes; without any, each step is proven by itself."""
 
     def __init__(self, checker: GradientChecker, memory: int) -> None:
         self._checker = checker
         self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
         #: By the shape of the input; None for those whose steps are proven one by one.
-        self._by_shape: dict[Shape, Group | None] = {}
+        self._by_shape: dict[Shape, StepGroup | None] = {}
         #: Why steps are proven one by one, where there is memory; and whether a layer is why.
         self.reason, self.is_of_layer = "", False
         self._has_compared = False
@@ -36,7 +36,7 @@ class Groups:
         sizes = (group.ring.num_steps for group in self._by_shape.values() if group)
         return max(sizes, default=int(self._has_compared))
 
-    def of(self, input_shape: Shape) -> Group | None:
+    def of(self, input_shape: Shape) -> StepGroup | None:
         """That of the steps on inputs of this shape; None where the next one is proven by itself."""
         return self._by_shape.get(input_shape)
 
@@ -51,7 +51,7 @@ class Groups:
         zeros = copy.deepcopy(checker.judge.zeros)
         check = checker.compare()
         try:
-            group = Group(checker, check.plan, self._memory)
+            group = StepGroup(checker, check.plan, self._memory)
             row = count % group.ring.num_steps
             found = self._found_of_first(group, check, row)
         except CannotStack as problem:
@@ -68,7 +68,7 @@ class Groups:
             return check
         return StepCheck(check.plan, accepted, check.not_judged)
 
-    def _found_of_first(self, group: Group, check: StepCheck, row: int) -> Differences | None:
+    def _found_of_first(self, group: StepGroup, check: StepCheck, row: int) -> Differences | None:
         """What a batched proof finds of the step that the checker has just compared, or None where the step has another
         form than those that wait.
         """

@@ -16,7 +16,7 @@ from nn_manual.check.step.recording import Recording
 from nn_manual.check.step.tree import Item, walk
 from nn_manual.check.twin.layers import evaluation_function
 from nn_manual.check.twin.model import as_tensor
-from nn_manual.check.twin.modules import Misfit
+from nn_manual.check.twin.modules import CannotStandIn
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 from nn_manual.model.contract import takes_noise
@@ -71,7 +71,7 @@ def _torchs(item: Item) -> Callable[[torch.Tensor], Any]:
     if not item.children:
         try:
             return evaluation_function(item.layer)
-        except Misfit as misfit:
+        except CannotStandIn as misfit:
             raise CannotCompare(f"{item.label}: {misfit}") from misfit
     children = [_as_torchs(child.infer) for child in item.layer.children().values()]
     if hasattr(item.layer, "infer_reference"):

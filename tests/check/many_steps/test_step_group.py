@@ -7,10 +7,10 @@ import pytest
 from proving import points, prover_of, trained, trainer_of
 
 from nn_manual import SGD, AdamW, Linear, Residual, Sequential, Tanh, Trainer
-from nn_manual.check.many_steps.group import Group
+from nn_manual.check.many_steps.step_group import StepGroup
 
 
-def waiting(trainer: Trainer, num_steps: int) -> Group:
+def waiting(trainer: Trainer, num_steps: int) -> StepGroup:
     """The group of a trainer, in which so many steps wait."""
     trained(trainer, points(1))
     for step in trainer.epoch(points(num_steps + 1), 4, seed=0, epoch=0):

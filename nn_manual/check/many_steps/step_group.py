@@ -11,11 +11,11 @@ from nn_manual.check.compare.worst import within, worst_differences
 from nn_manual.check.many_steps.one_layer import CannotStack, NoRoom
 from nn_manual.check.many_steps.restored_step import Past, received
 from nn_manual.check.many_steps.ring import Ring
-from nn_manual.check.many_steps.stacked import Stacked
+from nn_manual.check.many_steps.stacked_steps import StackedSteps
 from nn_manual.check.step.fast_structure import Glance
 from nn_manual.check.step.plan import Plan
 from nn_manual.check.twin.model import threads_for
-from nn_manual.check.twin.optimizers import Made, OptimizerTwin, State
+from nn_manual.check.twin.optimizers import OptimizerTwin, State, UpdateInputs
 from nn_manual.check.whole_step.update import clipped_by_torch
 from nn_manual.messages import counted
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LARGE_UPDATE = 1 << 17
 
 
-class Group:
+class StepGroup:
     """The `ring` of the steps of a plan, and torch's versions of what they do.
 
     Raises CannotStack where the steps can't be proven together, NoRoom where `memory` has no room for them.
@@ -43,7 +43,7 @@ class Group:
         if not self.ring.num_steps:
             raise NoRoom(self.ring.reason)
         self.glance = Glance(plan, checker.recorded)
-        self._stacked = Stacked(plan, checker.model, checker.loss)
+        self._stacked = StackedSteps(plan, checker.model, checker.loss)
         shapes = checker.model.parameter_shapes()
         self._sizes = {name: size_of(shape) for name, shape in shapes.items()}
         if self.proves_updates:
@@ -116,10 +116,10 @@ class Group:
             scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())
         return absolute, scale
 
-    def made(self, i: int) -> Made:
-        """What the `i`-th update, which is proven here, was made from."""
+    def update_inputs(self, i: int) -> UpdateInputs:
+        """Those of the `i`-th update, which is proven here."""
         ring = self.ring
-        return Made(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
+        return UpdateInputs(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
 
     def _tensors(self, state: State) -> list[Array]:
         """The tensors of a state, (steps, size) each, in the plan's order."""
