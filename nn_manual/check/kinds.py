@@ -43,8 +43,8 @@ def draw(kind: str, shape: Shape, dtype: str, generator: np.random.Generator, do
 
 
 def _indices(kind: str, shape: Shape, generator: np.random.Generator, domain: range) -> Array:
-    """int64 indices, most of them with repeats: for "zero" the first alone, for "tied" the first and the last, for
-    "spread" all in turn, for any other kind any.
+    """int64 indices, usually with repeats. "zero" has only the first index, "tied" the first and the last, "spread" all
+    in turn; any other kind draws from all.
     """
     choices = {"zero": [domain[0]], "tied": [domain[0], domain[-1]], "spread": generator.permutation(domain)}
     values = np.asarray(choices.get(kind, domain), np.int64)
@@ -52,8 +52,8 @@ def _indices(kind: str, shape: Shape, generator: np.random.Generator, domain: ra
 
 
 def spread(domain: Domain = "real") -> Array:
-    """Values from one end of the domain to the other, in float64 and in order: HALVES, counted from its end where it
-    has one, and where it has two ends also NUM_SPREAD values with equal distances.
+    """Values from one end of the domain to the other, in float64 and in order. These are HALVES; a domain with one end
+    counts them from there, and one with two ends has NUM_SPREAD values at equal distances, too.
     """
     if isinstance(domain, range):
         return np.asarray(domain, np.int64)

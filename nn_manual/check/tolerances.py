@@ -20,15 +20,16 @@ SUM_OF_PRODUCTS = {"float32": 1e-5, "float64": 1e-12}
 #: ten thousand times smaller than the values.
 CENTRAL_DIFFERENCES = 1e-7
 
-#: Outputs in float32 that are compared with the same forward in float64: the formula is the same, so what differs is
-#: the rounding of what forward computes on its way, which a normalization of nearly equal values enlarges much.
+#: Outputs in float32 that are compared with the same forward in float64: the formula is the same, so only rounding
+#: differs. A normalization of nearly equal values enlarges it much.
 OWN_FORWARD = 1e-3
 
 #: Parameters after the optimizer's step on the same gradients: a handful of elementwise operations, each rounding by
 #: half an eps (6e-8 and 1.1e-16), and a momentum that carries the roundings of the steps before it along.
 UPDATE = {"float32": 1e-6, "float64": 1e-13}
 
-#: Counters, as floats: these hold each count up to 2**24 and 2**53, and neighbours are further apart than this.
+#: Counters, as floats: float32 and float64 hold each count up to 2**24 and 2**53, and neighbours are further apart than
+#: this.
 COUNTER = {"float32": 1e-8, "float64": 1e-17}
 
 #: How far a central difference may be off, as a fraction of the gradient's largest magnitude. It is accurate to about
@@ -36,8 +37,8 @@ COUNTER = {"float32": 1e-8, "float64": 1e-17}
 #: and for torch, the tolerance is SUM_OF_PRODUCTS.
 OPERATION_DIFFERENCES = 1e-8
 
-#: Differences that are zero within their error count as zero if they are at most this fraction of the terms that add up
-#: to them: in float64 the rounding of a long sum of terms reaches 1e-13 of them.
+#: A gradient by differences that is zero within its error counts as zero if it is at most this fraction of the terms
+#: that add up to it: in float64 the rounding of a long sum reaches 1e-13 of its terms.
 NEGLIGIBLE = 1e-10
 
 #: The learning rate: closed form against torch's recursion, Python floats both.
@@ -47,34 +48,36 @@ LEARNING_RATE = 1e-12
 #: the nets in config/; longer sums get proportionally more.
 REDUCTION_LENGTH = 1024
 
-#: A correct value may be this many times the measured effect away: of the few random moves none may have been as
-#: unlucky as the roundings that the step made. In a quarter of a million steps of random nets 10 were too few for one
-#: gradient of 20 elements. A wrong formula is off by many orders of magnitude more in float64.
+#: A correct value may be off by this many times the measured effect of rounding. A few random moves measure it, and the
+#: roundings of the step itself may be unluckier than all of these. In a quarter of a million steps of random nets, 10
+#: times was too few for one gradient of 20 elements. In float64 a wrong formula is off by many orders of magnitude
+#: more.
 MARGIN = 30
 
-#: Where the difference is more than this multiple of what is explained, more measurements are not made. Wrong formulas
-#: are off by more, in float64.
+#: No more measurements are made where the difference is more than this multiple of what they allow. In float64 wrong
+#: formulas are off by more.
 FAR = 1e6
 
-#: How many times more eps rounding may amount to in float64 than in float32. 1 - 1e-9, which is 1 in float32, has an
-#: error in float64 alone; of random nets the worst had 500. A value that crosses a kink has 5e8: by one eps, in any
-#: dtype, its gradient jumps as far.
+#: How many times as many eps rounding may amount to in float64 as in float32. 1 - 1e-9 is 1 in float32, and has an
+#: error in float64 alone. In random nets the worst ratio was 500. Where a value crosses a kink, it is 5e8: moved by one
+#: eps, of either dtype, its gradient jumps as far.
 JUMP = 1e4
 
-#: How many times more eps rounding may amount to in float32 than in float64, for what it says of float64. A value that
-#: crosses a kink by one eps of float32, or a softmax of scores of 1e7, goes as far as it can go. One eps of float64
-#: doesn't take it there. Where both are a few eps, they differ by the luck of the draws.
+#: How many times as many eps rounding may amount to in float32 as in float64, where float32 is to say something about
+#: values in float64. Moved by one eps of float32, a value crosses a kink, or a softmax of scores of 1e7 turns over: its
+#: gradient changes as much as it can. One eps of float64 doesn't do that. Where both are a few eps, they differ by the
+#: luck of the draws.
 SATURATED = 10
 
-#: The square of a larger number, a variance, is more than float32 can hold: what float32 doesn't show then, there may
-#: be in float64.
+#: The square of a larger number, a variance for one, is more than float32 can hold. Then float64 may have rounding that
+#: float32 doesn't show.
 LARGEST_IN_FLOAT32 = 1e19
 
-#: Two gradients that are rounding alone differ by about as much as they are; by luck they may be nearer, once.
+#: Two gradients that are nothing but rounding differ by about their own size; by luck they may be nearer, once.
 NOTHING_IN_COMMON = 0.01
 
-#: The scale of a gradient that is zero in theory is measured anew after so many steps: the net has changed by then. To
-#: measure it takes many reruns of a step, so not more often.
+#: The scale of a gradient that is zero in theory is measured anew after so many steps: the net has changed by then.
+#: Measuring takes many reruns of a step, so it isn't done more often.
 ZEROS_MEASURED_EVERY = 1_000
 
 #: A part of a tensor is small from this fraction of the tensor's largest magnitude on. In a larger one a mistake of a
@@ -85,17 +88,17 @@ SMALL_PART = 0.01
 #: smallest in it is then compared to 1e-5 * 1000 of itself in float32: a mistake of a hundredth shows.
 RANGE_OF_PART = 1000.0
 
-#: An explanation holds where it leaves less than this of the largest magnitude. Ten times the tolerance that a correct
-#: gradient meets, since an explanation is found by adding and dividing values that carry rounding already.
+#: An explanation of a difference holds where it leaves less than this fraction of the largest magnitude unexplained:
+#: ten times a correct gradient's tolerance, since it comes from adding and dividing values that carry rounding already.
 EXPLAINED = {dtype: 10 * tolerance for dtype, tolerance in SUM_OF_PRODUCTS.items()}
 
-#: It doesn't hold either where it leaves more than this of the worst difference: by the bound above, anything would
-#: explain a difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
+#: It must also leave less than this fraction of the worst difference: by the bound above alone, anything would explain
+#: a difference of a few tolerances. The rounding of correct values is a tenth of a tolerance.
 UNEXPLAINED = 0.1
 
 #: A kernel in float16 or bfloat16 may lie this many times as far from the values in float64 as the reference does in
-#: that dtype: the sums of a right one run in another order, and it rounds what it keeps once more. It is what published
-#: harnesses of attention kernels allow.
+#: that dtype: the sums of a right one run in another order, and it rounds what it keeps once more. Published tests of
+#: attention kernels allow as much.
 LOW_PRECISION_FACTOR = 3
 
 #: From this fraction of the norm on, a tolerance proves nothing: a value of half the size passes.
@@ -118,8 +121,8 @@ def sum_of_products(dtype: np.dtype[Any], reduction_length: int) -> float:
 def learning_rate(count: int) -> float:
     """The tolerance of a learning rate after `count` epochs or steps, as a fraction of the largest one so far.
 
-    Up again after T_max epochs, torch's cosine starts at (1 - cos(pi / T_max)) / 2 of the initial lr, of which the
-    difference keeps an error of one eps, and every later lr is a multiple of that: the error grows to 4 / pi**2 *
-    T_max**2 times eps, at a count above T_max.
+    After T_max epochs torch's cosine rises again, from (1 - cos(pi / T_max)) / 2 of the initial lr. This difference has
+    an error of one eps, and every later lr is a multiple of it. So the error grows to 4 / pi**2 * T_max**2 times eps,
+    at a count above T_max.
     """
     return max(LEARNING_RATE, count**2 * float(np.finfo(np.float64).eps))

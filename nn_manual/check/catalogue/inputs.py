@@ -39,7 +39,7 @@ def layer_inputs(
 
 def inputs_of_other_shapes(layer: Layer, input_shape: Shape, dtype: str, seed: int) -> Iterator[tuple[str, Array]]:
     """Random inputs of a bound layer in each of `other_shapes`, each with its description."""
-    generator = np.random.default_rng([seed, 1])  # its own: what else is drawn stays as it is
+    generator = np.random.default_rng([seed, 1])  # its own: the other draws stay as they are
     for shape in other_shapes(layer, input_shape, dtype):
         written = "x".join(map(str, shape))
         yield f"random input, shape {written}", draw("random", shape, dtype, generator, layer.domain)
@@ -56,7 +56,7 @@ def takes_batch(layer: Layer, input_shape: Shape, batch_size: int) -> bool:
         return False
     if not layer.children():
         return True
-    # What a composite gives to its children only its code says. One of another batch than its own it has misshapen.
+    # Only a composite's code says what its children get. A misfit of another batch size is the composite's own mistake.
     input = draw("random", shape, "float32", np.random.default_rng(0), layer.domain)
     with np.errstate(all="ignore"):
         misfit = first_misfit(Sequential(copy.deepcopy(layer)), input)

@@ -15,8 +15,9 @@ NUM_BISECTIONS = 56
 #: Nearer to 0 only 0 itself is tried: the neighbours of 0 are as small as 5e-324, where 1 / input overflows.
 SMALLEST = 1e-9
 
-#: From one number to the next a smooth function changes by a few eps of its value, or of 1 or its largest value, where
-#: it is smaller: a derivative that vanishes is all rounding. More than this many are a jump.
+#: From one number to the next a smooth function changes by a few eps of its value; where the value is small, by a few
+#: eps of 1, or of its largest value if that is below 1: a derivative that vanishes is all rounding. More eps than this
+#: are a jump.
 SMOOTH = 64
 
 #: At most this many jumps are taken, the largest first: noise that looks like jumps must not make an input large.
@@ -26,10 +27,11 @@ MAX_JUMPS = 16
 def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
     """The values on both sides of each jump of a bound layer, and one number further to each side, in order.
 
-    The layer is run on inputs with one value in each row. Each interval between two values of `spread` is halved, the
-    half in which more changes being kept: once for the output, once for the gradient under an upstream gradient of
-    ones. A kink that `kink_distance` states counts as a jump. A layer whose output is shaped otherwise than its input,
-    or depends on the row's other numbers, is no elementwise function, and has none. Nor does one that takes indices.
+    The layer is run on inputs with one value in each row. Each interval between two values of `spread` is halved again
+    and again, and the half in which more changes is kept: once for the output, once for the gradient under an upstream
+    gradient of ones. A kink that `kink_distance` states counts as a jump. A layer whose output has another shape than
+    its input, or depends on the row's other numbers, isn't elementwise and has no jumps here. Neither has one that
+    takes indices.
     """
     if isinstance(layer.domain, range):
         return np.empty(0)
@@ -53,8 +55,8 @@ def values_at_jumps(layer: Layer, input_shape: Shape, dtype: str) -> Array:
 
 
 def _check_elementwise(layer: Layer, rows: Array) -> None:
-    """Raise ValueError where an output changes with the other numbers of its row: of a row of equal ones, as `_jumps`
-    takes it, a normalization leaves rounding, which looks like jumps.
+    """Raise ValueError where an output changes with the other numbers of its row. `_jumps` takes rows of equal numbers:
+    a normalization leaves only rounding of these, which looks like jumps.
     """
     order = np.random.default_rng(0).permuted(np.broadcast_to(_column(rows), rows.shape), axis=0)
     mixed, _ = layer.forward(np.take_along_axis(rows, order, axis=0))
@@ -96,7 +98,7 @@ def _followed(layer: Layer, input: Array) -> Array:
 
 
 def _stated_kinks(layer: Layer, input: Array) -> Array:
-    """The values that lie at a kink by the layer's own `kink_distance`, found from `input`."""
+    """The values at which the layer's own `kink_distance` is 0, found from `input`."""
     kink_distance = getattr(layer, "kink_distance", None)
     if kink_distance is None:
         return np.empty(0, input.dtype)

@@ -1,4 +1,4 @@
-"""The other shapes that a layer takes: a formula for even times alone is wrong for odd ones, and says nothing."""
+"""The other shapes that a layer takes: a formula may be right for even sizes and wrong for odd ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def other_shapes(layer: Layer, input_shape: Shape, dtype: str) -> Iterator[Shape
     """Shapes like `input_shape` in which every dimension that may vary has another size: all have 1 more, all have 2
     more, and one after the other has 1, but for the batch. A one-dimensional shape has none.
 
-    A dimension may vary where the layer takes a larger one and makes of it what `output_shape` says: a layer need say
-    nothing of a size that its parameters fix. Where it doesn't take all larger ones at once, it meets each alone.
+    A dimension may vary where the layer takes a larger one and makes of it what `output_shape` says: a layer need not
+    check a size that its parameters fix. Where the layer doesn't take all larger dimensions at once, it gets each
+    alone.
     """
     if len(input_shape) < 2:
         return

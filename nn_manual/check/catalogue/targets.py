@@ -11,7 +11,7 @@ from nn_manual.arrays import Array, Shape
 from nn_manual.check.kinds import KINDS, draw
 from nn_manual.losses import Loss
 
-#: What a target is drawn by: its kind, the prediction's shape and dtype, and the generator.
+#: Draws a target, given its kind, the prediction's shape and dtype, and the generator.
 Draw = Callable[[str, Shape, str, np.random.Generator], Array]
 
 
@@ -23,7 +23,7 @@ def loss_batches(loss: Loss, dtype: str, generator: np.random.Generator) -> Iter
     a batch of 1, random ones; with one of 25, all values of `spread`.
     """
     has_values = hasattr(loss, "backward_target")
-    # One form after the other: what a loss keeps of a batch shows in the next one of the same shape.
+    # One form after the other: if a loss keeps something of a batch, the next one of the same shape shows it.
     for form, (shape, draw_form) in () if has_values else CLASS_FORMS.items():
         for kind, target_kind in zip(KINDS, reversed(KINDS), strict=True):
             prediction, target = draw(kind, shape, dtype, generator), draw_form(target_kind, shape, dtype, generator)

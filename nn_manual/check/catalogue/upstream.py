@@ -1,4 +1,4 @@
-"""The loss by which a layer alone gets any upstream gradient."""
+"""A loss that gives a single layer any upstream gradient."""
 
 from __future__ import annotations
 

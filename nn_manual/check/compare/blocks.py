@@ -1,7 +1,7 @@
 """The largest difference between two large arrays, a block at a time that stays in the processor's cache.
 
-An array of a million numbers is read from memory once. What is computed of it in passes, the difference, its largest
-and its smallest number, never leaves the cache.
+An array of a million numbers is read from memory once. The passes over it, for the difference and its largest and
+smallest number, never leave the cache.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from nn_manual.arrays import Array
 
-#: Elements of a block: 512 KiB in float32. Of smaller ones, the calls of numpy take longer than the cache saves: with a
-#: quarter of the size, the checked step of the 784-128-10 net takes 1.07 times as long.
+#: Elements of a block: 512 KiB in float32. With smaller ones, the calls of numpy take longer than the cache saves: with
+#: a quarter of the size, the checked step of the 784-128-10 net takes 1.07 times as long.
 BLOCK = 1 << 17
 
 
@@ -37,8 +37,8 @@ def in_order(ours: Array, reference: Array) -> tuple[Array, Array]:
 
 
 def largest_magnitudes(rows: Array) -> Array:
-    """max|number| of each row, (rows, numbers). Two reductions take less time than magnitudes, which are written, and
-    one.
+    """max|number| of each row of (rows, numbers). Two reductions take less time than one over magnitudes, which would
+    be written first.
     """
     largest: Array = np.maximum(np.maximum.reduce(rows, axis=1), -np.minimum.reduce(rows, axis=1))
     return largest

@@ -18,10 +18,10 @@ from nn_manual.arrays import Array
 from nn_manual.check.compare.blocks import BLOCK, in_order, largest_magnitudes, scratch, worst_difference
 from nn_manual.check.compare.comparison import Pair, Quantity
 
-#: Smaller tensors are compared side by side: each call of numpy takes longer than what there is to compare.
+#: Tensors of fewer elements are compared side by side: for one alone, a call of numpy takes longer than the comparison.
 SMALL = 1 << 9
 
-#: So are those of fewer elements in all steps: packed together, copying costs less than the calls that it saves.
+#: So are tensors of fewer elements in all steps together: copying costs less than the calls that it saves.
 FEW = 1 << 14
 
 
@@ -76,7 +76,7 @@ def worst_differences(
     in both, give NaN.
 
     The arrays are (steps, ...), of two equal shapes, with at least one element in each step. Where `sizes` are given,
-    each of them is several tensors, end to end, (steps, sum of the sizes).
+    each array holds tensors of these sizes end to end, (steps, sum of the sizes).
     """
     num_steps = len(ours[0])
     small = max(SMALL, FEW // num_steps)
@@ -149,7 +149,7 @@ def _starts(sizes: tuple[int, ...]) -> Array:
 
 
 def _difference(ours: Array, reference: Array) -> Array:
-    """ours - reference, until it is asked for the next one."""
+    """ours - reference, in memory that the next call may overwrite."""
     dtype = np.result_type(ours, reference)
     memory = scratch(dtype) if ours.size <= BLOCK else np.empty(ours.size, dtype)
     with np.errstate(invalid="ignore"):  # infinity - infinity, which the caller sees as NaN

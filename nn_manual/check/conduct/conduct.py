@@ -57,9 +57,9 @@ class _Example(NamedTuple):
 
 
 class _LayerRuns:
-    """Runs a copy of a layer on two examples: `input`, and the same numbers in other places. They give other results,
-    and are nothing that the layer wouldn't take. The gradients of the outputs are random: in a sum whose terms cancel
-    two right ways to add could differ.
+    """Runs a copy of a layer on two examples: `input`, and the same numbers in other places. These give other results,
+    and the layer takes them, too. The gradients of the outputs are random: where the terms of a sum cancel, two right
+    ways to add them could differ.
     """
 
     def __init__(self, calls: LayerCalls, input: Array, tolerance: float) -> None:
@@ -130,9 +130,9 @@ class _LayerRuns:
         return {f"grad_{name}": grad.copy() for name, grad in vars(self.copy.layer.grad).items()}
 
     def _check_backward_between(self, alone: dict[str, Array], saved: Any) -> None:
-        """Run the backward of the other example, whose forward ran before one forward and after another, and compare
-        with what it gave alone. A layer that keeps its last input, its first, or a stack or a queue of them, gives
-        something else here, or raises.
+        """Run the backward of the other example, whose forward ran between two others, and compare it with what it gave
+        alone. A layer that keeps its last input, its first, or a stack or a queue of them, gives something else here,
+        or raises.
         """
         other = self.examples[1]
         try:

@@ -20,7 +20,7 @@ from nn_manual.errors import raise_if_nobodys_fault, words_of
 _NONE = SimpleNamespace()
 _KINDS = ("param", "grad", "buffer", "noise")
 
-#: The arrays that a method of a layer is there to write into.
+#: The kind of arrays that each of these methods is meant to write into.
 _WRITES = {
     "backward": "grad",
     "backward_parameters": "grad",
@@ -30,11 +30,11 @@ _WRITES = {
 
 
 class LayerCopy:
-    """A copy of the layer of `calls`, with memory of its own; two numbers of its results are the same that differ by
-    less than `tolerance`, as a fraction of the largest.
+    """A copy of the layer of `calls`, with memory of its own. Two results count as the same if they differ by no more
+    than `tolerance`, as a fraction of the largest number.
 
-    `kept` has what no method may write into, `buffers` what update_buffers alone may. Raises CannotCompare for a layer
-    that can't be copied.
+    `kept` has what no method may write into, `buffers` what only update_buffers may write into. Raises CannotCompare
+    for a layer that can't be copied.
     """
 
     def __init__(self, calls: LayerCalls, tolerance: float) -> None:
@@ -69,7 +69,7 @@ class LayerCopy:
 
     @contextmanager
     def noise_of_nobody(self) -> Iterator[None]:
-        """The context in which `noise` holds no numbers: it is that of another forward, whatever that was."""
+        """The context in which `noise` holds NaN: another forward has drawn it, whichever that was."""
         layers = [self.layer, *(inner for _, inner in self.layer.descendants())]
         own = [(inner, inner.noise) for inner in layers if hasattr(inner, "noise")]
         for inner, noise in own:
@@ -82,8 +82,8 @@ class LayerCopy:
                 inner.noise = noise
 
     def check_written(self, method: str, *kept: Unchanged) -> None:
-        """Raise CannotCompare where a method replaced an array of the layer, or wrote into one that it may only read:
-        one of `kept`, too.
+        """Raise CannotCompare where a method replaced an array of the layer, or wrote into one that it may only read,
+        those of `kept` among them.
         """
         now = self.arrays(*_KINDS)
         for what, array in self._owned.items():
@@ -100,7 +100,9 @@ class LayerCopy:
         return self.calls.fault(method, f"{method} replaced {what}: {rule}")
 
     def check_kept(self, method: str, deed: str, *kept: Unchanged) -> None:
-        """Raise CannotCompare where an array is no longer what it was: of those that are watched, or else of `kept`."""
+        """Raise CannotCompare where an array has changed: one of `kept`, or where none are given, one of the layer's
+        own.
+        """
         for each in kept or (self.kept, self.buffers):
             if changed := each.changed():
                 raise self.calls.fault(method, f"{deed} {changed}")

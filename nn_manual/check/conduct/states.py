@@ -17,7 +17,7 @@ from nn_manual.streams import RowGenerator
 
 NOT_DETERMINISTIC = "is not deterministic: run twice on the same"
 
-#: The noise of a step may come out as that of another one by chance: a small mask does. It hardly does so often.
+#: Two steps may draw the same noise by chance, if it is a small mask. So many steps hardly do.
 NUM_DRAWS = 16
 
 
@@ -76,7 +76,7 @@ def check_infer(copy: LayerCopy, input: Array, other: Array) -> None:
     if not copy.same(inferred, copy.run("infer", input)):
         raise copy.calls.fault("infer", f"infer {NOT_DETERMINISTIC}, its output differs")
     copy.run("forward", other)
-    with suppress(CannotCompare), np.errstate(all="ignore"):  # the same row everywhere may be nothing that it takes
+    with suppress(CannotCompare), np.errstate(all="ignore"):  # the layer may not take equal rows
         copy.run("forward", np.array(np.broadcast_to(input[:1], input.shape)))
     with copy.noise_of_nobody():
         if not copy.same(inferred, copy.run("infer", input)):

@@ -24,21 +24,21 @@ class Unchanged:
         self.add(arrays)
 
     def add(self, arrays: Mapping[str, ArrayOrTensor]) -> None:
-        """Remember the values of arrays, each under what it is called."""
+        """Remember the values of arrays, each under its name."""
         self._kept += [(what, array, _copy(array)) for what, array in arrays.items()]
 
     def changed(self) -> str:
-        """What the first is called that is no longer what it was, or nothing."""
+        """The name of the first array that has changed, or nothing."""
         return next((what for what, array, before in self._kept if not same_values(array, before)), "")
 
     def check(self, deed: str) -> None:
-        """Raise CannotCompare for the first that is no longer what it was."""
+        """Raise CannotCompare for the first array that has changed."""
         if changed := self.changed():
             raise CannotCompare(f"{self.label}: {deed} {changed}")
 
 
 def _copy(array: ArrayOrTensor) -> ArrayOrTensor:
-    """The values alone: a deep copy of a subclass of a tensor asks more of it than most have."""
+    """A copy of the values alone: many subclasses of a tensor have no deep copy."""
     return array.detach().clone() if isinstance(array, torch.Tensor) else array.copy()
 
 
@@ -50,7 +50,7 @@ def same_values(array: ArrayOrTensor, before: ArrayOrTensor) -> bool:
 
 
 def arrays_in(saved: Any, place: str = "") -> Iterator[tuple[str, ArrayOrTensor]]:
-    """Every array and tensor in what a forward saved, and where it is in it."""
+    """Every array and tensor in what a forward saved, each with its place there."""
     if isinstance(saved, np.ndarray):
         yield place, saved
     elif isinstance(saved, torch.Tensor):

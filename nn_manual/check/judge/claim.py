@@ -1,4 +1,4 @@
-"""A claim: our values beside torch's, and how both are made again; and what is a wrong formula in it, what rounding."""
+"""A claim: our values equal torch's. Where they don't, is a formula wrong, or is it rounding?"""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from nn_manual.check.judge.rounding import (
 )
 from nn_manual.check.step.reference import Move
 
-#: The prediction is made smaller by this factor, as often as it is measured. The last is small enough for the smallest
-#: positive loss that float64 has, 1e-323 or a logit's lead of 744: a 256th of that lead is 3.
+#: Each measurement makes the prediction smaller by this factor once more. The last one is small enough for the smallest
+#: positive loss that float64 has, 1e-323, where a logit leads by 744: a 256th of that lead is 3.
 SMALLER = 0.25
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -43,19 +43,19 @@ class Claim(ABC):
 
     @abstractmethod
     def measured(self) -> Rounding:
-        """torch's values in float64, as what rounding takes torch's values away from."""
+        """torch's values in float64, from which rounding is measured."""
 
     @abstractmethod
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
-        """torch's values, made again in this dtype from values that go through `move`, by gradients that go through
+        """torch's values, computed again in this dtype. Values go through `move` first, and gradients through
         `move_grad`.
         """
 
-    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:  # noqa: ARG002 - a loss has some
-        """What the loss computes of `factor` of the prediction, where there is a loss."""
+    def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:  # noqa: ARG002 - claims of a loss use it
+        """What the loss computes from `factor` times the prediction; nothing where there is no loss."""
         return {}
 
-    def within_terms(self, failed: Sequence[Pair]) -> frozenset[str]:  # noqa: ARG002 - a step looks at its own
+    def within_terms(self, failed: Sequence[Pair]) -> frozenset[str]:  # noqa: ARG002 - the claim of a step uses it
         """The names of those of `failed` that are off by a few roundings of the terms that they are made of."""
         return frozenset()
 
@@ -65,7 +65,7 @@ class Claim(ABC):
 
     def rounding(self, failed: Sequence[Pair], num_perturbations: int = MOST_PERTURBATIONS) -> frozenset[str]:
         """The names of those of `failed` that are as near to the true values as their dtype brings them. Rounding is
-        measured until it explains all, or all but those that it is far from explaining: measuring more can only allow
+        measured until it explains all of them, or is far from explaining the rest. Another measurement can only allow
         more.
         """
         found: frozenset[str] = frozenset()
@@ -84,8 +84,8 @@ class Claim(ABC):
         return found
 
     def _reruns(self, number: int) -> Iterator[tuple[Values, Values | None]]:
-        """The values that torch computes when all is moved, in several ways, for the `number`-th time; and those of the
-        loss where the prediction is smaller, with the true ones there.
+        """The values to measure for the `number`-th time: those that torch computes when everything is moved, in
+        several ways; and those of the loss of a smaller prediction, each with the true values there.
         """
         for back in (False, True):  # one of the two moves a value across the kink at which it lies
             random = randomly(number, back=back)
@@ -97,8 +97,8 @@ class Claim(ABC):
 
 
 class Judgement(NamedTuple):
-    """What is found of the pairs in question: the pairs made again in float64, those of them of which a formula is
-    wrong, and the names of those that are off by rounding.
+    """What is found about the pairs in question. `in_double` are the claim's pairs computed again in float64, `wrong`
+    those of them whose formula is wrong, `rounding` the names of the pairs in question that are off by rounding alone.
     """
 
     in_double: Sequence[Pair] = ()
@@ -107,9 +107,9 @@ class Judgement(NamedTuple):
 
 
 def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
-    """Of those of the claim's pairs, or of their parts, that are beyond the tolerance: computed again in float64, do
-    the formulas agree? And is each value as near to torch's float64 ones as rounding brings it? Raises CannotCompare
-    where ours can't be made again in float64.
+    """The judgement on `failed`, the claim's pairs, or parts of them, that are beyond the tolerance. Computed again in
+    float64, do the formulas agree? And is each value as near to torch's in float64 as rounding allows? Raises
+    CannotCompare where ours can't be made again in float64.
     """
     in_double: Sequence[Pair] = ()
     wrong: list[Pair] = []
@@ -117,13 +117,13 @@ def judged(claim: Claim, failed: Sequence[Pair]) -> Judgement:
         again = claim.in_float64()
         in_double, doubtful = again.pairs, beyond_tolerance(again.pairs)
         wrong = without(doubtful, explained(again, doubtful))
-    # Where a formula is wrong, what else is rounding only decides which words a report has.
+    # Where a formula is wrong, the rest only decides the words of a report: fewer measurements do.
     rounding = claim.rounding(failed, NUM_PERTURBATIONS) if wrong else explained(claim, failed)
     return Judgement(in_double, wrong, rounding)
 
 
 def explained(claim: Claim, failed: Sequence[Pair]) -> frozenset[str]:
-    """The names of those of `failed` that are off by rounding, or by that of their terms."""
+    """The names of those of `failed` that are off by rounding, or by the rounding of their terms."""
     rounding = claim.rounding(failed)
     rest = without(failed, rounding)
     return rounding | claim.within_terms(rest) if rest else rounding

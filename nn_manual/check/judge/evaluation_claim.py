@@ -16,8 +16,8 @@ from nn_manual.check.step.reference import Move
 
 
 class EvaluationClaim(Claim):
-    """What each `infer` of a model makes of its input in a step. `make_again` makes the step again in float64. Raises
-    CannotCompare where an `infer` raises, or nothing can stand beside it.
+    """That each `infer` of a model returns what torch's module does, on the layer's input in a step. `make_again` makes
+    the step again in float64. Raises CannotCompare where an `infer` raises, or torch has nothing to compare it with.
     """
 
     def __init__(self, step: Proof, make_again: Callable[[], Proof]) -> None:
@@ -26,7 +26,7 @@ class EvaluationClaim(Claim):
         self._in_double: Sequence[Evaluated] = self._evaluated if self.dtype == DOUBLE else ()
 
     def in_float64(self) -> EvaluationClaim:
-        """As of every claim."""
+        """As in every claim."""
         again = EvaluationClaim(self._make_again(), self._make_again)
         self._in_double = again._evaluated
         return again
@@ -36,7 +36,7 @@ class EvaluationClaim(Claim):
         return Rounding(self._values(DOUBLE, _stay))
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:  # noqa: ARG002 - no gradients here
-        """As of every claim; the input alone is moved. There is nothing in float32 of a model in float64."""
+        """As in every claim; only the input is moved. A model in float64 has no values in float32 here."""
         return self._values(dtype, move) if dtype in {DOUBLE, self.dtype} else {}
 
     @torch.no_grad()

@@ -23,22 +23,22 @@ COUNTERS = ("num_steps", "first_row")
 
 
 class Again:
-    """Makes steps of one model again. What it needs for a shape of input is made once, and a copy of the model in
-    float64 serves as long as nothing but numbers changes: to copy it takes longer than the step.
+    """Makes steps of one model again, in float64. The plan for a shape of input is made once. A float64 copy of the
+    model serves as long as nothing but numbers changes: copying takes longer than the step.
     """
 
     def __init__(self, model: Sequential, loss: Loss, *, input_grad: bool) -> None:
         self.model, self.loss, self.input_grad = model, loss, input_grad
         self._plans: dict[Shape, Plan] = {}
         self._layers = [layer for _, layer in model.descendants()]
-        #: Only the package's own layers are known to keep nothing of a step in what they have.
+        #: Whether all layers are the package's: only these are known to keep nothing of a step in their attributes.
         self._are_own = all(type(layer).__module__.startswith(f"{PACKAGE}.") for layer in self._layers)
-        #: A recording of the copy; what it is a copy of has, or had, these attributes.
+        #: A recording of the copy; and the attributes of the model and its layers when the copy was last used.
         self._recorded: Recording | None = None
         self._attributes: list[dict[str, Any]] = []
 
     def __call__(self, step: Proof, twin: Twin) -> Proof:
-        """The step in float64, beside that of a float64 twin, whose parameters are overwritten. Raises CannotCompare
+        """The step in float64, beside torch's by a float64 twin, whose parameters are overwritten. Raises CannotCompare
         where it doesn't run.
         """
         try:
@@ -61,7 +61,7 @@ class Again:
         return prove(twin, recorded, self._plans[input.shape])
 
     def _recording(self, step: Proof) -> Recording:
-        """Of a copy of the model in float64, which stands where the step began."""
+        """The recording of a float64 copy of the model, which is set to where the step began."""
         param, buffers, last = step.param, step.recorded.buffers_before, self._attributes
         self._attributes = [dict(vars(layer)) for layer in (self.model, *self._layers)]
         for name in COUNTERS:

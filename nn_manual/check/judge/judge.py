@@ -1,4 +1,4 @@
-"""The judge of a step: where a tensor is beyond its tolerance, is a formula wrong, is it rounding, or is it no number?
+"""The judge of a step: where a tensor is beyond its tolerance, is a formula wrong, is it rounding, or isn't it finite?
 
 differences   in training: what was found of each tensor, where all are right or off by rounding; else an error
 report        in full: every tensor with its worst place, a diagnosis
@@ -40,9 +40,9 @@ from nn_manual.model import Sequential
 class StepVerdict(NamedTuple):
     """What the judge finds of a step.
 
-    `in_double` are its pairs computed again in float64, `wrong` those of them of which a formula is wrong. `rounding`
-    has the names of the tensors in question that are off by rounding. `not_finite` says which of them has no number
-    though its formula is right. `zeros` are the gradients that are zero in theory, with the scale of their terms.
+    `in_double` are its pairs computed again in float64, `wrong` those of them whose formula is wrong. `rounding` has
+    the names of the tensors in question that are off by rounding. `not_finite` says which of them isn't finite though
+    its formula is right. `zeros` are the gradients that are zero in theory, with the scale of their terms.
     """
 
     in_double: Sequence[Pair] = ()
@@ -64,9 +64,9 @@ class Judge:
         self.zeros: dict[Shape, zeros.ZerosInTheory] = {}
 
     def differences(self, step: Proof, found: Differences) -> Differences:
-        """What was `found` of the step's tensors, on the scales that they are judged on. Raises GradientMismatch where
-        a formula is wrong, NotFiniteError where it is right and gives no number, CannotCompare where a layer's conduct
-        is to blame.
+        """What was `found` about the step's tensors, on the scales that they are judged on. Raises GradientMismatch
+        where a formula is wrong, NotFiniteError where it is right and its value isn't finite, CannotCompare where a
+        layer's conduct is to blame.
         """
         absolute, scale, _ = found
         of_layers = functools.partial(zeros.largest_grad_output, step)
@@ -93,8 +93,8 @@ class Judge:
         return Differences(absolute, widened, verdict.rounding & beyond)
 
     def _known_zeros(self, step: Proof, report: GradientReport) -> frozenset[str]:
-        """The names of the failures of a report that are within their tolerance on the scale of their terms: of
-        gradients that are known to be zero in theory, which are rounding, too.
+        """The names of the report's failures that are known to be zero in theory, and are within their tolerance on the
+        scale of their terms: they are rounding, too.
         """
         known, failures = self.zeros.get(step.input_shape), report.failures
         if not known or not failures:
@@ -121,7 +121,7 @@ class Judge:
         return Differences(absolute, scale)
 
     def with_evaluation(self, step: Proof, report: GradientReport) -> GradientReport:
-        """The report, and what evaluation computes where that differs from the step. Raises CannotCompare."""
+        """The report, with the output of each `infer` that differs from forward. Raises CannotCompare."""
         claim = EvaluationClaim(step, lambda: self._again(step, self._made_twins()[0]))
         comparisons = (*report.comparisons, *(compare(*pair) for pair in claim.pairs))
         failed = beyond_tolerance(claim.pairs) if claim.pairs else []
@@ -133,7 +133,7 @@ class Judge:
         return replace(report, comparisons=comparisons, rounding=report.rounding | rounding)
 
     def report(self, step: Proof, verdict: StepVerdict | None = None) -> GradientReport:
-        """Every tensor of the step, judged, unless there is a verdict already."""
+        """The report on every tensor of the step, which is judged here unless there is a verdict already."""
         both = step.pairs
         sources = (*step.plan.reported_sources(), *at_kinks(step.findings))
         report = GradientReport(tuple(compare(*pair) for pair in both), sources=sources)
@@ -151,15 +151,15 @@ class Judge:
             if report.agrees:
                 return self._parts_judged(step, report)
         elif verdict.wrong[0].quantity.name != report.failures[0].name:
-            # A formula is wrong in float64, but another one than the first that failed: it hides within the tolerance
-            # of float32 and only enlarges the rounding of what follows.
+            # The first wrong formula in float64 is another one than the first that failed here. Its error hides within
+            # the tolerance of float32, and only enlarges the rounding of what follows.
             return _in_float64_instead(report, verdict.in_double, verdict.wrong, step.recorded)
         return replace(report, diagnosis=_diagnosis(report.failures[0], both, step.recorded))
 
     def _parts_judged(self, step: Proof, report: GradientReport) -> GradientReport:
-        """The report on a step whose tensors agree, each at its own scale, or are rounding. Small parts of tensors that
-        are wrong are listed, too. Nothing is listed where float64 can't decide, nothing of a tensor that is rounding,
-        and nothing of a layer that is compared with central differences: they are good to a fraction of a tensor's
+        """The report on a step whose tensors all agree, or are off by rounding, with the small parts of tensors that
+        are wrong at their own scales. No part is listed where float64 can't decide, of a tensor that is off by
+        rounding, or of a layer that is compared with central differences: these are good to a fraction of the tensor's
         scale, and don't round as the step's dtype does.
         """
         counterparts = {item.label: step.plan.counterparts[item.name] for item in step.plan.items}
@@ -183,10 +183,10 @@ class Judge:
         return replace(report, diagnosis=_diagnosis(report.failures[0], failed, step.recorded))
 
     def judge(self, step: Proof, failed: list[Pair]) -> StepVerdict:
-        """The verdict on the tensors that failed; an empty one where the step, or a reference, doesn't even run in the
-        other dtype, which is no case of rounding.
+        """The verdict on the tensors that failed. It is empty where the step, or a reference, doesn't run in the other
+        dtype: then nothing counts as rounding.
 
-        What follows a value that isn't finite follows from it: the judgement ends there.
+        Nothing is judged after the first value that isn't finite: what follows was computed from it.
         """
         parameters = vars(carve(step.param, self.model.parameter_shapes()))
         for name, parameter in parameters.items():
@@ -202,8 +202,8 @@ class Judge:
             return StepVerdict()
         not_finite = None
         if len(rounding) == len(numbers) < len(failed):
-            # Where torch has a number and we have none, float64 shows why: if we have one there, float32 doesn't reach
-            # as far in our order of operations; else it is the formula that gives none.
+            # Where torch's value is finite and ours isn't, float64 shows why. If ours is finite there, float32 is too
+            # small for our order of operations; else the formula is wrong.
             pair = failed[len(numbers)]
             if not pair.reference.isfinite().all() or (in_double and not wrong):
                 not_finite = _not_finite(pair)

@@ -1,6 +1,7 @@
-"""All that is computed, moved by far more than rounding and far less than what matters, and what follows in proportion.
+"""Everything that is computed, moved by a small fraction: the effects show the terms that values are made of.
 
-So the terms are seen of which values are made: of 1 - p for a probability near 1, they are 1 and p.
+1 - p, for a probability p near 1, is made of 1 and p. The fraction is far above rounding, and so small that the effects
+are in proportion to it.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from nn_manual.check.judge.rounding import NUM_PERTURBATIONS
 
 aten: Any = torch.ops.aten
 
-#: By which fraction everything is moved, once and again: far above float64's eps, so that its own rounding is nothing
-#: beside it, and small enough for the effects to be in proportion to it.
+#: The fractions by which everything is moved, one after the other: far above float64's eps, so that rounding doesn't
+#: count beside them, and small enough for the effects to be in proportion.
 MOVES = 2.0**-40, 2.0**-36
 
-#: An effect that is in proportion grows by 16 from one move to the other. At a kink it jumps, and stays as it is: that
-#: is no rounding. It may grow by less than 16, as each is rounded, but not by less than this.
+#: An effect that is in proportion grows 16 times from one move to the other; since each is rounded, it may grow less,
+#: but not less than this. At a kink the effect jumps, and stays the same for both: that is no rounding.
 PROPORTIONAL = 8.0
 
 
 def effects_of(run: Callable[[float, int], Mapping[str, Array]], truth: Mapping[str, Array]) -> dict[str, Array]:
-    """How far the numbers of each tensor go for a unit by which all is moved, and 0 where that isn't in proportion.
-    `run` computes the tensors, moved by a size, at random by a seed; `truth` are the tensors that nothing has moved.
+    """How far each number of each tensor moves, as a multiple of the fraction by which everything is moved; 0 where it
+    isn't in proportion. `run` computes the tensors, given the fraction and a seed of the random moves; `truth` are the
+    tensors without any move.
     """
     effects = {name: np.zeros(np.shape(values)) for name, values in truth.items()}
     for seed in range(NUM_PERTURBATIONS):
@@ -44,16 +46,16 @@ def effects_of(run: Callable[[float, int], Mapping[str, Array]], truth: Mapping[
 #: These round nothing. What amax returns is equal to one of its inputs, and its backward finds that one so.
 EXACT = {aten.clone, aten._to_copy, aten.amax, aten.amin, aten.max, aten.min, aten.maximum, aten.minimum}
 
-#: These take exponentials of differences: exp(x - max), or in a kernel that saves one number a row exp(x - logsumexp).
-#: Rounded, that is off by a fraction of x itself, wherever the difference is near 0. So a probability of 1 among logits
-#: of 1000 is good to 1000 roundings, and so is all that is made of it: a row of them doesn't add up to 1 any more. From
-#: 1 / eps on, one rounding would be all of the probability, and excuse any: so large is the -1e9 of a mask, whose
-#: probability is exactly 0, and such exponents don't count.
+#: These take exponentials of differences: exp(x - max), or exp(x - logsumexp) in a kernel that saves one number for
+#: each row. Where the difference is near 0, its rounding is a fraction of x itself. So a probability of 1 among logits
+#: of 1000 is good to 1000 roundings, and so is all that is made of it: a row of probabilities no longer adds up to 1.
+#: From 1 / eps on, one rounding would be as large as the probability, and would excuse any value. The -1e9 of a mask is
+#: that large, and its probability is exactly 0: so such exponents don't count.
 EXPONENTIALS = {aten.exp, aten._softmax, aten._safe_softmax, aten._log_softmax}
 
 
 class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
-    """Moves what every operation returns, but for views, and for what an operation writes into. Exponents below
+    """Moves what every operation returns, except views and what an operation writes into. Exponents below
     `most_exponent` count, none where it is 0.
     """
 
@@ -78,7 +80,7 @@ class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no 
         return self._move(result, self.exponent if of_difference and operation is aten._log_softmax else 0)
 
     def _move(self, tensor: Any, magnitude: float = 0) -> Any:
-        """At random, by a fraction of itself, or of a magnitude of which it is a difference."""
+        """The tensor, moved at random by a fraction of itself, or of the magnitude of which it is a difference."""
         if not (isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.layout == torch.strided):
             return tensor
         signed = torch.rand(tensor.shape, generator=self.generator, dtype=torch.float64).mul_(2).sub_(1)

@@ -26,9 +26,9 @@ WIDTH = 80
 class StepCheck:
     """What a checked step that passed leaves behind: for each quantity of the plan, max|ours - torch| and its scale.
 
-    `rounding` names the tensors that are beyond the tolerance in float32, of which the arbiter found that the formula
-    is right; `not_judged` those that central differences are too coarse for. Steps may be proven later, together:
-    until this one is `proven`, all but its plan is a RuntimeError.
+    `rounding` names the tensors that are beyond the tolerance by rounding alone: the judge found their formulas right.
+    `not_judged` names those that central differences are too coarse for. Steps may be proven later, together: until
+    this one is `proven`, everything but its plan raises RuntimeError.
     """
 
     plan: Plan
@@ -73,7 +73,7 @@ class StepCheck:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """The name of each."""
+        """The name of each tensor."""
         return self.plan.tensors
 
     @property
@@ -83,7 +83,7 @@ class StepCheck:
 
     @cached_property
     def relative(self) -> Array:
-        """The error of each relative to its scale; 0 where both are 0, and infinite where the scale alone is."""
+        """The error of each relative to its scale; 0 where both are 0, infinite where only the scale is 0."""
         errors: Array = relative(self.absolute, self.scale)
         return errors
 
@@ -105,13 +105,13 @@ class StepCheck:
 class GradientReport:
     """Every tensor that was compared, in the order in which a mistake would spread, or why nothing could be.
 
-    A part of a tensor that is wrong at its own scale is listed after the tensors. `problem` says why a step can't
-    be compared at all (a layer that was never run, a shape that doesn't fit): its first line begins with the layer or
-    part that is to blame. `rounding` holds the names of tensors beyond the tolerance in float32 of which the arbiter
-    found that the formula is right. `vacuous` has a sentence for each comparison that agrees and proves nothing;
-    `diagnosis` says what the first failure looks like; `sources` has a sentence for each layer that is compared with
-    something else than torch's. `not_finite` names a tensor that has no number though its formula is right: the step is
-    too large. str() is the table, 80 columns wide.
+    A part of a tensor that is wrong at its own scale is listed after the tensors. `problem` says why a step can't be
+    compared at all (a layer that was never run, a shape that doesn't fit): its first line begins with the layer or part
+    that is to blame. `rounding` holds the names of tensors that are beyond the tolerance by rounding alone: the judge
+    found their formulas right. `vacuous` has a sentence for each comparison that agrees and proves nothing; `diagnosis`
+    says what the first failure looks like; `sources` has a sentence for each layer that is compared with something else
+    than torch's. `not_finite` names a tensor that isn't finite though its formula is right: the step is too large.
+    str() is the table, 80 columns wide.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -180,7 +180,7 @@ class GradientReport:
 
 
 def mismatch_of(report: GradientReport) -> GradientMismatch:
-    """What to raise for a step with a value that is wrong, or that can't be compared: it is made here alone."""
+    """What to raise for a step with a wrong value, or one that can't be compared. No other place makes this error."""
     return GradientMismatch(report)
 
 
@@ -207,7 +207,7 @@ def _shape(c: Comparison) -> str:
 
 
 def _wrap(text: str) -> list[str]:
-    # Indented, no word of somebody's exception can pass for the beginning of a line of ours.
+    # Indented, so that no word of somebody's exception can pass for the beginning of a line of ours.
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 

@@ -19,11 +19,11 @@ from nn_manual.check.tolerances import FAR, JUMP, MARGIN, SATURATED
 #: How many times everything is moved, each time at random. The worst effect counts.
 NUM_PERTURBATIONS = 4
 
-#: Where the difference is not far from what is explained, so many times. Of a few numbers, each the difference of two
-#: products, rounding may not show in half of the draws; in all of so many, once in 2**32.
+#: Where the difference is not far from what is explained, so many times. In a few numbers, each the difference of two
+#: products, half of the draws may show no rounding; all of so many show none once in 2**32.
 MOST_PERTURBATIONS = 32
 
-#: Where the effects are kept that were measured of another step.
+#: The key of the effects that were measured on another step.
 ELSEWHERE = "elsewhere"
 
 #: 2**64 divided by the golden ratio, an odd number: in a product with it the high bits depend on all bits of a value.
@@ -41,8 +41,9 @@ class Rounding:
         self._in_float64: set[str] = set()
 
     def measure(self, rounded: Mapping[str, Array], elsewhere: Mapping[str, Array] | None = None) -> None:
-        """Take what has become of torch's values into account, or of the true ones `elsewhere`, of another step; only
-        names that both have count. What overflowed says nothing, nor what is less than the dtype can hold.
+        """Take into account how far `rounded` lies from torch's true values, or, for values of another step, from those
+        `elsewhere`. Only names that both have count. A value that overflowed says nothing, and neither does one below
+        the smallest normal number of the dtype.
         """
         truth = self.truth if elsewhere is None else elsewhere
         for name in rounded.keys() & truth.keys():
@@ -55,8 +56,10 @@ class Rounding:
                 self._in_float64.add(name)
 
     def effect(self, name: str, dtype: np.dtype[Any]) -> float:
-        """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`. Of float64
-        values float32 alone says nothing, unless float64 was looked at and shows nothing.
+        """The largest distance that was measured, in units of eps, as far as it holds for values of `dtype`.
+
+        For values in float64, what float32 shows counts up to SATURATED times what float64 shows. If nothing was
+        measured in float64, it doesn't count; if float64 was measured and shows nothing, all of it counts.
         """
         single, double, elsewhere = (measured[name] for measured in self._measured.values())
         if not max(single, elsewhere) > 0:
@@ -81,8 +84,8 @@ class Rounding:
         return not distance(ours, self.truth[name]) <= FAR * self._allowed(name, ours)
 
     def _allowed(self, name: str, ours: Array) -> float:
-        """At least a few eps of the largest value: of 32 equal numbers, each moved by one eps, the sum can stay as it
-        is, and in another order it is rounded.
+        """How far our values may be off. At least a few eps of the largest value: the sum of 32 equal numbers, each
+        moved by one eps, can stay as it is, and in another order it is rounded.
         """
         largest = float(np.abs(self.truth[name]).max())
         return MARGIN * max(self.effect(name, ours.dtype), largest if largest < math.inf else 0) * eps_of(ours.dtype)
@@ -100,8 +103,8 @@ def distance(values: Array, truth: Array) -> float:
 
 
 def move_by_eps(tensor: torch.Tensor, generator: torch.Generator, *, back: bool = False) -> torch.Tensor:
-    """Floating values about one eps up or down, at random, or with `back` the other way: zeros and signs stay. Every
-    value is moved: all the rounding of a step may come from a single one.
+    """Floating values, moved by about one eps up or down at random, or with `back` the other way. Zeros and signs stay.
+    Every value is moved: all the rounding of a step may come from a single one.
     """
     if not tensor.is_floating_point():
         return tensor
@@ -110,8 +113,8 @@ def move_by_eps(tensor: torch.Tensor, generator: torch.Generator, *, back: bool 
 
 
 def move_but_ties(tensor: torch.Tensor, seed: int) -> torch.Tensor:
-    """Float64 values about one eps up or down. The value and `seed` decide, so equal values stay equal, and those of
-    opposite signs opposite. Values that float16 holds, such as 0 and 1, stay: most kinks lie at such.
+    """Float64 values, moved by about one eps up or down. The value and `seed` decide which, so equal values stay equal,
+    and opposite ones opposite. Values that float16 holds, such as 0 and 1, stay: most kinks lie there.
     """
     if not tensor.is_floating_point():
         return tensor
@@ -121,8 +124,9 @@ def move_but_ties(tensor: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def _moved(tensor: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """Values moved by -1.5 to -0.5 or 0.5 to 1.5 eps, as `uniform`, between 0 and 1, says. By one eps each, the sum of
-    two would keep its last bit, and would be rounded in none of the draws where it isn't at first.
+    """Values moved by -1.5 to -0.5 or 0.5 to 1.5 eps, as `uniform`, between 0 and 1, says. If each moved by exactly one
+    eps, the sum of two would keep its last bit: a sum that isn't rounded at first would be rounded in none of the
+    draws.
     """
     signed = (2 * uniform - 1).to(tensor)
     move = tensor * (torch.finfo(tensor.dtype).eps * (signed + signed.sign() / 2))

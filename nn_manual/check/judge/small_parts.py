@@ -33,8 +33,8 @@ class SmallPart(NamedTuple):
 def doubtful_parts(pair: Pair) -> list[SmallPart]:
     """The small parts of a tensor that differ by more than its tolerance allows at their own scale.
 
-    Parts are the slices along each axis, the rows and columns of a matrix; of a vector its blocks, runs of numbers of
-    like magnitude.
+    Parts are the slices along each axis, as the rows and columns of a matrix. A vector's parts are its blocks: runs of
+    numbers of similar magnitude.
     """
     quantity, ours, reference, _ = pair
     magnitudes = np.abs(reference.numpy())

@@ -2,24 +2,26 @@
 
 Cancellation can enlarge rounding without bound: 1 - p for a probability p near 1, or a bias's gradient whose terms
 cancel over the batch, keeps few correct digits, in torch's arithmetic as in ours. So before a run is stopped, two
-questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to
-torch's float64 ones as the arithmetic of their dtype brings them? How near that is, is measured: torch computes the
-step anew in float32, with every parameter, activation and gradient on its way moved by one eps, and the probabilities
-inside of a layer, which is what rounding does to each, and its distance from the float64 values is what rounding
-amounts to in this step; that of a float64 step is less, by the ratio of the two eps.
+questions are asked. Computed again in float64, do the formulas agree? And are the values of a step as near to torch's
+float64 values as the arithmetic of their dtype allows?
 
-torch computes these values at our activations and at our gradients: each layer gets our gradient of its output. So each
-is judged by what it made of what it got, and not by rounding that others passed on to it.
+How near that is, is measured. torch computes the step again in float32, with every parameter, activation and gradient
+moved by one eps, and the probabilities inside of a layer, too: rounding does the same to each of them. The distance
+from the float64 values is what rounding amounts to in this step. In a float64 step it is less, by the ratio of the two
+eps.
 
-The values are moved in float32 because of ties. A tie that is moved breaks, which changes a gradient by as much as a
-wrong formula for ties does. The ratio makes this negligible. But float32 doesn't show all: 1 - 1e-9 is 1 there and has
-no error, and some of torch's float32 sums are float64 ones. So the values are moved in float64, too, and the jumps of
-gradients at ties are left out. And float32 shows what float64 doesn't have: a softmax of large scores turns over. So of
-the values of a float64 step it says only as much as float64 bears out: `rounding.py` says how.
+torch computes these values at our activations and at our gradients: each layer gets our gradient of its output. So a
+layer is judged by what it made of what it got, and not by rounding that others passed on to it.
 
-Where a prediction is almost perfect, torch's loss and its gradient are differences that have no digit left, or zero.
-Rounding doesn't show there. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of
-1 - 1e-20 becomes one of 1 - 1e-5, of which float32 keeps some digits.
+The values are moved in float32 because of ties. A tie that is moved breaks, and this changes a gradient by as much as a
+wrong formula for ties does. The ratio of the two eps makes it negligible. But float32 doesn't show everything: 1 - 1e-9
+is 1 there and has no error, and torch computes some float32 sums in float64. So the values are moved in float64, too,
+in a way that breaks no ties. And float32 shows what float64 doesn't have: a softmax of large scores turns over. So for
+a float64 step, float32 counts only as far as float64 confirms it: see `Rounding.effect`.
+
+Where a prediction is almost perfect, torch's loss and its gradient are differences with no digit left, or zero: they
+show no rounding. So it is measured at a quarter, a sixteenth, ... of the prediction, too: a probability of 1 - 1e-20
+becomes one of 1 - 1e-5, of which float32 keeps some digits.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from nn_manual.check.twin.model import Twin
 
 
 class StepClaim(Claim):
-    """What a step computed, beside torch's.
+    """That the tensors of a step are torch's.
 
     `twins` are torch's versions of its model in float64 and in float32, whose parameters are overwritten; `again` makes
     the step in float64. `parts` of its tensors can be judged under their own names.
@@ -57,28 +59,28 @@ class StepClaim(Claim):
         self.dtype, self.pairs = step.recorded.model.dtype, step.pairs
         self._step, self._again, self._parts = step, again, parts
         self._twins, self._param, self._recorded, self._plan = twins, step.param, step.recorded, step.plan
-        #: The names of what the loss computes. What the layers do has our gradients, whatever the prediction.
+        #: The names of what the loss computes. Nothing else changes with the prediction: layers get our gradients.
         quantities = (*step.plan.forward, *step.plan.backward)
         self._of_loss = {quantity.name for quantity in quantities if quantity.layer == "loss"}
         self._of_loss |= {part.pair.quantity.name for part in parts if part.tensor in self._of_loss}
 
     def in_float64(self) -> StepClaim:
-        """As of every claim."""
+        """As in every claim."""
         return StepClaim(self._twins, self._again(self._step, self._twins[0]), self._again)
 
     def measured(self) -> Rounding:
-        """As of every claim."""
+        """As in every claim."""
         rounding = Rounding(self._reference(self._twins[0], self._param, self._recorded))
         allow_for_large(rounding, self._param)
         return rounding
 
     def within_terms(self, failed: Sequence[Pair]) -> frozenset[str]:
-        """As of every claim."""
+        """As in every claim."""
         return within_terms(self._twins[0], self._step, failed, self._parts)
 
     def zero_in_theory(self, pairs: Sequence[Pair]) -> dict[str, float]:
-        """The names of the gradients among `pairs` of which nothing is left but the rounding of their terms, in float64
-        too, and the scale of these terms: moving each by one eps has moved the gradient by that times eps.
+        """The gradients among `pairs` of which nothing is left but the rounding of their terms, in float64, too: by
+        name, the scale of these terms. Moving each value by one eps has moved the gradient by this scale times eps.
         """
         names = {pair.quantity.name for pair in pairs if _differs(pair)}
         gradients = names & {quantity.name for quantity in self._plan.backward}
@@ -97,11 +99,11 @@ class StepClaim(Claim):
         }
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
-        """As of every claim."""
+        """As in every claim."""
         return self._moved(self._twins[dtype == SINGLE], move, move_grad)
 
     def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
-        """As of every claim."""
+        """As in every claim."""
         smaller = _with_smaller_prediction(self._recorded, factor)
         values = self._reference(self._twins[dtype == SINGLE], self._param.astype(dtype), smaller)
         return {name: array for name, array in values.items() if name in self._of_loss}
@@ -128,14 +130,16 @@ class StepClaim(Claim):
 
 
 def allow_for_large(rounding: Rounding, *given: Array) -> None:
-    """Where what is `given`, or a true value, is larger than float32 shows, let what float64 shows count alone."""
+    """Where a `given` value, or a true one, is too large for float32 to show its rounding, let what float64 shows count
+    in full.
+    """
     values = (*given, *rounding.truth.values())
     if not all(np.abs(array).max() < LARGEST_IN_FLOAT32 for array in values if array.size):
         rounding.jump = math.inf
 
 
 def _differs(pair: Pair) -> bool:
-    """Whether ours and torch's have few digits in common, as of gradients that are rounding alone."""
+    """Whether ours and torch's have few digits in common, as gradients have that are nothing but rounding."""
     reference = pair.reference.numpy()
     return distance(pair.ours, reference) > NOTHING_IN_COMMON * float(np.abs(reference).max())
 

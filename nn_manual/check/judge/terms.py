@@ -1,14 +1,15 @@
-"""The terms of which values are made: a value may be off by a few roundings of its terms, which may be far larger.
+"""The terms that values are made of: a value may be off by a few roundings of its terms, which may be far larger.
 
-The arbiter moves what lies between the layers. That shows how a value depends on its inputs, and not what is lost on
-the way to it: of x / norm(x) the gradient hardly changes where x does, but it is a difference of terms that may be a
-million times as large. In float32, torch's distance from float64 shows it. In float64 there is nothing to compare torch
-with. So there all that torch computes is moved, inside of the layers and on the way back, and the effects are measured.
+The claim of a step moves what lies between the layers. That shows how a value depends on its inputs, but not what is
+lost on the way to it. The gradient of x / norm(x) hardly changes when x does, but it is a difference of terms that may
+be a million times as large. In float32, torch's distance from float64 shows this. In float64 there is nothing more
+exact to compare torch with. So there everything that torch computes is moved, inside of the layers and on the way back,
+and the effects are measured.
 
-A layer of ours may have other terms than torch's. A backward that is made of the saved output has 1 + y, where torch
-takes exp(x). So our own arithmetic of a layer is moved, too, in float64. Its terms count up to the largest number of
-the whole tensor and of the layer's input, or grad_output: so no layer excuses more than a few roundings of what it got
-and made.
+A layer of ours may have other terms than torch's: a backward that uses the saved output has 1 + y where torch takes
+exp(x). So our own arithmetic of a layer is moved, too, in float64. Its terms count up to the largest number of the
+whole tensor and of the layer's input, or grad_output: so no layer excuses more than a few roundings of what it got and
+made.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _torchs_values(double: Twin, step: Proof, size: float = 0, seed: int = 0) ->
 
 
 def _through(tensor: torch.Tensor) -> torch.Tensor:
-    """The same, as the result of an operation, which is moved."""
+    """The same values as the result of an operation: so they are moved."""
     return tensor * 1.0 if tensor.is_floating_point() else tensor
 
 
@@ -80,8 +81,8 @@ def _values(pairs: Iterable[Pair]) -> Values:
 
 
 def _own_terms(step: Proof, labels: set[str], truth: Values) -> dict[str, Array]:
-    """The terms of what the layers of these labels compute, as they compute it in float64; at most the largest number
-    of the tensor, and of the input or grad_output. Nothing of a layer that doesn't compute in float64.
+    """The terms of what the layers of these labels compute, from our own arithmetic in float64; at most the largest
+    number of the tensor, and of the input or grad_output. A layer that doesn't run in float64 has none.
     """
     terms: dict[str, Array] = {}
     ran = [calls for calls in step.recorded.layers if calls.label in labels and calls.grad_output is not None]

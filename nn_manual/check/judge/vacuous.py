@@ -35,8 +35,9 @@ from nn_manual.model import Sequential
 #: A single unit behind a kink is zero in half of the draws: in all of so many, once in 256 times.
 NUM_DRAWS = 8
 
-#: What is left of terms that cancel, in float64, as a fraction of their layer's largest grad_output, of which they are
-#: made: what two right sums of them may differ by. A gradient that is no rounding isn't as small in every draw.
+#: Where the terms of a gradient cancel, what is left of them in float64 is at most this fraction of the layer's largest
+#: grad_output, from which they are made: two right sums may differ by as much. A gradient that isn't rounding alone
+#: isn't as small in every draw.
 CANCELLED = SUM_OF_PRODUCTS["float64"]
 
 
@@ -64,8 +65,8 @@ def at_kinks(findings: Mapping[str, Finding]) -> Iterator[str]:
 def vacuous(model: Sequential, step: Proof) -> Iterator[str]:
     """A sentence for each comparison of a step that could hardly have failed.
 
-    Those are gradients that come of a constant upstream gradient, under which a lost mean or softmax can't be seen;
-    and values that are zero everywhere in torch: a wrong factor, sign or index passes.
+    Those are gradients from a constant upstream gradient, under which a lost mean or softmax can't be seen; and values
+    that are zero everywhere in torch: a wrong factor, sign or index passes.
     """
     yield from not_judged(step.plan, step.findings)
     for calls in step.recorded.layers:
@@ -88,9 +89,9 @@ def zero_everywhere(model: Sequential, recorded: Recording, plan: Plan, zero: li
 
 
 def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[str, ...]:
-    """A sentence for each parameter's gradient, and each block of a vector's, of which nothing is left but the rounding
-    of its terms, whatever the parameters are: a wrong factor would not show. What is exactly zero isn't among them:
-    there, each number that is not would show.
+    """A sentence for each parameter's gradient, and each block of a vector's gradient, of which nothing is left but the
+    rounding of its terms, whatever the parameters are: a wrong factor would not show. A gradient that is exactly zero
+    isn't among them: there, any other number would show.
     """
     small: dict[str, npt.NDArray[np.bool_]] = {}
     not_zero: dict[str, npt.NDArray[np.bool_]] = {}
@@ -114,9 +115,9 @@ def zero_in_theory(model: Sequential, recorded: Recording, plan: Plan) -> tuple[
 def _drawn_steps(
     model: Sequential, recorded: Recording, *, input_grad: bool
 ) -> Iterator[tuple[dict[str, Array], dict[str, float]]]:
-    """The magnitudes that torch finds of all but buffers, in float64, and the largest magnitude of each layer's
-    grad_output, in steps on the recorded batch, its input scaled to 1, whose parameters are drawn at random. Those that
-    don't run there, or give a number that is not finite, are left out.
+    """Steps in float64 on the recorded batch, its input scaled to 1, with parameters that are drawn at random. Of each:
+    the magnitudes that torch finds of everything but buffers, and the largest magnitude of each layer's grad_output.
+    Steps that don't run, or give a number that isn't finite, are left out.
     """
     generator = np.random.default_rng(0)
     for _ in range(NUM_DRAWS):
@@ -152,8 +153,8 @@ def _drawn_step(
 
 
 def _of_scale_1(input: Array) -> Array:
-    """An input whose largest magnitude is 1, unless it holds indices: behind large scores, too, a softmax has gradients
-    that are next to nothing.
+    """The input scaled to a largest magnitude of 1, unless it holds indices: large inputs make large scores, and the
+    gradients of their softmax are next to nothing.
     """
     largest = np.abs(input).max(initial=0.0) if input.dtype.kind == "f" else 0.0
     return input / largest if largest else input
@@ -162,7 +163,7 @@ def _of_scale_1(input: Array) -> Array:
 def _not_always_zero(model: Sequential, recorded: Recording, plan: Plan) -> set[str]:
     """The names of the quantities that torch finds other than zero when every number is drawn at random, in float64.
     What is left of terms that cancel is rounding there, far below what float32 can show, and counts as zero. Where a
-    reference takes none of the numbers drawn, nobody knows: those are all names.
+    reference takes none of the drawn numbers, nobody knows: then all names are returned.
     """
     generator, names, has_run = torch.Generator().manual_seed(0), set(), False
 

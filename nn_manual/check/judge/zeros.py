@@ -1,8 +1,8 @@
 """Gradients that are zero in theory: the terms of a sum cancel, as those of a bias before batch normalization do.
 
-What is computed of such a gradient is rounding alone, ours and torch's. So it is compared on the scale of its terms.
-There, a formula whose terms don't cancel shows. A wrong factor of the gradient can't show: the report says so. The
-arbiter finds these gradients, once for each tensor and shape of the batch; its reruns cost much more than a step.
+The computed values of such a gradient are rounding alone, ours and torch's. So it is compared on the scale of its
+terms. There, a formula whose terms don't cancel shows. A wrong factor of the gradient can't show: the report says so.
+The judge finds these gradients, once for each tensor and shape of the batch; its reruns cost much more than a step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ZerosInTheory:
 
     def widened(self, scale: Array, largest_grad_output: Callable[[int], float]) -> Array:
         """The scales to compare the tensors of a step on: `scale`, but for gradients that are zero in theory.
-        `largest_grad_output` says how large it is for the layer whose tensor this is.
+        `largest_grad_output` returns max|grad_output| of the layer whose tensor is the i-th.
         """
         scale = scale.copy()
         for i, multiple in self._multiples.items():

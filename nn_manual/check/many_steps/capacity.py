@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Capacity(NamedTuple):
-    """The most steps that are proven together, and the bytes that they take. `reason` says why it is one."""
+    """The most steps that are proven together, and the bytes that they take. `reason` says why, where it is one."""
 
     num_steps: int
     num_bytes: int
@@ -24,8 +24,8 @@ class Capacity(NamedTuple):
 
 
 def capacity(checker: GradientChecker, memory: int) -> Capacity:
-    """Of steps like the one that `checker` has recorded, in so many bytes of memory. Nothing says whether it is right.
-    Raises GradientMismatch where something else ran than the model's layers.
+    """How many steps like the one that `checker` has recorded can be proven together, in so many bytes of memory.
+    Whether that step is right isn't asked. Raises GradientMismatch where something else ran than the model's layers.
     """
     with comparing():
         plan = checker.plan()

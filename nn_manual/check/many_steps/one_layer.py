@@ -34,8 +34,8 @@ def described(error: BaseException) -> str:
 
 
 class PaddedEmbedding(torch.nn.Embedding):
-    """torch.nn.Embedding whose row `padding_idx` has no gradient. Of many steps under torch.vmap, torch's own leaves it
-    out in the first alone (torch 2.13).
+    """torch.nn.Embedding whose row `padding_idx` has no gradient. Under torch.vmap, torch's own leaves this gradient
+    out in the first step alone (torch 2.13).
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -46,7 +46,7 @@ class PaddedEmbedding(torch.nn.Embedding):
 
 
 def stackable(module: torch.nn.Module) -> torch.nn.Module:
-    """The module, or where torch.vmap doesn't compute the same, one that does: it has the module's own state."""
+    """The module; where torch.vmap makes it compute something else, made to compute the same."""
     if type(module) is torch.nn.Embedding and module.padding_idx is not None:
         module.__class__ = PaddedEmbedding
     return module
@@ -62,7 +62,7 @@ class LayerRun(AnchoredRun):
         self.modules, self.leaves, self.given, self.buffers = modules, leaves, given, buffers
 
     def layer(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        """As of every run."""
+        """As in every run."""
         output = self.output(item, node)
         self.values[f"{item.name}.output"] = output.detach()
         return self.anchored(f"{item.name}.output", output)
@@ -80,7 +80,7 @@ class LayerRun(AnchoredRun):
             raise CannotStack(f"{item.label} under torch.vmap raised {described(error)}") from error
 
     def anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
-        """As of every run."""
+        """As in every run."""
         ours = self.leaves[place]
         if not ours.is_floating_point():
             return ours
@@ -104,14 +104,14 @@ class LayerRun(AnchoredRun):
         return output
 
     def noise(self, item: Item) -> Tensors:
-        """As of every run."""
+        """As in every run."""
         prefix = f"{item.name}{NOISE}"
         return {name.removeprefix(prefix): tensor for name, tensor in self.given.items() if name.startswith(prefix)}
 
 
 class _Apart(torch.autograd.Function):
     """A tensor whose gradient comes back with one step behind the other in memory. Some functions of torch lay the
-    steps side by side, and a sum over such a gradient would depend on how many they are.
+    steps side by side, and a sum over such a gradient would depend on how many steps there are.
     """
 
     @staticmethod

@@ -34,12 +34,12 @@ class Prover:
         check = prover.compare()       # proven now, or when `flush` is called or the ring is full
 
     The first step of each shape is proven at once, by the checker alone: it finds what a batched proof takes for
-    granted. Its figures are those of a batched proof all the same: it is the first of some run that goes on, too. A
-    step that differs together is compared again by the checker, from what was kept of it: so its verdict
-    never depends on the steps beside it. And what torch.vmap makes of a function is no more than torch's word: of the
-    1st, 2nd, 4th, 8th, ... group the last step is looked at by the checker, too, though nothing differs, and small
-    parts of its tensors at their own scales. What is wrong there is raised as any mismatch. `memory`, in bytes, is that
-    of all steps that wait; without any, each step is proven at once.
+    granted. Its figures are those of a batched proof all the same: which step comes first depends on where a run was
+    interrupted. Where a batched proof finds a difference in a step, the checker compares that step again, from what was
+    kept of it: so its verdict never depends on the steps beside it. What torch.vmap makes of a function isn't taken on
+    trust: in the 1st, 2nd, 4th, 8th, ... batched proof the checker looks at the last step, too, though nothing differs,
+    and at small parts of its tensors at their own scales. What is wrong there is raised like any mismatch. All steps
+    that wait take up to `memory` bytes; without any, each step is proven at once.
     """
 
     #: The layers and the loss are watched from outside.
@@ -57,8 +57,8 @@ class Prover:
         self._count = 0
 
     def room(self, input_shape: Shape) -> int:
-        """How many steps on inputs of this shape may run next unwatched, as the one that is recorded did. One that is
-        recorded comes after them.
+        """How many steps on inputs of this shape may run next unwatched, in the way of the one that is recorded. After
+        them one must be recorded.
         """
         group = self._group
         if group is None or group is not self.groups.of(input_shape) or self._shape != input_shape:
@@ -67,7 +67,7 @@ class Prover:
         return ring.num_steps - 1 - self._count % ring.num_steps if group.proves_updates else 0
 
     def copies(self) -> tuple[list[Copy], list[Copy]]:
-        """What must be copied before and after each of them."""
+        """What must be copied before and after each of these steps."""
         assert self._group is not None  # there is room
         assert self.checker.update is not None  # a trainer's checker has one
         self.checker.update.check_unchanged()
@@ -167,8 +167,8 @@ class Prover:
             update.start = start
 
     def _flush_before(self, group: StepGroup, i: int) -> None:
-        """Prove the steps before the `i`-th, which has just been made and is the checker's to judge, from where it
-        started: what is wrong in those before comes first.
+        """Prove the steps before the `i`-th. That one has just been made, and the checker will judge it, from where it
+        started: what is wrong in a step before it comes first.
         """
         update, num_updates = self.checker.update, group.ring.num_updates[i]
         assert update is not None  # a trainer's checker has one

@@ -1,4 +1,4 @@
-"""A step that has passed, made present again from what a ring has kept of it: nothing runs."""
+"""A past step, restored from what a ring has kept of it: nothing runs again."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def received(chain: Sequence[Item], input: str, grad_output: str) -> Iterator[tu
 
 
 class Past:
-    """Goes back to the steps of a ring. It is made while the checker has recorded a step of their form: each step is
-    that recording, with its own arrays in the places of that step's.
+    """Goes back to the steps of a ring. It is made when the checker has recorded a step of their form: each past step
+    is that recording, with its own arrays in place of that step's.
     """
 
     def __init__(self, checker: GradientChecker, ring: Ring) -> None:
@@ -106,7 +106,7 @@ class Past:
         self._record(i)
 
     def _record(self, i: int) -> None:
-        """Let the checker have recorded the `i`-th step."""
+        """Make the `i`-th step the one that the checker has recorded."""
         ring, recorded, arrays = self.ring, self.checker.recorded, dict[str, Array]()
         for calls, form in zip(self._calls, self._form, strict=True):
             vars(calls).update(form)

@@ -28,16 +28,16 @@ MOST_STEPS = 256
 #: Fewer aren't worth their copies.
 FEWEST_STEPS = 4
 
-#: Elements that torch's loops over an array take at once; the rest at its end it computes by other functions, whose
-#: last bits differ. So steps are proven in multiples of as many as have no rest: what is found of one then doesn't
-#: depend on the others.
+#: How many elements torch's loops over an array take at once. The rest at its end is computed by other functions, whose
+#: last bits differ. So steps are proven in multiples that leave no rest: what is found of one then doesn't depend on
+#: the others.
 TOGETHER = 32
-#: Never one alone: its batch normalization has a loop of its own.
+#: Never one step alone: for one, torch's batch normalization has a loop of its own.
 FEWEST_ROWS = 2
 
-#: The most bytes of a step. Copies of more cost what the calls of torch save: the step of the 784-512-512-10 net, with
-#: 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB, 1.3 times; that of the
-#: 784-128-10 net, with 2.4 MB, 0.7 times.
+#: The most bytes of a step. Copies of more bytes cost as much as the saved calls of torch: the step of the
+#: 784-512-512-10 net, with 12 MB, takes 1.15 times as long as alone, that of config/digits_convnet.yaml, with 2.8 MB,
+#: 1.3 times; that of the 784-128-10 net, with 2.4 MB, 0.7 times.
 LARGEST_STEP = 2_500_000
 
 #: Arrays begin at multiples of so many bytes, a line of the processor's cache.
@@ -45,20 +45,20 @@ ALIGNMENT = 64
 
 
 class RowForm(NamedTuple):
-    """Arrays that lie one behind the other: the shape and dtype of one."""
+    """The shape and dtype of one of the arrays that lie one behind the other."""
 
     shape: Shape
     dtype: np.dtype[Any]
 
     @property
     def num_bytes(self) -> int:
-        """Of one, up to where the next may begin."""
+        """The bytes of one, up to where the next may begin."""
         size = size_of(self.shape) * self.dtype.itemsize
         return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class Copy(NamedTuple):
-    """From an array, to a row for each step."""
+    """An array that is copied, and a row for the copy of each step."""
 
     array: Array
     rows: Array
@@ -66,11 +66,11 @@ class Copy(NamedTuple):
 
 class Ring:
     """Room for up to `num_steps` steps of one plan, carved from `memory`, bytes. There is none for a step that is too
-    large, nor for fewer than FEWEST_STEPS or as torch computes at once.
+    large, or where fewer steps fit than FEWEST_STEPS or than torch computes at once.
 
     `tensors` has by name each tensor that forward and backward computed, (num_steps, ...). `before` is where the
-    updates start from, (num_steps, parameters), `grad` is what they went along; where `with_updates` says that these
-    are to be proven, too, `after` is where they ended.
+    updates start from, (num_steps, parameters), and `grad` the gradient that they use. Where `with_updates` says that
+    updates are to be proven, too, `after` is where they ended.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Ring:
         self.num_bytes, self.num_steps = num_bytes, min(MOST_STEPS, num_fitting - num_fitting % self.multiple)
         if self.num_steps < FEWEST_STEPS or num_bytes > LARGEST_STEP:
             self.num_steps = 0
-        #: With those that torch computes beside the last steps.
+        #: The rows, with those that torch computes beside the last steps.
         self.num_rows = self.num_steps + -self.num_steps % self.multiple
         self._arrays = self._carved(forms)
         self.tensors = self._views({name: ours[name].shape for name in self.in_arena})

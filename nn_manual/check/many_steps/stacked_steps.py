@@ -151,7 +151,7 @@ class _Needs:
         self.buffers = [f"{inner.name}.{name}" for inner in inside for name in inner.own_buffers]
 
     def of(self, leaves: Tensors, given: Tensors, buffers: Tensors) -> tuple[Tensors, Tensors, Tensors]:
-        """The layer's own."""
+        """The leaves, random numbers and buffers of the layer."""
         noise = {name: tensor for name, tensor in given.items() if name.partition(NOISE)[0] in self.layers}
         return {name: leaves[name] for name in self.leaves}, noise, {name: buffers[name] for name in self.buffers}
 

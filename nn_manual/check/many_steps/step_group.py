@@ -22,13 +22,14 @@ from nn_manual.messages import counted
 if TYPE_CHECKING:
     from nn_manual.check.whole_step.checker import GradientChecker
 
-#: From so many parameters on, updates are proven step by step: fewer steps fit into the ring where it has to keep what
-#: they made. Together, those of the 784-128-10 net take 0.8 times as long: 101,770 parameters.
+#: From so many parameters on, updates are proven step by step: the ring would have to keep what they made, and fewer
+#: steps would fit. In the 784-128-10 net, with 101,770 parameters, updates that are proven together take 0.8 times as
+#: long.
 LARGE_UPDATE = 1 << 17
 
 
 class StepGroup:
-    """The `ring` of the steps of a plan, and torch's versions of what they do.
+    """Steps of one plan: the `ring` that keeps them, and torch's versions of what they do.
 
     Raises CannotStack where the steps can't be proven together, NoRoom where `memory` has no room for them.
     """
@@ -61,8 +62,8 @@ class StepGroup:
         return self.ring.end(row, checker.recorded)
 
     def found(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Of the steps in these rows of the ring, max|ours - torch| and max|torch| of all quantities of the plan,
-        (steps, quantities); without those of clipping and of the update where these are proven step by step.
+        """max|ours - torch| and max|torch| of all quantities of the plan, in the steps in these rows of the ring,
+        (steps, quantities). Those of clipping and of the update are left out where these are proven step by step.
         """
         rows = self.ring.padded(start, stop)
         with threads_for(0):  # one: what is found of a step must not depend on how many wait
@@ -112,12 +113,12 @@ class StepGroup:
         torchs = State(self._twin.param, self._twin.vectors).map(lambda all_rows: all_rows[:count])
         absolute, scale = worst_differences(after.all, torchs.all, [*self._sizes.values()])
         for i, tensor in zip(*(~within(absolute, scale, self._update_tolerances)).nonzero(), strict=True):
-            # As the checker has it: what lands near zero carries the rounding errors of where it came from.
+            # As in the checker: what lands near zero carries the rounding errors of where it came from.
             scale[i, tensor] = np.maximum(scale[i, tensor], np.abs(self._tensors(before)[tensor][i]).max())
         return absolute, scale
 
     def update_inputs(self, i: int) -> UpdateInputs:
-        """Those of the `i`-th update, which is proven here."""
+        """The inputs of the `i`-th update, which is proven here."""
         ring = self.ring
         return UpdateInputs(ring.before.map(lambda rows: rows[i]), ring.grad[i], ring.lrs[i], ring.num_updates[i])
 

@@ -23,10 +23,10 @@ class StepGroups:
 
     def __init__(self, checker: GradientChecker, memory: int) -> None:
         self._checker = checker
-        self._memory = np.empty(memory, np.uint8)  # of pages that nobody writes to there is no cost
+        self._memory = np.empty(memory, np.uint8)  # pages that nobody writes to cost nothing
         #: By the shape of the input; None for those whose steps are proven one by one.
         self._by_shape: dict[Shape, StepGroup | None] = {}
-        #: Why steps are proven one by one, where there is memory; and whether a layer is why.
+        #: Why steps are proven one by one, where there is memory; and whether a layer is the reason.
         self.reason, self.is_of_layer = "", False
         self._has_compared = False
 
@@ -37,7 +37,7 @@ class StepGroups:
         return max(sizes, default=int(self._has_compared))
 
     def of(self, input_shape: Shape) -> StepGroup | None:
-        """That of the steps on inputs of this shape; None where the next one is proven by itself."""
+        """The group of the steps on inputs of this shape; None where the next one is proven by itself."""
         return self._by_shape.get(input_shape)
 
     def compare_first(self, shape: Shape, count: int) -> StepCheck:
@@ -70,7 +70,7 @@ class StepGroups:
 
     def _found_of_first(self, group: StepGroup, check: StepCheck, row: int) -> Differences | None:
         """What a batched proof finds of the step that the checker has just compared, or None where the step has another
-        form than those that wait.
+        form than the plan.
         """
         if not group.keep_first(self._checker, row):
             return None
@@ -80,6 +80,8 @@ class StepGroups:
         return joined(Differences(absolute, scale), Differences(check.absolute[rest], check.scale[rest], excused))
 
     def give_up(self, problem: CannotStack, shape: Shape) -> None:
-        """Prove each step on inputs of this shape by itself from now on; each of any shape, where a layer is why."""
+        """Prove each step on inputs of this shape by itself from now on; where a layer is the reason, each of any
+        shape.
+        """
         self.reason, self.is_of_layer = str(problem), not isinstance(problem, NoRoom)
         self._by_shape = {} if self.is_of_layer else {**self._by_shape, shape: None}

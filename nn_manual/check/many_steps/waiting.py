@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """What a batched proof finds of them is concluded here; the checker compares those that differ, each by itself."""
+    """Concludes what a batched proof finds of them. The checker compares those that differ, each by itself."""
 
     def __init__(self, checker: GradientChecker) -> None:
         self.checker = checker
         #: The numbers of the steps; always this very list.
         self.numbers: list[int] = []
-        #: Their checks, and of large models what was found of clipping and of the update.
+        #: Their checks; and for large models, what was found of clipping and of the update.
         self._checks: list[tuple[StepCheck, Differences | None]] = []
         #: The row of the first of them.
         self._first_row = 0

@@ -77,7 +77,7 @@ class _LossClaim(Claim):
         self.dtype = pairs[-1].ours.dtype
 
     def in_float64(self) -> _LossClaim:
-        """As of every claim."""
+        """As in every claim."""
         try:
             ours = self._ours_in_float64()
         except BaseException as error:  # a user's own loss may raise anything there
@@ -86,7 +86,7 @@ class _LossClaim(Claim):
         return _LossClaim(self.batch, self.loss, _pairs(ours, self.of_smaller_prediction(DOUBLE, 1)))
 
     def measured(self) -> Rounding:
-        """As of every claim."""
+        """As in every claim."""
         rounding = Rounding(self.of_smaller_prediction(DOUBLE, 1))
         allow_for_large(rounding)
         return rounding
@@ -106,13 +106,13 @@ class _LossClaim(Claim):
         return [np.asarray(loss_of(self.loss, batch.parts, values)), np.concatenate(grads)]
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
-        """As of every claim."""
+        """As in every claim."""
         given = (move(_converted(array, dtype)).numpy() for array in (self.batch.prediction, self.batch.target))
         values = _by_torch(loss_function(self.loss, TORCH_DTYPES[dtype.name]), *given)
         return values | {GRAD_PREDICTION: move_grad(torch.from_numpy(values[GRAD_PREDICTION])).numpy()}
 
     def of_smaller_prediction(self, dtype: np.dtype[Any], factor: float) -> Values:
-        """As of every claim."""
+        """As in every claim."""
         prediction = (factor * self.batch.prediction).astype(self.batch.prediction.dtype)
         given = (_converted(array, dtype).numpy() for array in (prediction, self.batch.target))
         return _by_torch(loss_function(self.loss, TORCH_DTYPES[dtype.name]), *given)
@@ -128,7 +128,7 @@ def _pairs(ours: Sequence[Array], theirs: Mapping[str, Array]) -> list[Pair]:
 
 
 def _by_torch(function: Callable[..., torch.Tensor], prediction: Array, target: Array) -> dict[str, Array]:
-    """What torch's version of a loss gives."""
+    """The loss and its gradient, by torch's version of it."""
     given = as_tensor(prediction).requires_grad_()
     value = function(given, as_tensor(target))
     (grad,) = torch.autograd.grad(value, given, allow_unused=True, materialize_grads=True)

@@ -9,13 +9,15 @@ from nn_manual.model import Sequential
 
 
 def digests_of(model: Sequential) -> dict[str, str]:
-    """Of each parameter and buffer, the hash."""
+    """The hash of each parameter and buffer, by its name."""
     own = vars(model.param) | vars(model.buffer)
     return {name: hashlib.blake2b(array.tobytes(), digest_size=8).hexdigest() for name, array in own.items()}
 
 
 def compare_processes(digests: list[dict[str, str]]) -> None:
-    """Raise GradientMismatch where a process, by its rank, has another one than process 0."""
+    """Raise GradientMismatch where a process has another hash than process 0. `digests` are those of the processes, by
+    rank.
+    """
     for rank, others in enumerate(digests):
         for name, digest in others.items():
             if digest != digests[0][name]:

@@ -25,7 +25,7 @@ class Found(NamedTuple):
     def of(
         cls, tensors: Sequence[str], differences: Differences, tolerances: Array, not_judged: frozenset[str]
     ) -> Found:
-        """Of the first tensors of a plan, as many as there are differences."""
+        """What was found of the first tensors of a plan, as many as there are differences."""
         count = len(differences.absolute)
         figures = np.stack([differences.absolute, differences.scale, tolerances[:count]])
         return cls(list(tensors[:count]), figures.tolist(), sorted(differences.rounding), sorted(not_judged))
@@ -40,14 +40,14 @@ class SlicedPlan(NamedTuple):
 
 
 def worst(found: list[Found]) -> Found:
-    """Of each tensor, the figures that are nearest to its tolerance."""
+    """For each tensor, the figures that are nearest to its tolerance, or furthest beyond it."""
     figures = np.array([each.figures for each in found])  # (found, 3, tensors)
     absolute, scale, tolerance = figures.transpose(1, 0, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         severity = np.where(absolute > 0, absolute / (scale * tolerance), scale * 0)
     worst_of_each = np.nan_to_num(severity, nan=np.inf).argmax(axis=0)
     chosen = figures[worst_of_each, :, np.arange(figures.shape[2])].T
-    # Of what is zero in one slice, another may show that it needn't be.
+    # Where a tensor is zero in one slice, another slice may show that it needn't be.
     chosen[1] = np.where(absolute.max(axis=0) == 0, scale.max(axis=0), chosen[1])
     rounding = sorted({name for each in found for name in each.rounding})
     not_judged = sorted({name for each in found for name in each.not_judged})

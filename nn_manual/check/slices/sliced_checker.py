@@ -57,8 +57,8 @@ class SlicedChecker(GradientChecker, Watch):
         self._again = False
 
     @contextmanager
-    def recording(self, input: Array | None = None) -> Iterator[Recording]:  # noqa: ARG002 - as of every checker
-        """As of every checker; each slice is watched by itself."""
+    def recording(self, input: Array | None = None) -> Iterator[Recording]:  # noqa: ARG002 - as in every checker
+        """As in every checker; each slice is watched by itself."""
         assert self.update is not None  # it has an optimizer
         self.twin.anchor(self.model.param_arena)
         with self.slices.whole_vectors():
@@ -69,9 +69,9 @@ class SlicedChecker(GradientChecker, Watch):
         """The batch with this target is cut into these parts."""
         self._parts, self._target = parts, target
         self._own: list[BatchPart] = []
-        #: Of the own slices, where they run side by side.
+        #: The recordings of the own slices, where they run side by side.
         self._recordings: list[Recording] = []
-        #: Of each own slice the gradients of the parameters, the prediction, and its gradient.
+        #: For each own slice, the gradients of the parameters, the prediction, and its gradient.
         self._grads, self._predictions, self._grad_predictions = list[Array](), list[Array](), list[Array]()
         self._found: Found | None = None
         #: What was found of the loss of the batch, and of the sums.
@@ -138,13 +138,15 @@ class SlicedChecker(GradientChecker, Watch):
         self._found = found if self._found is None else worst([self._found, found])
 
     def _keep_slice(self, error: Exception, part: BatchPart) -> None:
-        """Have a mismatch in a slice say which it was."""
+        """Let a mismatch in a slice say which slice it was."""
         if isinstance(error, GradientMismatch) and self.recorded.first.input is not None:
             error.batch = self.recorded.first.input, self._target[part.rows]
             error.first_row = part.rows.start
 
     def settle(self, make_again: Callable[[BatchPart], object]) -> None:
-        """Raise, on every process, what one has found in its slices: each makes the slice again and finds it, too."""
+        """Raise on every process what one of them has found in its slices: each makes that slice again and finds it,
+        too.
+        """
         failed = [(*each, rank) for rank, each in enumerate(self.group.gather(self._failed)) if each is not None]
         if not failed:
             return
@@ -169,7 +171,7 @@ class SlicedChecker(GradientChecker, Watch):
         if self.slices.synchronized:
             gather_batch(self.recorded, self._recordings, loss, self.model.ties.use_grads.keys(), self.group)
             if not (np.isfinite(value) and np.isfinite(sums.truth).all()):
-                self._all_or_none(self._compare_whole)  # it says which layer made the first one that isn't
+                self._all_or_none(self._compare_whole)  # it says which layer made the first number that isn't finite
         is_in_order, count = self.group.size == 1 or self.slices.slicing.bitwise, len(self._parts)
         self._all_or_none(lambda: self._judge(compare_loss(loss, self.loss, self.twin)))
         self._all_or_none(lambda: self._judge(compare_sums(sums, self.model, count, is_in_order=is_in_order)))
@@ -179,7 +181,7 @@ class SlicedChecker(GradientChecker, Watch):
             self._unclipped_grad = self.model.grad_arena.copy()
 
     def _weight_in_sum(self, part: BatchPart) -> float:
-        """What a slice's gradient is multiplied by: that of a slice beside others has its weight in it."""
+        """What a slice's gradient is multiplied by: where slices run side by side, it has its weight already."""
         return 1.0 if self.slices.synchronized else part.weight
 
     def _compare_whole(self) -> None:
@@ -201,7 +203,9 @@ class SlicedChecker(GradientChecker, Watch):
         self._of_batch.append(report)
 
     def _all_or_none(self, compare_own: Callable[[], object]) -> None:
-        """Run it, and raise on all processes what it raises on one: of the batch, no slice is wrong alone."""
+        """Run it, and raise on all processes what it raises on one: what is wrong here belongs to the batch, not to a
+        slice.
+        """
         own: GradientMismatch | NotFiniteError | None = None
         try:
             compare_own()
@@ -213,7 +217,7 @@ class SlicedChecker(GradientChecker, Watch):
                 raise own or mismatch_for(f"process {rank}: {problem}")
 
     def compare_evaluation(self) -> None:
-        """As of every checker, on the last own slice. All processes must call it."""
+        """As in every checker, on the last own slice. All processes must call it."""
         self._all_or_none(super().compare_evaluation)
 
     def compare(self) -> StepCheck:

@@ -1,4 +1,4 @@
-"""What slices add up to: the gradients of the parameters."""
+"""The sums of the slices' gradients, beside the same sums in float64."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from nn_manual.step.process_group import ProcessGroup
 
 
 class Sums(NamedTuple):
-    """Of the gradients of all slices, each times its weight: the sum in float64, that of their magnitudes, and the sum
-    in the slices' order in the dtype of the model.
+    """The gradients of all slices, each times its weight, added up: in float64, their magnitudes in float64, and in the
+    slices' order in the dtype of the model.
     """
 
     truth: Array

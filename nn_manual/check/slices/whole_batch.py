@@ -33,10 +33,10 @@ def gather_batch(
     whole: Recording, own: Sequence[Recording], loss: LossOfBatch, shared: Collection[str], group: ProcessGroup
 ) -> None:
     """Fill the recording of a model with what ran in the slices: `own` has those of this process, of its copies of the
-    model. `shared` are the names of the uses of shared parameters: of these, the arena has the sums alone. All
+    model. `shared` are the names of the uses of shared parameters: for these, the arena has only the sums. All
     processes must call it.
     """
-    #: By their bytes: what one layer returned is the very array that the next one received.
+    #: Arrays by their bytes: so what one layer returned is the very array that the next one received.
     known: dict[bytes, Array] = {}
 
     def same(array: Array) -> Array:
@@ -77,7 +77,7 @@ def gathered_if_any(own: Sequence[Array | None], group: ProcessGroup) -> Array |
 
 
 def name_process(mismatch: GradientMismatch, parts: Sequence[BatchPart], num_own: int) -> None:
-    """Let a mismatch in a batch, of which each process had `num_own` slices, say whose row its worst place is in."""
+    """Let a mismatch say which process computed the row of its worst place; each had `num_own` slices of the batch."""
     for failure in mismatch.report.failures[:1]:
         num_rows = parts[-1].rows.stop
         if failure.name.endswith((".output", ".grad_input")) and failure.shape[0] % num_rows == 0:
@@ -103,7 +103,8 @@ def _conduct_of(calls: LayerCalls) -> dict[str, Any]:
 
 
 def _take_conduct(calls: LayerCalls, own: list[dict[str, Any]], group: ProcessGroup) -> None:
-    """The same of the batch: of a count that isn't 1 in every slice, what is farthest from it."""
+    """Note how a layer was run in the whole batch: a count is the one, of those in the slices, that is farthest from 1.
+    """
     slices = [each for of_process in group.gather(own) for each in of_process]
     calls.place, calls.only_parameters = slices[0]["place"], slices[0]["only_parameters"]
     for name in COUNTS:

@@ -15,7 +15,7 @@ Tensors = dict[str, torch.Tensor]
 
 
 class AnchoredRun(ABC):
-    """Each layer runs on *our* output of the layer before it. How a tensor gets our value is for the subclass to say.
+    """Each layer runs on *our* output of the layer before it. A subclass decides how a tensor gets our value.
 
     `values` has torch's own values, by the names in the plan: each layer's output from our input to it, and what a
     composite gives to its children.

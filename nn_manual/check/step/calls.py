@@ -115,7 +115,7 @@ class LayerCalls:
         self._noted("backward_parameters", self._backward_parameters, saved, grad_output)
 
     def update_buffers(self, saved: Any) -> None:
-        """The layer's, noted."""
+        """The layer's update_buffers, noted."""
         if self._running:
             self._update_buffers(saved)
             return

@@ -32,7 +32,8 @@ class Evaluated(NamedTuple):
 
 def evaluations(recorded: Recording, plan: Plan) -> Iterator[Evaluated]:
     """The output of `infer`, on the recorded input, of each layer that defines it, and of each composite in which one
-    does. Raises CannotCompare, naming the layer, for an infer that raises, and where nothing can stand beside it.
+    does. Raises CannotCompare, naming the layer, for an infer that raises, and where torch has nothing to compare it
+    with.
     """
     tolerances = {quantity.name: quantity.tolerance for quantity in plan.forward}
     for calls in recorded.layers:

@@ -1,7 +1,7 @@
 """Whether a recorded step has the structure of the step that its plan was made for, as far as a glance shows.
 
-`check_structure` asks every question and says what is wrong. In the steps of a training nearly always nothing is, and
-each array is the very object that it was expected to be: this is seen in a fraction of the time.
+`check_structure` asks every question and says what is wrong. In training nearly always nothing is, and each array is
+the very object that is expected. To see this takes a fraction of the time.
 """
 
 from __future__ import annotations

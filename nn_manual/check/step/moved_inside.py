@@ -1,4 +1,4 @@
-"""Values inside of a layer, where nothing is anchored, moved as the arbiter moves what lies between the layers."""
+"""Values inside of a layer, where nothing is anchored, moved as the judge moves what lies between the layers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SATURATING_IN_PLACE = {aten.sigmoid_.default, aten.tanh_.default}
 
 
 class MovedInside(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own lack of annotations
-    """What softmax, sigmoid and tanh return inside of a layer is moved.
+    """Moves what softmax, sigmoid and tanh return inside of a layer.
 
-    Of a probability near 1, or of a gate that is almost open, the gradient is made of 1 - p, or of sums that differ by
-    rounding alone. Moving what goes into the layer doesn't show that: a probability of 1 - 1e-10 is rounded, but moving
-    all scores by one eps gives the same number again. Of other values a move of what they are made of shows the
-    rounding. In oneDNN a whole LSTM is one operation: it must be off meanwhile.
+    The gradient of a probability near 1, or of a gate that is almost open, is made of 1 - p, or of sums that differ by
+    rounding alone. Moving what goes into the layer doesn't show that: a probability of 1 - 1e-10 is rounded, but it
+    stays the same number when all scores move by one eps. For other values, moving what they are made of shows the
+    rounding. In oneDNN a whole LSTM is one operation, so oneDNN must be off meanwhile.
     """
 
     def __init__(self, move: Callable[[torch.Tensor], torch.Tensor]) -> None:

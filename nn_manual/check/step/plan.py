@@ -181,9 +181,9 @@ def gradient_names(item: Item) -> list[str]:
 
 
 def _start_of(chain: list[Item], calls: Mapping[str, LayerCalls], *, may_skip: bool) -> tuple[int, int]:
-    """The first layer whose backward ran, and the first whose grad_input was computed, where that is enough for all
-    parameters of a composite's child: else the first of all, of which the check then says what is missing. `may_skip`
-    says that a child without parameters need not run at all.
+    """The first layer whose backward ran, and the first whose grad_input was computed, in the chain of a composite's
+    child. Where that isn't enough for all its parameters, the first of all: the check then says what is missing.
+    `may_skip` says that a child without parameters need not run at all.
     """
     ran = next((i for i, item in enumerate(chain) if calls[item.name].num_backwards), len(chain))
     if any(item.layer.num_parameters for item in chain[:ran]):
@@ -198,7 +198,7 @@ def _num_products(layer: Layer, input_shape: Shape) -> int:
 
 
 def _shape(array: object) -> Shape:
-    """An array's shape; () of what a step that ended early, or a wrong layer, left in the place of one."""
+    """An array's shape; () where a step that ended early, or a wrong layer, left none."""
     return array.shape if isinstance(array, np.ndarray) else ()
 
 

@@ -65,7 +65,7 @@ def beside_torch(
     our_grads: bool = False,
 ) -> tuple[list[Pair], dict[str, Finding]]:
     """Every tensor of forward and backward, exactly once, in the plan's order, with torch's. torch computes in the
-    dtype of the twin, at our activations, with `our_grads` at our gradients, too. Values go through `move` before,
+    dtype of the twin, at our activations, and with `our_grads` at our gradients, too. Values go through `move` first,
     gradients through `move_grad`. The second result says what differences found about gradients, by name. Raises
     CannotCompare, as `prove` does for a step that is whole.
     """

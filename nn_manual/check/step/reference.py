@@ -6,7 +6,7 @@ compared before ours takes its place, which proves forward; autograd then differ
 activations, which gives every gradient that backward must reproduce. A layer that is compared with central differences
 is anchored on the way back, too: where our grad_input is right, it travels on in place of theirs.
 
-This file is long: the run of one step has an own place for each way in which a layer can be wrong, or move.
+This file is long: the run of one step meets each way in which a layer can be wrong, and each in which values are moved.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Anchored(AnchoredRun):
         return Reference(self.values, self.findings)
 
     def layer(self, item: Item, node: torch.Tensor) -> torch.Tensor:
-        """As of every run; where the way back is anchored, or gradients move, the output sees to it."""
+        """As in every run; where the way back is anchored, or gradients are moved, this happens at the output."""
         self.nodes[f"{item.name}.grad_input"] = node
         node = self._of_layers(item, node) if item.children else self._alone(item, node)
         if self.our_grads and self.calls[item.name].grad_output is not None and node.requires_grad:
@@ -156,7 +156,7 @@ class Anchored(AnchoredRun):
         else:
             with MovedInside(self.move) as inside:
                 node = _run(function, node, ours, calls, self.plan.counterparts[item.name])
-            # Of a Tanh the only one is its output, which is moved below. To look takes longer than all else: once.
+            # A Tanh's only such value is its output, which is moved anyway. To look takes longest, so it is done once.
             if inside.num_moved <= hasattr(node.grad_fn, "_saved_result"):
                 self.plan.without_saturation.add(item.name)
         self.values[f"{item.name}.output"] = put_ours(node, ours)
@@ -177,7 +177,7 @@ class Anchored(AnchoredRun):
         return self._alias(output, ours)
 
     def child(self, item: Item, name: str, chain: Sequence[Item], given: torch.Tensor) -> torch.Tensor:
-        """As of every run. Raises CannotCompare where a child runs twice, or gets what isn't like its input in ours."""
+        """As in every run. Raises CannotCompare where a child runs twice, or gets what isn't like its input in ours."""
         if not chain:
             return given
         if f"{name}.input" in self.values:
@@ -191,11 +191,11 @@ class Anchored(AnchoredRun):
         return node
 
     def noise(self, item: Item) -> Tensors:
-        """As of every run."""
+        """As in every run."""
         return {name: self._tensor(array) for name, array in self.calls[item.name].noise.items()}
 
     def anchored(self, place: str, node: torch.Tensor) -> torch.Tensor:
-        """As of every run."""
+        """As in every run."""
         return self._alias(node, self._tensor(self.ours[place]))
 
     def _alias(self, node: torch.Tensor, ours: torch.Tensor) -> torch.Tensor:
@@ -219,7 +219,7 @@ class Anchored(AnchoredRun):
 
 
 class _Alias(torch.autograd.Function):
-    """A tensor at another value: the first of `values`. Its gradient is the second, or where there is none its own."""
+    """A tensor with another value, the first of `values`. Its gradient is the second of them, if there is one."""
 
     @staticmethod
     def forward(context: Any, node: torch.Tensor, values: list[torch.Tensor]) -> torch.Tensor:  # noqa: ARG004 - torch's

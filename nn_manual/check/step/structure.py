@@ -15,14 +15,15 @@ from nn_manual.check.step.tree import Item
 from nn_manual.errors import raise_if_nobodys_fault, words_of
 from nn_manual.layers.base import Layer
 
-#: Arrays whose operators mean something else: what gets one of them goes wrong, or raises.
+#: Arrays whose operators mean something else: a layer that gets one goes wrong, or raises.
 OTHER_OPERATORS = (np.matrix, np.ma.MaskedArray)
 
 
 def check_structure(recording: Recording, plan: Plan) -> None:
     """Raise CannotCompare for a layer that raised, that didn't run once forward and once backward, for one that was
-    given another array than its neighbour made (then what it stands in is wrong, not the layer), for what is no array
-    or has the wrong shape or dtype, and for a layer whose buffers weren't moved once, by what its forward saved.
+    given another array than its neighbour made (then the layer isn't wrong, but what holds it is), for a result that is
+    no array or has the wrong shape or dtype, and for a layer whose buffers weren't moved once, by what its forward
+    saved.
 
     The calls are checked in the order in which they were made, and the first problem is reported. So a step that ended
     early is not blamed for what it never reached.

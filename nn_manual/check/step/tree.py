@@ -39,7 +39,7 @@ class Item:
 
 
 def chain_of(layer: Layer, name: str = "") -> list[Item]:
-    """The chain that a layer is; of a Sequential, that of the layers in it."""
+    """A layer as a chain; a Sequential is the chain of the layers in it."""
     if isinstance(layer, Sequential):
         return [item for key, child in layer.children().items() for item in chain_of(child, _inside(name, key))]
     children = {_inside(name, key): chain_of(child, _inside(name, key)) for key, child in layer.children().items()}

@@ -1,4 +1,4 @@
-"""The gradients of a layer by differences of its values, and beside them ours."""
+"""The gradients of a layer by differences of its values, beside ours."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def judge_by(found: OperandDifferences, ours: Array, tolerance: float) -> Findin
     """What differences say about `ours`, which may be off by `tolerance` of their largest magnitude.
 
     At a kink every slope between those left and right is right. Where the error is beyond the tolerance, nothing that
-    lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero: the arbiter decides
+    lies within it can be called wrong, but nothing is proven either. A sum that cancels is zero: the judge decides
     whether ours is off by rounding, as it does for any other zero.
     """
     largest = float(np.abs(found.value).max())
@@ -125,7 +125,7 @@ def judge_by(found: OperandDifferences, ours: Array, tolerance: float) -> Findin
         return Finding(np.zeros(ours.shape), 0, 0.0)
     reference = _nearest(ours, found.value, found.jump / 2)
     widened = _nearest(ours, found.value, found.jump / 2 + found.error)
-    # Where the function jumps, the mean slope is huge, and the scale isn't: ours is to be compared without it.
+    # Where the function jumps, the mean slope is huge. The scale must not be, so it comes from `widened`.
     allowed = tolerance * np.abs(widened).max(initial=0)
     num_kinks = int((np.abs(reference - found.value) > allowed).sum())
     unsure = (np.abs(ours - reference) > allowed) & (widened == ours)

@@ -58,8 +58,8 @@ def counterpart_of(layer: Layer) -> Counterpart:
 
     Its own `reference`, if it has one; or else torch.nn's class of the name in its `torch_class`, by default the name
     of its own class; or else its own forward. torch's class is taken where it has the layer's fields as keyword
-    arguments and parameters of the same names and shapes, and isn't random. Raises CannotStandIn where the layer names
-    a class in `torch_class` that isn't such a one.
+    arguments and parameters of the same names and shapes, and isn't random. Raises CannotStandIn where the layer's
+    `torch_class` names a class that doesn't fit.
     """
     if hasattr(layer, "reference"):
         return Counterpart(Source.REFERENCE, Source.REFERENCE.value)
@@ -128,7 +128,7 @@ def evaluation_function(layer: Any) -> Function:
     try:
         module = torch_module(layer, name).eval()
     except CannotStandIn as misfit:
-        words = "it has an infer of its own, beside which nothing stands: define infer_reference(input, ...)"
+        words = "it has its own infer, and torch has nothing to compare it with: define infer_reference(input, ...)"
         raise CannotStandIn(f"{words}; {misfit}") from misfit
     parameters = {name: torch.nn.Parameter(tensors[name]) for name in vars(layer.param)}
     return _forward_with(module, {**tensors, **parameters})

@@ -86,8 +86,8 @@ class GradientChecker:
         self.evidence = Evidence()
 
     @contextmanager
-    def recording(self, input: Array | None = None) -> Iterator[Recording]:  # noqa: ARG002 - each Watcher is told
-        """The context in which the step must run. torch starts from where it is when it opens.
+    def recording(self, input: Array | None = None) -> Iterator[Recording]:  # noqa: ARG002 - each Watch is told
+        """The context in which the step must run. torch starts from where the model is when it opens.
 
         Raises GradientMismatch where a layer raises.
         """
@@ -99,7 +99,7 @@ class GradientChecker:
 
     @contextmanager
     def watching(self) -> Iterator[Recording]:
-        """The same, but where torch starts from is the caller's to keep."""
+        """The same, but the caller keeps where torch starts from."""
         try:
             with self.recorded:
                 yield self.recorded
@@ -169,7 +169,7 @@ class GradientChecker:
         return joined(*parts)
 
     def _compared_step(self, update: UpdateChecker, quantities: list[Quantity]) -> Differences:
-        """Those of the optimizer's step alone. Raises CannotCompare, too."""
+        """The differences of the optimizer's step alone. Raises CannotCompare, too."""
         try:
             return update.compare(quantities)
         except GradientMismatch:
@@ -207,8 +207,8 @@ class GradientChecker:
     ) -> GradientReport:
         """Compare the recorded step in full, every tensor with its worst place, and each layer's conduct, and say which
         comparisons prove nothing. Clipping and the optimizer are left out. `input` is the model's, as it was before the
-        step could write into it. What many cases of one layer need once can be left out: its conduct, and what is
-        vacuous.
+        step could write into it. The conduct, and what is vacuous, can be left out: many cases of one layer need them
+        only once.
         """
         try:
             check_structure(self.recorded, self.plan())
@@ -223,8 +223,8 @@ class GradientChecker:
         return replace(report, vacuous=tuple(vacuous(self.model, step)))
 
     def look_closely(self) -> GradientReport:
-        """Compare the recorded step as `report` does, small parts of tensors at their own scales, too, but for each
-        layer's conduct, what is vacuous, evaluation, clipping and the optimizer. Nothing is kept of it.
+        """Compare the recorded step as `report` does, small parts of tensors at their own scales among them, but
+        without conduct, evaluation, and what is vacuous. Nothing is kept of it.
         """
         try:
             with threads_for(self.plan().num_products):
@@ -248,9 +248,9 @@ class GradientChecker:
                 raise mismatch_of(report)
 
     def unproven(self) -> tuple[str, ...]:
-        """A sentence for each thing that no compared step, the last one of which is recorded, has proven: a wrong
-        formula would have agreed, too. First what `vacuous` says, then what a right net may have as well: gradients
-        that are zero in theory, and an optimizer that doesn't run in float64.
+        """A sentence for each thing that no compared step has proven: a wrong formula would have agreed, too. First
+        what `vacuous` says, then what a right net may have as well: gradients that are zero in theory, and an optimizer
+        that doesn't run in float64. The last compared step must be recorded.
         """
         zero = self.evidence.zero_in_theory(self.model, self.recorded, self.plan)
         return (*self.vacuous(), *zero, *(self.update.unproven() if self.update is not None else ()))

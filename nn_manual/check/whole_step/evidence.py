@@ -14,7 +14,7 @@ from nn_manual.model import Sequential
 
 
 class Evidence:
-    """Kept over all compared steps of one model; a training that goes on takes it along."""
+    """What is kept over all compared steps of one model; a training that goes on takes it along."""
 
     def __init__(self) -> None:
         #: The positions in the plan of the quantities that were not zero in some compared step.
@@ -26,7 +26,7 @@ class Evidence:
         self._has_compared, self._vacuous_before = False, tuple[str, ...]()
         #: Whether no other step can show more.
         self.is_complete = False
-        #: What `zero_in_theory` has found, which lies in the formulas: no step changes it.
+        #: What `zero_in_theory` has found. It depends on the formulas alone: no step changes it.
         self._zero_in_theory: tuple[str, ...] | None = None
 
     def add(self, found: Differences) -> None:
@@ -35,15 +35,15 @@ class Evidence:
         self._has_compared, self.is_complete = True, len(self._not_zero) >= len(found.scale)
 
     def add_findings(self, findings: Mapping[str, Finding]) -> frozenset[str]:
-        """What differences found in this step; returns the names of what they are too coarse for."""
+        """Add what differences found in this step; returns the names of the gradients that they are too coarse for."""
         self._findings = findings
         too_coarse = frozenset(name for name, finding in findings.items() if finding.error)
         self._judged |= findings.keys() - too_coarse
         return too_coarse
 
     def vacuous(self, model: Sequential, recorded: Recording, plan_of_last: Callable[[], Plan]) -> tuple[str, ...]:
-        """A sentence for each tensor that was zero everywhere in all compared steps, the last one of which is recorded
-        and has this plan: a wrong formula would have agreed, too.
+        """A sentence for each tensor that was zero everywhere in all compared steps: a wrong formula would have agreed,
+        too. The last compared step is recorded, and has this plan.
         """
         if not self._has_compared:  # a run that went on, and has no step left to be compared
             return self._vacuous_before

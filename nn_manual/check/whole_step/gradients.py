@@ -19,7 +19,7 @@ def check_gradients(model: Sequential, loss: Loss, input: Array, target: Array) 
     the buffers stay as they were; the gradients stay in the model. The report's str() is the table.
 
     input (batch, ...) in the model's dtype, target as the loss takes it. Raises ValueError or TypeError where they
-    don't fit, for an empty batch, and for a mean over targets none of which counts.
+    don't fit, for an empty batch, and for a mean over targets of which none counts.
     """
     return checked_in_part(model, loss, input, target)
 
@@ -31,7 +31,7 @@ def checked_in_part(
     if not input.size:
         raise ValueError(f"the input is empty, shape {input.shape}: nothing to check")
     checker = GradientChecker(model, loss, input_grad=True)
-    # What a backward forgets to write, or adds to, shows.
+    # So it shows if a backward forgets to write a gradient, or adds to it.
     for grad in (model.grad_arena, *model.ties.use_grads.values()):
         grad.fill(np.nan)
     try:

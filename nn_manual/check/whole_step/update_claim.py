@@ -38,7 +38,7 @@ class UpdateClaim(Claim):
         ]
 
     def in_float64(self) -> UpdateClaim:
-        """As of every claim."""
+        """As in every claim."""
         return self.made_in_float64(self.optimizer, self.inputs, self.quantities)
 
     @classmethod
@@ -50,15 +50,15 @@ class UpdateClaim(Claim):
             raise_if_nobodys_fault(error)
             raise CannotCompare(words_of(error)) from error
         claim = cls(optimizer, inputs, [replace(each, tolerance=UPDATE[DOUBLE.name]) for each in quantities], ours)
-        claim.pairs = [pair._replace(scale=None) for pair in claim.pairs]  # there, it carries none that matter
+        claim.pairs = [pair._replace(scale=None) for pair in claim.pairs]  # in float64 these don't matter
         return claim
 
     def measured(self) -> Rounding:
-        """As of every claim."""
+        """As in every claim."""
         return Rounding(self._by_name(self._torchs_in(DOUBLE)))
 
     def moved(self, dtype: np.dtype[Any], move: Move, move_grad: Move) -> Values:
-        """As of every claim."""
+        """As in every claim."""
         return self._by_name(self._torchs_in(dtype, move, move_grad))
 
     def _torchs_in(
