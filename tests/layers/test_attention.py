@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_docstring_agrees(layer: Layer, shape: Shape) -> None:
 
     param, size = {"in_proj_bias": 0, "out_proj.bias": 0, **vars(own.param)}, own.embed_dim
     out_proj = SimpleNamespace(weight=param["out_proj.weight"], bias=param["out_proj.bias"])
-    functions = {"split": lambda array: split(array, size, own.num_heads), "join": join, "rows": rows}
+    functions: dict[str, Any] = {"split": lambda array: split(array, size, own.num_heads), "join": join, "rows": rows}
     causal = np.triu(np.full((shape[1], shape[1]), -np.inf), 1)
     values = {**param, "out_proj": out_proj, "grad_out_proj": SimpleNamespace(), "causal": causal, "input": input}
     values |= {"mask": vars(own.noise).get("mask", 1), "width": size // own.num_heads, "grad_output": grad_output}

@@ -120,7 +120,7 @@ def trace_of_the_mean(loss: TraceLoss, saved: Array) -> Array:  # noqa: ARG001
 
 
 def cross_entropy_without_the_target(loss: CrossEntropyLoss, saved: Saved) -> Array:  # noqa: ARG001
-    grad_prediction: Array = saved.exponential / saved.divisor[:, np.newaxis] / len(saved.exponential)
+    grad_prediction: Array = saved.exponential / saved.exponential_sum[:, np.newaxis] / len(saved.exponential)
     return grad_prediction
 
 

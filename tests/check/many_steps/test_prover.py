@@ -28,7 +28,7 @@ from nn_manual import (
 )
 from nn_manual.arrays import Array
 from nn_manual.check.judge.report import StepCheck
-from nn_manual.check.many_steps import group as group_module
+from nn_manual.check.many_steps import step_group as group_module
 from nn_manual.check.many_steps.one_layer import CannotStack
 from nn_manual.check.many_steps.ring import Ring
 from nn_manual.check.many_steps.stacked_steps import StackedSteps
