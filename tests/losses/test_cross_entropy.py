@@ -60,7 +60,8 @@ def test_docstring_in_floating_point_agrees(loss: CrossEntropyLoss) -> None:
     prediction, target = generator.normal(size=(6, 4)), generator.integers(0, 4, 6)
     sizes = {"rows": 6, "classes": 4, "weight": np.array(loss.weight or [1.0] * 4)}
     known = {"prediction": prediction, "target": target, "logsumexp": np.logaddexp.reduce, **sizes}
-    values: dict[str, Any] = {**known, **evaluate(loss, known, target="indices"), "largest": (range(6), prediction.argmax(axis=1))}
+    values: dict[str, Any] = {**known, **evaluate(loss, known, target="indices")}
+    values["largest"] = range(6), prediction.argmax(axis=1)
     values["place"] = range(6), values["label"]
     text = inspect.cleandoc(CrossEntropyLoss.__doc__ or "").partition("In floating point")[2]
     for line in re.findall(r"^    (.*)", text, re.MULTILINE):
