@@ -134,7 +134,7 @@ def _num_classes(target: Part) -> int:
     missing = int(is_there.argmin())
     if missing < target.largest:
         raise DataError(
-            f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} is nowhere: "
+            f"{target.largest_place} holds class {target.largest:.0f}, but class {missing} doesn't occur: "
             "classes are counted from 0 without gaps"
         )
     return missing

@@ -77,7 +77,7 @@ def _choose(source: str, line: int, header: list[str], input: Part, target: Part
     counts = Counter(header)
     name, count = counts.most_common(1)[0]
     if count > 1:
-        raise DataError(f"{source}:{line}: column {quoted(name)} is there {count} times")
+        raise DataError(f"{source}:{line}: column {quoted(name)} occurs {count} times")
     for name in (*input.names, *target.names):
         if name not in counts:
             check_name(source, "column", name, header)

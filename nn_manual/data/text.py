@@ -77,8 +77,8 @@ class Text(Dataset):
         for part, length in (("training", num_train), ("validation", len(text) - num_train)):
             if length <= self.context and (part == "training" or self.validation_fraction > 0):
                 raise DataError(
-                    f"{source}: the {part} part has {counted(length, 'character')}, and one window of "
-                    f"context={self.context} takes {self.context + 1:,}, the last target among them"
+                    f"{source}: the {part} part has {counted(length, 'character')}, but one window of "
+                    f"context={self.context} takes {self.context + 1:,}, with its last target"
                 )
         if transform is None:
             part, is_known = f"validation part, from character {num_train:,} on,", np.zeros(NUM_CODE_POINTS, dtype=bool)
@@ -96,7 +96,7 @@ class Text(Dataset):
         unknown = np.flatnonzero(indices < 0)
         if unknown.size:
             raise DataError(
-                f"{source}: the {part} has what the training part never had: {_listed(text, unknown)}"
+                f"{source}: the {part} has characters that training didn't have: {_listed(text, unknown)}"
             )
         return Split(
             self._windows(indices[:num_train]),
@@ -149,7 +149,7 @@ def python_manual() -> str:
 def _vocabulary(characters: tuple[str, ...] | None) -> Array:
     """The code points of training's characters. Raises ValueError if training's classes aren't characters."""
     if characters is None or any(len(character) != 1 for character in characters):
-        raise ValueError("is a text, and the classes of training are no characters")
+        raise ValueError("is a text, but the classes of training aren't characters")
     return np.array([ord(character) for character in characters])
 
 

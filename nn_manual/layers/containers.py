@@ -40,7 +40,7 @@ class Residual(Layer):
 
     def __init__(self, *layers: Layer) -> None:
         if not layers:
-            raise ValueError("layers must be at least one: a Residual of none would double its input")
+            raise ValueError("layers must be at least one: a Residual without layers would double its input")
         self.layers = layers
         self.domain = layers[0].domain
 
@@ -70,7 +70,7 @@ class Residual(Layer):
         for layer in self.layers:
             shape = layer.output_shape(shape)
         if shape != input_shape:
-            raise ValueError(f"Residual adds its input, of shape {input_shape}, to what its layers make of it, {shape}")
+            raise ValueError(f"Residual adds its input of shape {input_shape} to its layers' output of shape {shape}")
         return shape
 
     def forward(self, input: Array) -> tuple[Array, list[Any]]:

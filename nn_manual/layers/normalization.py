@@ -22,7 +22,9 @@ class OverLastDimensions(Layer):
 
     def __post_init__(self) -> None:
         if not self.shape or min(self.shape) < 1:
-            raise ValueError(f"normalized_shape must be at least 1, or a list of such, not {self.normalized_shape}")
+            raise ValueError(
+                f"normalized_shape must be a size of at least 1, or a list of such sizes, not {self.normalized_shape}"
+            )
 
     @property
     def shape(self) -> Shape:

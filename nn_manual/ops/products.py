@@ -48,7 +48,7 @@ def matmul(a: Tensor, b: Tensor, /) -> Differentiated:
     the same matrix, their gradients add. Raises ValueError if the shapes don't fit.
     """
     if a.ndim == 0 or b.ndim == 0:
-        raise ValueError("a number is no matrix: multiply is the product with one")
+        raise ValueError("a number isn't a matrix: multiply gives the product with a number")
     matrix_a = a[None, :] if a.ndim == 1 else a
     matrix_b = b[:, None] if b.ndim == 1 else b
     if matrix_a.shape[-1] != matrix_b.shape[-2]:

@@ -152,8 +152,8 @@ class Optimizer(ABC):
             for vector in self._with({name: value}).vector_names():
                 if vector not in self.vector_names():
                     raise ValueError(
-                        f"groups.{index}.{name} must not be {value} where {type(self).__name__} itself has {name} "
-                        f"{getattr(self, name)}, and so keeps no {vector}"
+                        f"groups.{index}.{name} must not be {value} if {type(self).__name__} itself has {name} "
+                        f"{getattr(self, name)}, and so no {vector}"
                     )
         return member
 

@@ -32,7 +32,7 @@ def without_parameters(groups: Sequence[Group], names: Sequence[str]) -> dict[in
         if names and index + 1 not in taken:
             pattern = group[PATTERN]
             if any(fnmatchcase(name, pattern) for name in names):
-                why = "matches parameters of groups before it alone"
+                why = "matches only parameters of groups before it"
             else:
                 why = f"matches no parameter; there are {', '.join(names)}"
             reasons[index] = f"groups.{index}.{PATTERN} {pattern!r} {why}"

@@ -67,7 +67,7 @@ class ConstantLR(Scheduler):
         if not 0 <= self.factor <= 1:
             raise ValueError(f"factor must be at least 0 and at most 1, not {self.factor}")
         if self.factor == 0 < self.total_iters:
-            raise ValueError(f"factor must be above 0 where total_iters is, not {self.factor}: torch divides by it")
+            raise ValueError(f"factor must be above 0 if total_iters isn't 0, not {self.factor}: torch divides by it")
 
     @classmethod
     def examples(cls) -> list[Scheduler]:
@@ -201,7 +201,8 @@ class SequentialLR(Scheduler):
             raise ValueError(f"milestones must not decrease, not {self.milestones}")
         for milestone, scheduler in zip(self.milestones, self.schedulers[1:], strict=True):
             if milestone and isinstance(scheduler, ConstantLR | LinearLR) and scheduler.total_iters == 0:
-                raise ValueError(f"schedulers must not come to a {type(scheduler).__name__} with total_iters 0")
+                name = type(scheduler).__name__
+                raise ValueError(f"schedulers must not have a {name} with total_iters 0 that begins after a count of 0")
 
     @classmethod
     def examples(cls) -> list[Scheduler]:

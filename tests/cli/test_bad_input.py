@@ -64,7 +64,7 @@ class TestBadInput:
             ("3,4,1", "3,four,1", "data.csv:3: column 'b' holds 'four', not a number"),
             ("3,4,1", "3,nan,1", "data.csv:3: column 'b' holds 'nan', not a finite number"),
             ("5,6,1", "5,inf,1", "data.csv:4: column 'b' holds 'inf', not a finite number"),
-            ("5,6,1", "5,6,7", "data.csv:4: column 'y' holds class 7, but class 2 is nowhere"),
+            ("5,6,1", "5,6,7", "data.csv:4: column 'y' holds class 7, but class 2 doesn't occur"),
             ("5,6,1", "5,6", "data.csv:4: the header names 3 columns, this row has 2"),
             ("a,b,y", "a,b,z", "data.csv: has no column 'y'"),
             (CSV, "", "data.csv: is empty"),

@@ -164,7 +164,7 @@ def test_repeat_stands_for_copies(load) -> None:  # type: ignore[no-untyped-def]
         ("Residual: []", ["8:5: Residual takes a list of layers, not an empty list"]),
         ("Residual", ["8:5: Residual takes a list of layers, not an empty mapping"]),
         ("Residual: [Linear: {in_features: 32, out_features: 8}]", [
-            "8:5: Residual adds its input, of shape (64, 32), to what its layers make of it, (64, 8)"
+            "8:5: Residual adds its input of shape (64, 32) to its layers' output of shape (64, 8)"
         ]),
         ("Residual: [Linear: {in_features: 31, out_features: 32}]", [
             "8:16: Linear takes in_features=31 in the last dimension, the input has shape (64, 32)"

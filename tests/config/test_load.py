@@ -183,7 +183,7 @@ def test_a_new_layer_needs_no_other_place(tmp_path: Path, monkeypatch: pytest.Mo
         # ranges
         (8, "  - LayerNorm: {normalized_shape: 32, eps: -1}", "8:39: eps must be at least 0, not -1.0"),
         (8, "  - LayerNorm: {normalized_shape: []}",
-         "8:17: normalized_shape must be at least 1, or a list of such, not []"),
+         "8:17: normalized_shape must be a size of at least 1, or a list of such sizes, not []"),
         (1, "seed: -1", "1:1: seed must be at least 0, not -1"),
         (4, "batch_size: 0", "4:1: batch_size must be at least 1, not 0"),
         (5, "epochs: 0", "5:1: epochs must be at least 1, not 0"),

@@ -46,7 +46,7 @@ def test_a_normalization_of_another_size(errors_of: ErrorsOf) -> None:
         "run.yaml:8:5: LayerNorm takes normalized_shape=[2, 32] in the last dimensions, the input has shape (64, 32)",
     ]
     assert errors_of(valid_but(8, "  - LayerNorm: {normalized_shape: 0, eps: -1}")) == [
-        "run.yaml:8:17: normalized_shape must be at least 1, or a list of such, not 0",
+        "run.yaml:8:17: normalized_shape must be a size of at least 1, or a list of such sizes, not 0",
         "run.yaml:8:38: eps must be at least 0, not -1.0",
     ]
 

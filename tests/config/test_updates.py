@@ -79,7 +79,7 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
         (11, GROUPS % "{parameters: '*.gain'}", "11:52: groups.0.parameters '*.gain' matches no parameter; "
          "there are 0.weight, 0.bias, 2.weight, 2.bias"),
         (11, GROUPS % "{parameters: '0.*'}, {parameters: 0.bias}",
-         "11:73: groups.1.parameters '0.bias' matches parameters of groups before it alone"),
+         "11:73: groups.1.parameters '0.bias' matches only parameters of groups before it"),
         (11, GROUPS % "{parameters: '*', weight_decay: -1}",
          "11:70: groups.0.weight_decay must be at least 0, not -1.0"),
         (11, GROUPS % "{parameters: '*', weight_decay: much}",
@@ -89,7 +89,7 @@ def test_each_run_has_a_schedule_of_its_own(tmp_path: Path) -> None:
         (11, GROUPS % "{parameters: '*', nesterov: true, momentum: 0}",
          "11:70: groups.0.nesterov needs a momentum above 0 and a dampening of 0"),
         (11, "optimizer: {SGD: {groups: [{parameters: '*', momentum: 0.5}]}}",
-         "11:46: groups.0.momentum must not be 0.5 where SGD itself has momentum 0.0, and so keeps no momentum_buffer"),
+         "11:46: groups.0.momentum must not be 0.5 if SGD itself has momentum 0.0, and so no momentum_buffer"),
         (11, GROUPS % "{lr: 0}", "11:52: a group needs parameters, a pattern of parameter names"),
         (11, GROUPS % "'*.bias'", "11:52: a group takes keys and values, not the text '*.bias'"),
         (11, "optimizer: {SGD: {groups: {parameters: '*'}}}", "11:19: groups takes a list of groups, not a mapping"),

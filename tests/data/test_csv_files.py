@@ -21,7 +21,7 @@ from nn_manual.errors import DataError
         ("", ": is empty; the first line of a CSV file names the columns"),
         ("\n\n", ": is empty; the first line of a CSV file names the columns"),
         ("a,class\n", ": has a header and no rows"),
-        ("a,a,class\n1,2,0\n", ":1: column 'a' is there 2 times"),
+        ("a,a,class\n1,2,0\n", ":1: column 'a' occurs 2 times"),
         ("a,clas\n1,0\n", ": has no column 'class'; did you mean 'clas'?"),
         ("a,b\n1,0\n", ": has no column 'class'; it has 'a', 'b'"),
         ("class\n1\n", ": every column is a target, none is left for the input"),
@@ -35,8 +35,8 @@ from nn_manual.errors import DataError
         ("a,class\n1,0\n\n2,setosa\n", ":4: column 'class' holds 'setosa', not a number"),
         ("a,class\n1,0\n\n2,1.5\n", ":4: column 'class' holds 1.5, not a class 0, 1, 2, ..."),
         ("a,class\n1,0\n2,-1\n", ":3: column 'class' holds -1.0, not a class 0, 1, 2, ..."),
-        ("a,class\n1,1\n2,2\n", ":3: column 'class' holds class 2, but class 0 is nowhere"),
-        ("a,class\n1,0\n2,255\n3,1\n", ":3: column 'class' holds class 255, but class 2 is nowhere"),
+        ("a,class\n1,1\n2,2\n", ":3: column 'class' holds class 2, but class 0 doesn't occur"),
+        ("a,class\n1,0\n2,255\n3,1\n", ":3: column 'class' holds class 255, but class 2 doesn't occur"),
         ('a,class\n1,0\n"2,1\n3,0\n', ":4: unexpected end of data"),
         ("\x1b[2J,b\n", ": has no column 'class'; it has '\\x1b[2J', 'b'"),
         (b"a,class\n\xff,0\n", ":2: is not UTF-8: byte 0xff"),
@@ -64,7 +64,7 @@ from nn_manual.errors import DataError
         ("a,class\r1,0\r2,x\r", ":3: column 'class' holds 'x', not a number"),
         ('a,class\n1,"0"1\n', ":2: ',' expected after '\"'"),
         ("a,class\n \n", ":2: the header names 2 columns, this row has 1"),
-        ("a,a,a\n", ":1: column 'a' is there 3 times"),
+        ("a,a,a\n", ":1: column 'a' occurs 3 times"),
         ("a,class,\n1,0\n", ":2: the header names 3 columns, this row has 2"),
         ('a,class\n"' + "x" * 131073, ":2: a cell has more than 131,072 characters"),
         (f"{'x' * 99},b\n", f": has no column 'class'; it has '{'x' * 29}...{'x' * 29}', 'b'"),
@@ -122,7 +122,7 @@ def test_lines_are_counted_over_slices(tmp_path: Path, monkeypatch: pytest.Monke
     file = write(tmp_path, "a,class\n" + "\n\n".join([*rows, "9,1.5"]) + "\n")
     assert message(file) == ":20: column 'class' holds 1.5, not a class 0, 1, 2, ..."
     file = write(tmp_path, "a,class\n" + "\n\n".join([*rows[:3], "9,7", *rows[3:], "9,7"]) + "\n")
-    assert message(file).startswith(":8: column 'class' holds class 7, but class 2 is nowhere")
+    assert message(file).startswith(":8: column 'class' holds class 7, but class 2 doesn't occur")
 
 
 def test_gzipped(tmp_path: Path) -> None:

@@ -72,10 +72,10 @@ def test_a_text_by_the_characters_of_another(tmp_path: Path) -> None:
     split = text.load(0, FLOAT64, Transform(names=Names(classes=("c", "b", "x", "a"))))
     assert (split.train.input.tolist(), split.train.target.tolist()) == ([[3, 1, 0]], [[1, 0, 3]])
     assert (split.num_classes, split.transform.names.classes) == (4, ("c", "b", "x", "a"))
-    with pytest.raises(DataError, match=r": the text has what the training part never had: 'b' at offset 1$"):
+    with pytest.raises(DataError, match=r": the text has characters that training didn't have: 'b' at offset 1$"):
         text.load(0, FLOAT64, Transform(names=Names(classes=("c", "a"))))
     for classes in (None, ("a", "bc")):
-        with pytest.raises(ValueError, match=r"^is a text, and the classes of training are no characters$"):
+        with pytest.raises(ValueError, match=r"^is a text, but the classes of training aren't characters$"):
             text.load(0, FLOAT64, Transform(names=Names(classes=classes)))
 
 

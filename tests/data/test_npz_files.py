@@ -53,7 +53,7 @@ def message_of(folder: Path, x: bytes, method: int = zipfile.ZIP_STORED) -> str:
         ({"x": X, "y": changed(Y, (1,), np.inf)}, ": array 'y'[1] holds inf, not a finite number"),
         ({"x": X, "y": changed(Y, (1,), 0.5)}, ": array 'y'[1] holds 0.5, not a class 0, 1, 2, ..."),
         ({"x": X, "y": Y - 1}, ": array 'y'[0] holds -1.0, not a class 0, 1, 2, ..."),
-        ({"x": X, "y": Y + 1}, ": array 'y'[1] holds class 2, but class 0 is nowhere"),
+        ({"x": X, "y": Y + 1}, ": array 'y'[1] holds class 2, but class 0 doesn't occur"),
         ({"x": X, "y": np.eye(4)}, ": the classes have shape (4, 4), not (examples,)"),
         ({"x": X[:3], "y": Y}, ": array 'x' has 3 examples, but 'y' has shape (4,)"),
         ({"x": X, "y": np.float64(1)}, ": array 'x' has 4 examples, but 'y' has shape ()"),

@@ -108,34 +108,34 @@ def test_the_manual_of_python() -> None:
         (b"\xef\xbb\xbf" + b"x" * 2000 + b"\xff", "is not UTF-8: byte 0xff at offset 2,003, invalid start byte"),
         (
             "",
-            "the training part has 0 characters, and one window of context=8 takes 9, the last target among them",
+            "the training part has 0 characters, but one window of context=8 takes 9, with its last target",
         ),
         (
             "a",
-            "the training part has 1 character, and one window of context=8 takes 9, the last target among them",
+            "the training part has 1 character, but one window of context=8 takes 9, with its last target",
         ),
         (
             "a" * 8,
-            "the training part has 7 characters, and one window of context=8 takes 9, the last target among them",
+            "the training part has 7 characters, but one window of context=8 takes 9, with its last target",
         ),
         (
             "a" * 80,
-            "the validation part has 8 characters, and one window of context=8 takes 9, the last target among them",
+            "the validation part has 8 characters, but one window of context=8 takes 9, with its last target",
         ),
         (
             "ab" * 90 + "abcabdabcéabbbbbbbbb",
-            "the validation part, from character 180 on, has what the training part never had: "
+            "the validation part, from character 180 on, has characters that training didn't have: "
             "'c' at offset 182, 'd' at offset 185, 'é' at offset 189",
         ),
         (
             "a" * 180 + "bcdefghijkkkkkkkkkkk",
-            "the validation part, from character 180 on, has what the training part never had: "
+            "the validation part, from character 180 on, has characters that training didn't have: "
             "'b' at offset 180, 'c' at offset 181, 'd' at offset 182, 'e' at offset 183, 'f' at offset 184, "
             "'g' at offset 185, 'h' at offset 186, 'i' at offset 187, 'j' at offset 188, 'k' at offset 189",
         ),
         (
             "a" * 180 + "bcdefghijklmnopqrstu",
-            "the validation part, from character 180 on, has what the training part never had: "
+            "the validation part, from character 180 on, has characters that training didn't have: "
             "'b' at offset 180, 'c' at offset 181, 'd' at offset 182, 'e' at offset 183, 'f' at offset 184, "
             "'g' at offset 185, 'h' at offset 186, 'i' at offset 187, 'j' at offset 188, 'k' at offset 189 and 10 more",
         ),

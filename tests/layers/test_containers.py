@@ -57,7 +57,7 @@ def test_a_residual_of_nothing() -> None:
 
 
 def test_a_branch_must_keep_the_shape() -> None:
-    words = r"Residual adds its input, of shape \(4, 3\), to what its layers make of it, \(4, 1\)"
+    words = r"Residual adds its input of shape \(4, 3\) to its layers' output of shape \(4, 1\)"
     with pytest.raises(ValueError, match=words):
         Residual(Linear(3, 1)).output_shape((4, 3))
     model = Sequential(Residual(Linear(3, 1)))

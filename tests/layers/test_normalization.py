@@ -101,9 +101,9 @@ def test_few_features_raise_no_false_alarm(features: int, loss: Any, dtype: str)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0,), "normalized_shape must be at least 1, or a list of such, not 0"),
-        (([],), "normalized_shape must be at least 1, or a list of such, not []"),
-        (([3, -1],), "normalized_shape must be at least 1, or a list of such, not [3, -1]"),
+        ((0,), "normalized_shape must be a size of at least 1, or a list of such sizes, not 0"),
+        (([],), "normalized_shape must be a size of at least 1, or a list of such sizes, not []"),
+        (([3, -1],), "normalized_shape must be a size of at least 1, or a list of such sizes, not [3, -1]"),
         ((3, -1e-5), "eps must be at least 0, not -1e-05"),
         ((3, float("nan")), "eps must be at least 0, not nan"),
     ],

@@ -125,7 +125,7 @@ NUMPYS_EXP: Any = np.exp
     [
         (lambda: ops.add(TWO_BY_THREE, VECTOR), ValueError, "add of (2, 3) and (2,): (2, 3) and (2,) do not broadcast"),
         (lambda: ops.matmul(TWO_BY_THREE, VECTOR), ValueError, "matmul of (2, 3) and (2,): rows of a have 3 entries"),
-        (lambda: ops.matmul(TWO_BY_THREE, 2.0), ValueError, "matmul of (2, 3) and (): a number is no matrix"),
+        (lambda: ops.matmul(TWO_BY_THREE, 2.0), ValueError, "matmul of (2, 3) and (): a number isn't a matrix"),
         (
             lambda: ops.matmul(np.ones((2, 1, 3)), np.ones((4, 3, 1))),
             ValueError,

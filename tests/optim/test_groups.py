@@ -107,7 +107,7 @@ def test_the_members_have_lrs_of_their_own() -> None:
         (SGD, {}, [{"parameters": "*.gain"}],
          "groups.0.parameters '*.gain' matches no parameter; there are 0.weight, 0.bias, 2.weight, 2.bias"),
         (SGD, {}, [{"parameters": "0.*"}, {"parameters": "0.bias"}],
-         "groups.1.parameters '0.bias' matches parameters of groups before it alone"),
+         "groups.1.parameters '0.bias' matches only parameters of groups before it"),
         (SGD, {}, [{"lr": 0.1}], "groups.0 needs parameters, a pattern of parameter names"),
         (SGD, {}, [{"parameters": "*", "momentun": 0.1}], "groups.0.momentun is no setting of SGD"),
         (SGD, {}, [{"parameters": "*", "groups": []}], "groups.0.groups is no setting of SGD"),
@@ -116,9 +116,9 @@ def test_the_members_have_lrs_of_their_own() -> None:
         (SGD, {"momentum": 0.9, "nesterov": True}, [{"parameters": "*", "momentum": 0.0}],
          "groups.0.nesterov needs a momentum above 0 and a dampening of 0"),
         (SGD, {}, [{"parameters": "*", "lr": 0.1, "momentum": 0.9}],
-         "groups.0.momentum must not be 0.9 where SGD itself has momentum 0.0, and so keeps no momentum_buffer"),
+         "groups.0.momentum must not be 0.9 if SGD itself has momentum 0.0, and so no momentum_buffer"),
         (AdamW, {}, [{"parameters": "*", "amsgrad": True}],
-         "groups.0.amsgrad must not be True where AdamW itself has amsgrad False, and so keeps no max_exp_avg_sq"),
+         "groups.0.amsgrad must not be True if AdamW itself has amsgrad False, and so no max_exp_avg_sq"),
     ],
 )  # fmt: skip - one case a line
 def test_what_is_refused(optimizer_class: Any, settings: Any, groups: list[dict[str, Any]], message: str) -> None:

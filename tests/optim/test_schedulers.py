@@ -174,7 +174,7 @@ def test_defaults_are_torchs() -> None:
 @pytest.mark.parametrize(
     ("scheduler_class", "options", "message"),
     [
-        (ConstantLR, {"factor": 0.0}, "factor must be above 0 where total_iters is, not 0.0: torch divides by it"),
+        (ConstantLR, {"factor": 0.0}, "factor must be above 0 if total_iters isn't 0, not 0.0: torch divides by it"),
         (ConstantLR, {"factor": 1.1}, "factor must be at least 0 and at most 1, not 1.1"),
         (ConstantLR, {"factor": float("nan")}, "factor must be at least 0 and at most 1, not nan"),
         (ConstantLR, {"total_iters": 2.5}, "total_iters must be an integer, not 2.5"),
@@ -206,7 +206,7 @@ def test_defaults_are_torchs() -> None:
         (
             SequentialLR,
             {"schedulers": [LinearLR(), LinearLR(total_iters=0)], "milestones": [3]},
-            "schedulers must not come to a LinearLR with total_iters 0",
+            "schedulers must not have a LinearLR with total_iters 0 that begins after a count of 0",
         ),
         (
             SequentialLR,

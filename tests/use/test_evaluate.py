@@ -147,7 +147,7 @@ def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.accuracy == 1
     assert result.classes == ("a", "b", "é")
     Path("other.txt").write_text("abc abc abc")
-    with pytest.raises(DataError, match=r"other.txt: the text has what the training part never had: 'c' at offset 2, "):
+    with pytest.raises(DataError, match=r"other.txt: the text has characters that training didn't have: 'c' at offset 2, "):
         evaluated(tmp_path / "run", "data.Text.file=other.txt")
 
 
@@ -199,7 +199,7 @@ def test_a_data_json_that_does_not_fit_the_text(tmp_path: Path) -> None:
     content = json.loads((directory / "data.json").read_text())
     content["names"]["classes"] = ["ab", "b", "c"]
     (directory / "data.json").write_text(json.dumps(content))
-    with pytest.raises(DataError, match=r"^Text: is a text, and the classes of training are no characters$"):
+    with pytest.raises(DataError, match=r"^Text: is a text, but the classes of training aren't characters$"):
         evaluated(directory)
 
 
