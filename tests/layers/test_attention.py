@@ -89,8 +89,9 @@ def test_docstring_agrees(layer: Layer, shape: Shape) -> None:
     out_proj = SimpleNamespace(weight=param["out_proj.weight"], bias=param["out_proj.bias"])
     functions: dict[str, Any] = {"split": lambda array: split(array, size, own.num_heads), "join": join, "rows": rows}
     causal = np.triu(np.full((shape[1], shape[1]), -np.inf), 1)
-    values = {**param, "out_proj": out_proj, "grad_out_proj": SimpleNamespace(), "causal": causal, "input": input}
-    values |= {"mask": vars(own.noise).get("mask", 1), "width": size // own.num_heads, "grad_output": grad_output}
+    values: dict[str, Any] = {**param, "out_proj": out_proj, "grad_out_proj": SimpleNamespace(), "causal": causal}
+    values |= {"mask": vars(own.noise).get("mask", 1), "width": size // own.num_heads}
+    values |= {"input": input, "grad_output": grad_output}
     for line in re.findall(r"^    (\w.* = .*)$", inspect.cleandoc(CausalSelfAttention.__doc__ or ""), re.MULTILINE):
         exec(line, vars(np) | functions, values)
     values |= {f"grad_out_proj.{name}": grad for name, grad in vars(values["grad_out_proj"]).items()}

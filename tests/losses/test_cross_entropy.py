@@ -61,8 +61,7 @@ def test_docstring_in_floating_point_agrees(loss: CrossEntropyLoss) -> None:
     sizes = {"rows": 6, "classes": 4, "weight": np.array(loss.weight or [1.0] * 4)}
     known = {"prediction": prediction, "target": target, "logsumexp": np.logaddexp.reduce, **sizes}
     values: dict[str, Any] = {**known, **evaluate(loss, known, target="indices")}
-    values["largest"] = range(6), prediction.argmax(axis=1)
-    values["place"] = range(6), values["label"]
+    values |= {"largest": (range(6), prediction.argmax(axis=1)), "place": (range(6), values["label"])}
     text = inspect.cleandoc(CrossEntropyLoss.__doc__ or "").partition("In floating point")[2]
     for line in re.findall(r"^    (.*)", text, re.MULTILINE):
         formula, _, condition = line.partition(" where ")

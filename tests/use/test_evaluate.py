@@ -147,7 +147,8 @@ def test_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.accuracy == 1
     assert result.classes == ("a", "b", "é")
     Path("other.txt").write_text("abc abc abc")
-    with pytest.raises(DataError, match=r"other.txt: the text has characters that training didn't have: 'c' at offset 2, "):
+    message = r"other.txt: the text has characters that training didn't have: 'c' at offset 2, "
+    with pytest.raises(DataError, match=message):
         evaluated(tmp_path / "run", "data.Text.file=other.txt")
 
 
