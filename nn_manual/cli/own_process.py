@@ -20,7 +20,7 @@ from nn_manual.errors import SIGNALS, ConfigError, Interrupted, NNManualError, o
 from nn_manual.messages import one_line
 
 if TYPE_CHECKING:
-    from nn_manual.functions.report import Row
+    from nn_manual.functions.function_report import BatteryRow
 
 #: Seconds between two looks at whether the process still lives: what it has started may keep its end of the pipe open.
 LOOK_AFTER = 0.2
@@ -162,7 +162,7 @@ def run(own_end: int, dump: int, parent: int) -> None:
     with Connection(own_end) as connection:
         from nn_manual.functions.from_text import check_named_function
 
-        def told(what: str | Row) -> None:
+        def told(what: str | BatteryRow) -> None:
             if isinstance(what, str):
                 _say(connection, "begins", what)
             else:

@@ -16,7 +16,7 @@ from nn_manual.check.judge.rounding import Rounding
 from nn_manual.check.step.reference import Move
 from nn_manual.check.twin.model import TORCH_DTYPES
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.pairs import pairs
 from nn_manual.functions.sensitivity import as_double
 
@@ -24,7 +24,7 @@ from nn_manual.functions.sensitivity import as_double
 class FunctionClaim(Claim):
     """What a function computed of a case in float32 or float64, in these pairs."""
 
-    def __init__(self, case: Case, compared: Sequence[Pair]) -> None:
+    def __init__(self, case: FunctionCase, compared: Sequence[Pair]) -> None:
         self.case, self.pairs, self.dtype = case, compared, case.dtype
 
     @cached_property

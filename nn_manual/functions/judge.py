@@ -9,13 +9,13 @@ from dataclasses import replace
 from nn_manual.check.compare.comparison import CannotCompare, Comparison, Pair, compare
 from nn_manual.check.judge.diagnosis import describe_difference
 from nn_manual.check.judge.report import GradientReport
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.pairs import pairs, values_of_reference
 from nn_manual.functions.rounding import beyond_by_rounding
 from nn_manual.functions.swapped import describe_mixed_up
 
 
-def judge(case: Case, before_backward: Callable[[], object] | None = None) -> GradientReport:
+def judge(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> GradientReport:
     """Compare everything that the function and its reference compute. Raises CannotCompare as `pairs` does."""
     compared = list(pairs(case, before_backward))
     if not (compared or case.drawn or case.settled):
@@ -37,7 +37,7 @@ def judge(case: Case, before_backward: Callable[[], object] | None = None) -> Gr
     return replace(report, diagnosis=diagnosis)
 
 
-def _in_full(case: Case, pair: Pair) -> Comparison:
+def _in_full(case: FunctionCase, pair: Pair) -> Comparison:
     """With the ULPs of the 16 bits that it was computed in, where it was."""
     found = compare(*pair)
     eps = case.eps_of_low_precision
@@ -46,7 +46,7 @@ def _in_full(case: Case, pair: Pair) -> Comparison:
     return replace(found, ulps=found.absolute / (eps * 2 ** math.floor(math.log2(found.scale))))
 
 
-def _vacuous(case: Case, compared: list[Pair]) -> Iterator[str]:
+def _vacuous(case: FunctionCase, compared: list[Pair]) -> Iterator[str]:
     """A sentence for each output, and each gradient under every upstream gradient, that is zero, or has no number: in
     the pairs, zeros stand there. Nobody reads it of inputs that were drawn.
     """

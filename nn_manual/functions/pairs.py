@@ -22,14 +22,14 @@ from nn_manual.functions.callables import (
     is_array,
     run_function,
 )
-from nn_manual.functions.case import LOW_PRECISION, SUPPORTED, Case, eps_of, longest_sum
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.function_case import LOW_PRECISION, SUPPORTED, FunctionCase, eps_of, longest_sum
 from nn_manual.functions.low_precision import allowed_in_low_precision, check_choices
 from nn_manual.functions.outputs import BUFFER, Outputs, check_structure
 from nn_manual.messages import counted
 
 
-def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
+def pairs(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
     """Every pair of tensors to compare: outputs, then gradients under each upstream gradient.
 
     The function runs once for each upstream gradient. `before_backward`, where it is given, is called between its
@@ -74,7 +74,7 @@ def pairs(case: Case, before_backward: Callable[[], object] | None = None) -> It
                 ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # of a sparse one, a copy
 
 
-def values_of_reference(case: Case) -> dict[str, torch.Tensor]:
+def values_of_reference(case: FunctionCase) -> dict[str, torch.Tensor]:
     """What the reference alone computes of these pairs: its floating outputs, and its gradients. Raises as `pairs`."""
     ran = _run_reference(case, case.leaves())
     found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
@@ -86,7 +86,7 @@ def values_of_reference(case: Case) -> dict[str, torch.Tensor]:
     return {name: value.to_dense().cpu() for name, value in found.items() if value is not None}
 
 
-def _stays(case: Case, name: str, after: tuple[Any, Any]) -> bool:
+def _stays(case: FunctionCase, name: str, after: tuple[Any, Any]) -> bool:
     """Whether neither the function nor its reference changed a buffer."""
     before = case.arguments.buffers[name.removeprefix(BUFFER)]
     return all(each.shape == before.shape and same_values(each, before.to(each)) for each in after)
@@ -95,7 +95,7 @@ def _stays(case: Case, name: str, after: tuple[Any, Any]) -> bool:
 class _Ours:
     """The function's runs, and what it must not write into meanwhile."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: FunctionCase) -> None:
         self.case, self.kept = case, Unchanged(case.label, {})
         self.names = case.arguments.names
         self.forward: Forward | None = None
@@ -172,11 +172,11 @@ class _Ours:
         return grads
 
 
-def _doubled(case: Case) -> list[Any]:
+def _doubled(case: FunctionCase) -> list[Any]:
     return [as_tensor(leaf).double() if floats(leaf) else leaf for leaf in case.leaves()]
 
 
-def _run_reference(case: Case, leaves: list[Any]) -> Forward:
+def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
     """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated, and whatever
     the reference raises, with a note that it was the reference.
     """
@@ -200,7 +200,7 @@ def _back_through_reference(ran: Forward, grad_outputs: dict[str, torch.Tensor])
 class _Paired:
     """Makes pairs of a function's tensors and its reference's."""
 
-    def __init__(self, case: Case, theirs: Forward) -> None:
+    def __init__(self, case: FunctionCase, theirs: Forward) -> None:
         self.case = case
         arrays = [array for array in (*case.leaves(), *theirs.outputs.values()) if is_array(array)]
         self.tolerance = case.tolerance or sum_of_products(case.dtype, longest_sum(arrays))

@@ -15,13 +15,13 @@ from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats
-from nn_manual.functions.case import Case, eps_of
+from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.claim import FunctionClaim
 from nn_manual.functions.pairs import pairs
 from nn_manual.functions.sensitivity import as_double, own_sensitivities, sensitivities
 
 
-def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
+def beyond_by_rounding(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
     """The names of those of `failed` that are beyond the tolerance by rounding; none where a formula is wrong.
 
     It is judged as a training step is: the formulas must agree in float64, and our values must be as near to the
@@ -40,7 +40,7 @@ def beyond_by_rounding(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     return excused | _within_terms(case, left) if case.drawn and case.excuses_terms and left else excused
 
 
-def _by_formulas_or_distance(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
+def _by_formulas_or_distance(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
     if case.is_low:
         return frozenset()
     try:
@@ -54,7 +54,7 @@ def _by_formulas_or_distance(case: Case, failed: Sequence[Pair]) -> frozenset[st
         return frozenset()
 
 
-def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
+def _within_terms(case: FunctionCase, failed: Sequence[Pair]) -> frozenset[str]:
     """Those that differ from the reference, here or in float64, by no more than a few roundings of the terms that they
     are made of. Where a softmax has become 1, its gradient is the difference of two such terms, which one formula
     computes as 0 and another as one rounding of them. What is left of terms is more than the truth: where ours is less
@@ -101,7 +101,7 @@ def _within_terms(case: Case, failed: Sequence[Pair]) -> frozenset[str]:
     return frozenset(excused)
 
 
-def _in_double(case: Case, truth: dict[str, Array]) -> dict[str, float]:
+def _in_double(case: FunctionCase, truth: dict[str, Array]) -> dict[str, float]:
     """How far each tensor of the function is from the truth where it computes in float64; nothing where it doesn't."""
     try:
         ours = {pair.quantity.name: pair.ours for pair in pairs(replace(case, change=as_double, watched=False))}
@@ -115,7 +115,7 @@ def _proven(distances: dict[str, float], terms: dict[str, float]) -> set[str]:
     return {name for name, far in distances.items() if far <= MARGIN * eps_of(np.float64) * terms[name]}
 
 
-def _by_distance(case: Case, failed: Sequence[Pair], factor: float) -> frozenset[str]:
+def _by_distance(case: FunctionCase, failed: Sequence[Pair], factor: float) -> frozenset[str]:
     """Those in float32 that are no further from float64 than `factor` times the reference in float32."""
     if case.dtype != np.float32:
         return frozenset()

@@ -13,11 +13,11 @@ from nn_manual.arrays import Array
 from nn_manual.check.judge.moved import Moved, effects_of
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.case import Case, eps_of
+from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.pairs import values_of_reference
 
 
-def sensitivities(case: Case) -> tuple[dict[str, Array], dict[str, float]]:
+def sensitivities(case: FunctionCase) -> tuple[dict[str, Array], dict[str, float]]:
     """The reference's values in float64, by name, 0 where there is no number; and how far each tensor goes, for a unit
     by which its inputs, the upstream gradients and the results of all operations are moved: each by half to one and a
     half of it, at random; and by so many of them as an exponent was large, once one was taken.
@@ -25,7 +25,7 @@ def sensitivities(case: Case) -> tuple[dict[str, Array], dict[str, float]]:
     return _measured(case, takes_differences=not case.is_low)
 
 
-def own_sensitivities(case: Case) -> dict[str, float]:
+def own_sensitivities(case: FunctionCase) -> dict[str, float]:
     """How far the function's own tensors go in the same way, as far as its operations are torch's; nothing of a pair,
     or of what doesn't compute in float64.
     """
@@ -38,7 +38,7 @@ def own_sensitivities(case: Case) -> dict[str, float]:
         return {}
 
 
-def _measured(case: Case, *, takes_differences: bool) -> tuple[dict[str, Array], dict[str, float]]:
+def _measured(case: FunctionCase, *, takes_differences: bool) -> tuple[dict[str, Array], dict[str, float]]:
     truth = _values(replace(case, change=as_double))
     most = 1 / eps_of(case.dtype) if takes_differences else 0
     effects = effects_of(lambda size, seed: _moved(case, Moved(size, case.seed + seed, most)), truth)
@@ -51,11 +51,11 @@ def as_double(array: Any) -> Any:
     return array.astype(np.float64) if isinstance(array, np.ndarray) else array.double()
 
 
-def _values(case: Case) -> dict[str, Array]:
+def _values(case: FunctionCase) -> dict[str, Array]:
     return {name: value.numpy() for name, value in values_of_reference(case).items()}
 
 
-def _moved(case: Case, moved: Moved) -> dict[str, Array]:
+def _moved(case: FunctionCase, moved: Moved) -> dict[str, Array]:
     def changed(array: Any) -> torch.Tensor:
         return torch.mul(as_tensor(array).double(), 1.0)  # an operation, whose result is moved
 

@@ -9,11 +9,11 @@ import torch
 
 from nn_manual.check.compare.comparison import Pair, compare
 from nn_manual.functions.callables import by_autograd
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.pairs import values_of_reference
 
 
-def describe_mixed_up(case: Case, first: Pair, compared: Sequence[Pair]) -> str:
+def describe_mixed_up(case: FunctionCase, first: Pair, compared: Sequence[Pair]) -> str:
     """In words, whose values the first tensor that is wrong has instead of its own; nothing where it has no others'."""
     if _equals(first, -first.reference):
         return ""  # a sign, which is less of a mistake than another tensor's values
@@ -35,7 +35,7 @@ def _swapped(first: Pair, compared: Sequence[Pair]) -> str:
     return ""
 
 
-def _without_an_output(case: Case, first: Pair) -> str:
+def _without_an_output(case: FunctionCase, first: Pair) -> str:
     """A backward that doesn't use the gradient of one of several outputs, or uses that of one alone."""
     if "," not in first.quantity.name:
         return ""

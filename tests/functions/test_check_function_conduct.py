@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from nn_manual import check_function
 from nn_manual.arrays import Array
 from nn_manual.functions.callables import Function
-from nn_manual.functions.report import FunctionReport
+from nn_manual.functions.function_report import FunctionReport
 
 #: What the functions below keep where they must not.
 KEPT: dict[str, Any] = {}

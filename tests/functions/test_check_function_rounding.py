@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from nn_manual import check_function
 from nn_manual.arrays import Array
 from nn_manual.functions import rounding
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 
 
 def normalize(factor: float = 1.0, only: torch.dtype | None = None) -> type[torch.autograd.Function]:
@@ -67,7 +67,7 @@ def test_what_is_wrong_in_float64_is_not_measured(monkeypatch: pytest.MonkeyPatc
     """No terms of its own excuse it, and to measure them takes longer than all else."""
     measured = []
 
-    def own_sensitivities(case: Case) -> dict[str, float]:
+    def own_sensitivities(case: FunctionCase) -> dict[str, float]:
         measured.append(case.label)
         return {}
 

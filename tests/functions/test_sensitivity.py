@@ -8,7 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from nn_manual.functions.arguments import arguments_of
 from nn_manual.functions.callables import Function
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.sensitivity import sensitivities
 
 ONE = torch.ones(1, 1, dtype=torch.float64)
@@ -17,7 +17,7 @@ ONES = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
 
 def measured(function: Function, *inputs: list[float]) -> dict[str, float]:
     arguments = arguments_of(function, function, [torch.tensor(values) for values in inputs])
-    return sensitivities(Case(function, function, arguments))[1]
+    return sensitivities(FunctionCase(function, function, arguments))[1]
 
 
 def test_a_product_moves_by_its_factors_and_itself() -> None:

@@ -11,9 +11,9 @@ from torch.autograd.function import BackwardCFunction
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Forward, floats, run_function
-from nn_manual.functions.case import Case
 from nn_manual.functions.exceptions import naming
-from nn_manual.functions.rows.containers import check_containers
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.rows.lists_and_dicts import check_lists_and_dicts
 from nn_manual.functions.rows.runs import on_other_values
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong
 
@@ -35,7 +35,7 @@ def changed(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _changed(trial: Trial, *, of_outputs: bool) -> None:
-    check_containers(trial.case, of_outputs=of_outputs)
+    check_lists_and_dicts(trial.case, of_outputs=of_outputs)
     if trial.is_pair:
         raise Skip("what a pair saves is its own: torch sees no change of it")
     case = trial.case
@@ -60,23 +60,23 @@ def _changed(trial: Trial, *, of_outputs: bool) -> None:
                 raise Wrong(f"{words}, without an error; {ADVICE}")
 
 
-def _run(case: Case) -> Forward:
+def _run(case: FunctionCase) -> Forward:
     return run_function(case.function, case.arguments, case.leaves(), case.wants())
 
 
-def _back(case: Case, ran: Forward) -> list[Any]:
+def _back(case: FunctionCase, ran: Forward) -> list[Any]:
     carrying = {name: output.detach().clone() for name, output in ran.outputs.items() if output.requires_grad}
     return ran.backward(next(case.grad_outputs(carrying))[1])
 
 
-def _of(case: Case, ran: Forward, *, of_outputs: bool) -> dict[str, torch.Tensor]:
+def _of(case: FunctionCase, ran: Forward, *, of_outputs: bool) -> dict[str, torch.Tensor]:
     """The floating ones, by name."""
     if of_outputs:
         return {name: output for name, output in ran.outputs.items() if output.requires_grad}
     return {name: given for name, given in zip(case.arguments.names, ran.given, strict=True) if floats(given)}
 
 
-def _other(case: Case, name: str, tensor: torch.Tensor) -> torch.Tensor:
+def _other(case: FunctionCase, name: str, tensor: torch.Tensor) -> torch.Tensor:
     """Other values: of an input, such as most functions take."""
     other = on_other_values(case).arguments
     inputs = dict(zip(other.names, other.leaves, strict=True))

@@ -11,8 +11,8 @@ import torch
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.callables import REENTRANT, Forward, applied, by_autograd, floats, run_function
-from nn_manual.functions.case import Case
 from nn_manual.functions.exceptions import naming
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.outputs import check_structure, named_outputs
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree
 
@@ -72,7 +72,7 @@ def _nodes(nodes: list[Any]) -> set[str]:
     return names
 
 
-def _of_gradients(case: Case, theirs: Forward) -> Case:
+def _of_gradients(case: FunctionCase, theirs: Forward) -> FunctionCase:
     """The case whose function is the gradient of the case's function, a function of the inputs and of grad_output."""
     differentiable = {name: output.detach() for name, output in theirs.outputs.items() if output.requires_grad}
     _, grad_outputs = next(case.grad_outputs(differentiable))
@@ -90,7 +90,7 @@ def _of_gradients(case: Case, theirs: Forward) -> Case:
 class _Gradient:
     """The gradients of a function's floating inputs, as a function that autograd differentiates."""
 
-    def __init__(self, function: Any, case: Case, outputs: tuple[str, ...]) -> None:
+    def __init__(self, function: Any, case: FunctionCase, outputs: tuple[str, ...]) -> None:
         self.function = applied(function)
         self.case, self.outputs, self.__name__ = case, outputs, case.label
 

@@ -8,12 +8,12 @@ from functools import partial
 
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_out_of_memory
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.judge import judge
-from nn_manual.functions.rows.inputs import kinds, layouts
-from nn_manual.functions.rows.sizes import few_sizes
+from nn_manual.functions.rows.dimensions import few_sizes
+from nn_manual.functions.rows.grad_output import grad_output
+from nn_manual.functions.rows.layouts_and_kinds import kinds, layouts
 from nn_manual.functions.rows.trial import Dtype, Run, Skip, Trial, Wrong, in_words
-from nn_manual.functions.rows.upstream import grad_output
 
 #: The families that run in each of the other dtypes, too: a kernel has code of its own for each.
 IN_EACH = {"grad_output": grad_output, "inputs": layouts, "kinds": kinds, "sizes": few_sizes}
@@ -73,7 +73,7 @@ def _agree_in_full(trial: Trial, name: Dtype | None) -> None:
     _agree(replace(case, watched=False, upstreams=case.upstreams[:1]))
 
 
-def _agree(case: Case) -> None:
+def _agree(case: FunctionCase) -> None:
     report = judge(case)
     if not report.agrees:
         raise Wrong(in_words(report))

@@ -14,19 +14,19 @@ from tqdm import tqdm
 from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import first_words_of, out_of_memory, raise_if_out_of_memory
 from nn_manual.functions.exceptions import is_of_the_reference, met_in, place_of
+from nn_manual.functions.function_report import AS_ABOVE, AS_ASKED, FULL_SIZE, BatteryRow
 from nn_manual.functions.low_precision import TooCoarse
-from nn_manual.functions.report import AS_ABOVE, AS_ASKED, FULL_SIZE, Row
 from nn_manual.functions.rows.changed_tensors import changed
-from nn_manual.functions.rows.cost import cost
+from nn_manual.functions.rows.dimensions import sizes
 from nn_manual.functions.rows.double_backward import twice
 from nn_manual.functions.rows.dtypes import dtype, full_size
+from nn_manual.functions.rows.grad_output import grad_output
 from nn_manual.functions.rows.in_place import in_place
-from nn_manual.functions.rows.inputs import kinds, layouts
+from nn_manual.functions.rows.layouts_and_kinds import kinds, layouts
 from nn_manual.functions.rows.requires import requires_grad
 from nn_manual.functions.rows.runs import determinism, no_grad, retain_graph, settings, two_forwards
-from nn_manual.functions.rows.sizes import sizes
+from nn_manual.functions.rows.time_and_memory import cost
 from nn_manual.functions.rows.trial import Family, Run, Skip, Trial, Wrong
-from nn_manual.functions.rows.upstream import grad_output
 from nn_manual.functions.settings import kept_generators
 from nn_manual.messages import nearest, one_line
 
@@ -73,12 +73,12 @@ FAMILIES: dict[str, Family] = {
 
 
 #: Is told what begins, "row no_grad", and then the row: a function that ends the process leaves no other word.
-Told: TypeAlias = Callable[[str | Row], object]
+Told: TypeAlias = Callable[[str | BatteryRow], object]
 #: What came of rows, by name, in a process that one of them ended; under the empty name, of all others.
 Known: TypeAlias = Mapping[str, tuple[str, str]]
 
 
-def nobody_listens(_: str | Row) -> None:
+def nobody_listens(_: str | BatteryRow) -> None:
     """Is told what begins, and does nothing."""
 
 
@@ -98,7 +98,7 @@ def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
 
 def run_rows(
     trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
-) -> tuple[Row, ...]:
+) -> tuple[BatteryRow, ...]:
     """Every row but the skipped ones, each by its verdict, and those that are known. `met` is what kept the values from
     being compared, as by `met_in`: a row that meets the same says nothing more. Raises ValueError for a name in `skip`
     that no row has.
@@ -114,7 +114,7 @@ def run_rows(
     for name, variant, run in bar:
         row = f"{name} {variant}".rstrip()
         if found := known_rows.get(row, known_rows.get("")):
-            rows.append(Row(name, variant, *found))
+            rows.append(BatteryRow(name, variant, *found))
             continue
         with naming_what_runs(f"row {row}", trial, told):
             rows.append(_row(name, variant, run, skip, met))
@@ -136,20 +136,20 @@ def _is_skipped(row: str, skip: Sequence[str]) -> bool:
     return bool(found) and _is_skipped(found, skip)
 
 
-def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collection[str]) -> Row:
+def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collection[str]) -> BatteryRow:
     if _is_skipped(f"{family} {variant}".rstrip(), skip):
-        return Row(family, variant, "skipped", AS_ASKED)
+        return BatteryRow(family, variant, "skipped", AS_ASKED)
     try:
         with warnings.catch_warnings(), kept_generators():
             warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
-            return Row(family, variant, "right", run() or "")
+            return BatteryRow(family, variant, "right", run() or "")
     except Exception as error:  # a reference, too, may raise anything
         raise_if_out_of_memory(error)
         if set(met).intersection(met_in(error)):
-            return Row(family, variant, "skipped", AS_ABOVE)
+            return BatteryRow(family, variant, "skipped", AS_ABOVE)
         if isinstance(error, Wrong | CannotCompare):
-            return Row(family, variant, "WRONG", one_line(str(error)))
+            return BatteryRow(family, variant, "WRONG", one_line(str(error)))
         if isinstance(error, Skip | TooCoarse):
-            return Row(family, variant, "skipped", one_line(str(error)))
+            return BatteryRow(family, variant, "skipped", one_line(str(error)))
         by_whom = "the reference" if is_of_the_reference(error) else "the check"
-        return Row(family, variant, "skipped", f"{by_whom} raised {first_words_of(error)}{place_of(error)}")
+        return BatteryRow(family, variant, "skipped", f"{by_whom} raised {first_words_of(error)}{place_of(error)}")

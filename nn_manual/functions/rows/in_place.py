@@ -13,7 +13,7 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.callables import applied, dtype_name, floats, gradients_of, is_array, label_of_function
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.rows.runs import on_other_values
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, with_leaves
@@ -30,7 +30,7 @@ def in_place(trial: Trial) -> Iterator[tuple[str, Run]]:
             yield name, lambda i=i: _in_place(trial.case, lambda case: _other_at(case, i))  # type: ignore[misc] # a default
 
 
-def _in_place(case: Case, others: Callable[[Case], Iterator[Case]]) -> None:
+def _in_place(case: FunctionCase, others: Callable[[FunctionCase], Iterator[FunctionCase]]) -> None:
     other = _right_on_one_of(others(case))
     on_same_tensors = _on_same_tensors(case)
     try:
@@ -43,7 +43,7 @@ def _in_place(case: Case, others: Callable[[Case], Iterator[Case]]) -> None:
         raise Wrong(f"{words}; {problem}") from problem
 
 
-def _right_on_one_of(cases: Iterator[Case]) -> Case:
+def _right_on_one_of(cases: Iterator[FunctionCase]) -> FunctionCase:
     """The first case that the function takes and is right on. A function may be made for values of one kind, such as
     probabilities, and not every change leaves them that: wrong is what is right on none of those that it takes.
     """
@@ -64,7 +64,7 @@ def _right_on_one_of(cases: Iterator[Case]) -> Case:
     raise Wrong(f"{words}; {problem}") from problem
 
 
-def _other_floats(case: Case) -> Iterator[Case]:
+def _other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
     """Floating inputs in other places and smaller; smaller alone, which leaves a symmetric matrix symmetric; or in
     other places alone, which leaves probabilities and orthogonal matrices what they are.
     """
@@ -76,7 +76,7 @@ def _other_floats(case: Case) -> Iterator[Case]:
         yield turned
 
 
-def _other_at(case: Case, place: int) -> Iterator[Case]:
+def _other_at(case: FunctionCase, place: int) -> Iterator[FunctionCase]:
     """Other integers or truth values in one place; in all, since they may have to fit each other."""
     places = range(len(case.arguments.leaves))
     for chosen in ([place], places):
@@ -108,7 +108,7 @@ def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
     return None if torch.equal(turned, tensor) else turned
 
 
-def _on_same_tensors(case: Case) -> Callable[[Case], Case]:
+def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCase]:
     """What makes of a case one whose function is a pair that runs on the same tensors each time: the inputs are written
     into them.
     """
@@ -147,7 +147,7 @@ def _on_same_tensors(case: Case) -> Callable[[Case], Case]:
     forward.__name__ = backward.__name__ = label
     flat = tuple(Number(i) for i in range(len(arguments.leaves)))
 
-    def made(case: Case) -> Case:
+    def made(case: FunctionCase) -> FunctionCase:
         positional = Arguments(arguments.names, case.arguments.leaves, flat, frozen=arguments.frozen)
         return replace(case, function=(forward, backward), reference=reference, arguments=positional, watched=False)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 
 from nn_manual.functions.callables import is_array
-from nn_manual.functions.case import Case, eps_of
+from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.judge import judge
 
 #: Of each dimension the sizes that are tried: one that is free, or a choice, the largest last.
@@ -63,7 +63,7 @@ def large_sizes(sizes: Sizes) -> dict[str, int]:
     return {name: _folded(size) if name in free else size for name, size in full.items()}
 
 
-def cut(case: Case) -> Case | None:
+def cut(case: FunctionCase) -> FunctionCase | None:
     """The first rows and columns of large inputs; None where they are small. Axes of one length keep one length."""
     if _count(case) <= LARGE:
         return None
@@ -71,7 +71,7 @@ def cut(case: Case) -> Case | None:
     return _shortened(case, {length: CUT + i for i, length in enumerate(lengths)})
 
 
-def cut_if_large(case: Case) -> Case:
+def cut_if_large(case: FunctionCase) -> FunctionCase:
     """The inputs themselves, or of too large ones as many rows and columns as have the same remainders."""
     if _count(case) <= MOST:
         return case
@@ -83,7 +83,7 @@ def _free(sizes: Sizes) -> list[str]:
     return [name for name, choice in sizes.items() if len(choice) == 1]
 
 
-def is_steady(case: Case) -> bool:
+def is_steady(case: FunctionCase) -> bool:
     """Whether the reference, on inputs moved by an eps, agrees with itself: a long recurrence of large weights doesn't,
     and there a layout rounds in another order. 16 bits are judged by the reference's own distance anyway.
     """
@@ -98,11 +98,11 @@ def is_steady(case: Case) -> bool:
     return case.is_low or judge(replace(case, function=case.reference, layout=moved)).agrees
 
 
-def _count(case: Case) -> int:
+def _count(case: FunctionCase) -> int:
     return sum(math.prod(leaf.shape) for leaf in case.arguments.leaves if is_array(leaf))
 
 
-def _lengths(case: Case) -> list[int]:
+def _lengths(case: FunctionCase) -> list[int]:
     return sorted({length for leaf in case.arguments.leaves if is_array(leaf) for length in leaf.shape})
 
 
@@ -110,7 +110,7 @@ def _folded(length: int) -> int:
     return min(length, BLOCK + length % BLOCK)
 
 
-def _shortened(case: Case, shorter: Mapping[int, int]) -> Case:
+def _shortened(case: FunctionCase, shorter: Mapping[int, int]) -> FunctionCase:
     """The first rows and columns of the inputs, as many as `shorter` has for an axis of a length."""
 
     def cut(leaf: Any) -> Any:

@@ -15,8 +15,8 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.callables import Forward, by_autograd, floats, is_array, run_function
-from nn_manual.functions.case import Case
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.judge import judge
 from nn_manual.functions.outputs import BUFFER
 from nn_manual.functions.rows.trial import Run, Trial, Wrong, agree, on_all_sizes, with_leaves
@@ -33,7 +33,7 @@ def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
         yield "buffers", lambda: _on_moved_buffers(trial.case)
 
 
-def _first_back_first(case: Case) -> None:
+def _first_back_first(case: FunctionCase) -> None:
     other = on_other_values(case)
     with _explained():
         agree(case, lambda: _quietly(other, back=False))
@@ -43,7 +43,7 @@ def _first_back_first(case: Case) -> None:
             agree(replace(other, upstreams=other.upstreams[:1]), lambda: _back(case, first))
 
 
-def is_right(case: Case) -> bool:
+def is_right(case: FunctionCase) -> bool:
     """Whether the function takes other values, alone, and agrees on them."""
     try:
         return judge(case).agrees
@@ -52,13 +52,13 @@ def is_right(case: Case) -> bool:
         return False
 
 
-def _last_back_first(case: Case) -> None:
+def _last_back_first(case: FunctionCase) -> None:
     other = on_other_values(case)
     with _explained():
         agree(case, lambda: _quietly(other, back=True))
 
 
-def _on_moved_buffers(case: Case) -> None:
+def _on_moved_buffers(case: FunctionCase) -> None:
     """Both begin with the buffers that the reference's forward on other values leaves: such a module meets them."""
     other, arguments = on_other_values(case), case.arguments
     with raised_by_the_reference():
@@ -79,12 +79,12 @@ def _explained() -> Iterator[None]:
         raise Wrong(f"{words} `saved`, or on the context; {wrong}") from wrong
 
 
-def on_other_values(case: Case) -> Case:
+def on_other_values(case: FunctionCase) -> FunctionCase:
     """The same numbers in other places and somewhat smaller, which most functions take."""
     return with_leaves(case, lambda tensor: 0.75 * tensor.flatten().roll(1).reshape(tensor.shape))
 
 
-def _quietly(case: Case, *, back: bool) -> None:
+def _quietly(case: FunctionCase, *, back: bool) -> None:
     """Run on values that may be none that the function takes. Nothing of this run is compared."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -96,11 +96,11 @@ def _quietly(case: Case, *, back: bool) -> None:
         raise_if_out_of_memory(error)
 
 
-def _forward(case: Case) -> Forward:
+def _forward(case: FunctionCase) -> Forward:
     return run_function(case.function, case.arguments, case.leaves(), case.wants())
 
 
-def _back(case: Case, ran: Forward) -> list[Any]:
+def _back(case: FunctionCase, ran: Forward) -> list[Any]:
     differentiable = {
         name: output
         for name, output in ran.outputs.items()
@@ -115,7 +115,7 @@ def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "", lambda: _twice_back(trial.case)
 
 
-def _twice_back(case: Case) -> None:
+def _twice_back(case: FunctionCase) -> None:
     with naming(case.label, "backward"):
         ran = _forward(case)
         first = [grad if grad is None else grad.to_dense().clone() for grad in _back(case, ran)]
@@ -134,14 +134,14 @@ def no_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "inference_mode", lambda: _inference(trial.case)
 
 
-def _no_grad(case: Case) -> None:
+def _no_grad(case: FunctionCase) -> None:
     case = replace(case, wanted=frozenset())
     with torch.no_grad():
         agree(case)
     agree(case)
 
 
-def _inference(case: Case) -> None:
+def _inference(case: FunctionCase) -> None:
     with torch.inference_mode():
         agree(replace(case, wanted=frozenset()))
 
@@ -151,7 +151,7 @@ def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "", lambda: _leaves_settings(trial.case)
 
 
-def _leaves_settings(case: Case) -> None:
+def _leaves_settings(case: FunctionCase) -> None:
     with naming(case.label, "a run"):
         noticed = noticed_in(lambda: _back(case, _forward(case)))
     if noticed:
@@ -163,7 +163,7 @@ def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "", lambda: on_all_sizes(trial, _deterministic)
 
 
-def _deterministic(case: Case) -> None:
+def _deterministic(case: FunctionCase) -> None:
     with naming(case.label, "a run"):
         ran, again = _forward(case), _forward(case)
         outputs, others = ({n: o for n, o in run.outputs.items() if is_array(o)} for run in (ran, again))

@@ -12,8 +12,8 @@ from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import Arguments, Number, as_tensor
 from nn_manual.functions.callables import Checked, applied, by_autograd, floats
-from nn_manual.functions.case import Case
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.rows.trial import Skip, Wrong
 
 #: Of many inputs of one shape, so many pairs are tried.
@@ -23,7 +23,7 @@ MOST_PAIRS = 10
 ALLOWED = 0.02
 
 
-def of_one_shape(case: Case) -> list[tuple[int, int]]:
+def of_one_shape(case: FunctionCase) -> list[tuple[int, int]]:
     """The places of each two floating inputs, but for parameters, that one tensor could be."""
     arguments = case.arguments
     parameters = set(arguments.parameters.values())
@@ -37,7 +37,7 @@ def of_one_shape(case: Case) -> list[tuple[int, int]]:
     return list(itertools.islice(pairs, MOST_PAIRS))
 
 
-def one_in_both_places(case: Case) -> None:
+def one_in_both_places(case: FunctionCase) -> None:
     """f(x, x) is f(x, y) where y has the values of x, and its gradient the sum of both: what a function finds out by
     the address of its inputs shows. It is compared with itself: not every function takes, or is right on, inputs of
     the same values.
@@ -47,7 +47,7 @@ def one_in_both_places(case: Case) -> None:
         raise Skip("it takes no two inputs of the same values, or works in place on them")
 
 
-def _same(case: Case, first: int, second: int) -> bool:
+def _same(case: FunctionCase, first: int, second: int) -> bool:
     """Whether that could be tried."""
     names = case.arguments.names
     leaves = list(case.arguments.leaves)
@@ -82,7 +82,7 @@ def _same(case: Case, first: int, second: int) -> bool:
     return True
 
 
-def _together(case: Case, function: Checked, first: int, second: int) -> Case:
+def _together(case: FunctionCase, function: Checked, first: int, second: int) -> FunctionCase:
     """The case of the function that gets its first input in both places."""
     called: Any = applied(function)
 
@@ -96,7 +96,7 @@ def _together(case: Case, function: Checked, first: int, second: int) -> Case:
     return replace(case, function=of_first, arguments=arguments)
 
 
-def _run(case: Case) -> dict[str, torch.Tensor] | None:
+def _run(case: FunctionCase) -> dict[str, torch.Tensor] | None:
     """The outputs and gradients, by name, zeros for none; None where the function works in place on its inputs."""
     ran = by_autograd(case.function, case.arguments, case.leaves(), case.wants())  # type: ignore[arg-type] # no pair
     both = zip(case.leaves(), ran.given, strict=True)

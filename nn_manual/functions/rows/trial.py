@@ -14,7 +14,7 @@ from nn_manual.check.judge.report import GradientReport
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import Arguments, arguments_of, as_tensor
 from nn_manual.functions.callables import Checked, Function, dtype_name, floats, is_array, label_of_function
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.judge import judge
 from nn_manual.functions.rows.lengths import (
     cut,
@@ -90,11 +90,11 @@ class Trial:
         return small
 
     @cached_property
-    def case(self) -> Case:
+    def case(self) -> FunctionCase:
         """The inputs themselves, or those of small sizes, in the first dtype."""
         return self.at(self.small_sizes) if callable(self.inputs) else self._cut()
 
-    def _cut(self) -> Case:
+    def _cut(self) -> FunctionCase:
         """The inputs themselves, or where they are large, their first rows and columns, as long as the function and its
         reference take them.
         """
@@ -109,7 +109,7 @@ class Trial:
         return small or case
 
     @cached_property
-    def large_case(self) -> Case | None:
+    def large_case(self) -> FunctionCase | None:
         """For rows that run on a large size, too, since a kernel may take another path there: the full size with one
         upstream gradient, or a smaller one of the same remainders where that is too large. None where the rows run on
         the full size as it is, and where the function is wrong there without a row's doing.
@@ -125,7 +125,7 @@ class Trial:
             return None
 
     @cached_property
-    def ragged_case(self) -> Case | None:
+    def ragged_case(self) -> FunctionCase | None:
         """For the layouts: sizes that no block divides, odd ones, or even ones where those are refused. None where the
         inputs are given, and where the function is wrong there as it is.
         """
@@ -142,10 +142,10 @@ class Trial:
                 continue
         return None
 
-    def _at_large_size(self) -> Case:
+    def _at_large_size(self) -> FunctionCase:
         return self.at(large_sizes(self.sizes)) if callable(self.inputs) else cut_if_large(self.at({}))
 
-    def like_case(self, dtype: Dtype | None) -> Case:
+    def like_case(self, dtype: Dtype | None) -> FunctionCase:
         """The case of the rows in another dtype."""
         if callable(self.inputs):
             return self.at(self.small_sizes, dtype)
@@ -160,7 +160,7 @@ class Trial:
         both = zip(whole, self.case.arguments.leaves, strict=True)
         return all(one.shape == other.shape for one, other in both if is_array(one))
 
-    def at(self, sizes: Mapping[str, int], dtype: Dtype | None = None) -> Case:
+    def at(self, sizes: Mapping[str, int], dtype: Dtype | None = None) -> FunctionCase:
         """The case of these sizes, in the first dtype or another one."""
         inputs = self.inputs
         if callable(inputs):
@@ -174,7 +174,9 @@ class Trial:
         if self.device is not None:
             leaves = (as_tensor(leaf).to(self.device) if is_array(leaf) else leaf for leaf in arguments.leaves)
             arguments = replace(arguments, leaves=tuple(leaves))
-        return Case(self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled)
+        return FunctionCase(
+            self.function, self.reference, arguments, self.seed, tolerance=self.tolerance, settled=self.settled
+        )
 
 
 def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
@@ -198,7 +200,7 @@ def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
     return replace(arguments, leaves=leaves)
 
 
-def with_leaves(case: Case, change: Callable[[torch.Tensor], torch.Tensor]) -> Case:
+def with_leaves(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tensor]) -> FunctionCase:
     """The case with other values of its floating inputs."""
 
     def changed(leaf: Any) -> Any:
@@ -211,7 +213,7 @@ def with_leaves(case: Case, change: Callable[[torch.Tensor], torch.Tensor]) -> C
     return replace(case, arguments=replace(case.arguments, leaves=leaves), drawn=True)
 
 
-def agree(case: Case, before_backward: Callable[[], object] | None = None) -> None:
+def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> None:
     """Raise Wrong where the function differs from its reference in this case. What a row does to 16 bits can leave a
     gradient that is all rounding: there, rounding is excused as on inputs that were drawn.
     """
@@ -222,7 +224,7 @@ def agree(case: Case, before_backward: Callable[[], object] | None = None) -> No
         raise Wrong(in_words(report))
 
 
-def on_all_sizes(trial: Trial, run: Callable[[Case], object]) -> None:
+def on_all_sizes(trial: Trial, run: Callable[[FunctionCase], object]) -> None:
     """Run on the case of the rows, then on the large one and on one with a tail, where there are such."""
     run(trial.case)
     for larger in (trial.large_case, trial.ragged_case):

@@ -14,7 +14,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
-from nn_manual.functions.report import FunctionReport
+from nn_manual.functions.function_report import FunctionReport
 
 #: Rows that are not what this is about.
 VALUES_AND_COST = ["kinds", "sizes", "cost"]

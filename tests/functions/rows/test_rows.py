@@ -16,7 +16,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from nn_manual import check_function
-from nn_manual.functions.report import FunctionReport
+from nn_manual.functions.function_report import FunctionReport
 
 
 class ReadsGradient(Product):

@@ -6,13 +6,13 @@ from typing import Any
 
 from nn_manual.functions.arguments import Number, as_tensor
 from nn_manual.functions.callables import Checked, applied, floats, is_array
-from nn_manual.functions.case import Case
 from nn_manual.functions.exceptions import going_on, naming, raised_by_the_reference
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.outputs import flat
 from nn_manual.functions.rows.trial import Wrong
 
 
-def check_containers(case: Case, *, of_outputs: bool) -> None:
+def check_lists_and_dicts(case: FunctionCase, *, of_outputs: bool) -> None:
     """Raise Wrong where the function puts other things into what it was given, or into what it returned before. What
     the reference does, too, as a function that fills a cache, is what it is for.
     """
@@ -27,7 +27,7 @@ def check_containers(case: Case, *, of_outputs: bool) -> None:
             raise Wrong(f"it changes {left[0]}, a list or dict that it {how}")
 
 
-def _given(case: Case, function: Checked) -> list[str]:
+def _given(case: FunctionCase, function: Checked) -> list[str]:
     """The names of the arguments in which something else lies after forward."""
     leaves = _own_leaves(case, function)
     positional, keywords = case.arguments.filled(leaves)
@@ -43,7 +43,7 @@ def _given(case: Case, function: Checked) -> list[str]:
     return [name for name, thing in watched.items() if not _same_things(before[name], dict(flat(thing, name)))]
 
 
-def _returned_before(case: Case, function: Checked) -> list[str]:
+def _returned_before(case: FunctionCase, function: Checked) -> list[str]:
     """The name of what it returned, where something else lies in it once forward has run again."""
 
     def run() -> Any:
@@ -62,7 +62,7 @@ def _arrays(returned: Any) -> dict[str, Any]:
     return {name: thing for name, thing in flat(returned, "output") if is_array(thing)}
 
 
-def _own_leaves(case: Case, function: Checked) -> list[Any]:
+def _own_leaves(case: FunctionCase, function: Checked) -> list[Any]:
     """Copies, on which a function may work in place."""
 
     def own(leaf: Any, *, wanted: bool) -> Any:
@@ -74,7 +74,7 @@ def _own_leaves(case: Case, function: Checked) -> list[Any]:
     return [own(leaf, wanted=wanted) if is_array(leaf) else leaf for leaf, wanted in pairs]
 
 
-def _call(case: Case, function: Checked, leaves: list[Any], positional: Any, keywords: Any) -> Any:
+def _call(case: FunctionCase, function: Checked, leaves: list[Any], positional: Any, keywords: Any) -> Any:
     """What forward returns: of a pair, without what it saves."""
     called = function[0] if isinstance(function, tuple) else applied(function)
     with going_on():

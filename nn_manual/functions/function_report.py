@@ -15,7 +15,7 @@ FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "what went wrong ab
 
 
 @dataclass(frozen=True)
-class Row:
+class BatteryRow:
     """One row of the battery: its family and its name in it, whether it was "right", "WRONG" or "skipped", and why."""
 
     family: str
@@ -33,15 +33,15 @@ class Row:
 class FunctionReport(GradientReport):
     """A GradientReport about a function's values on its inputs, and the `rows` of the battery."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[BatteryRow, ...] = ()
 
     @property
-    def wrong(self) -> tuple[Row, ...]:
+    def wrong(self) -> tuple[BatteryRow, ...]:
         """The rows that the function failed."""
         return tuple(row for row in self.rows if row.verdict == "WRONG")
 
     @property
-    def skipped(self) -> tuple[Row, ...]:
+    def skipped(self) -> tuple[BatteryRow, ...]:
         """The rows that say nothing about the function, each with the reason."""
         return tuple(row for row in self.rows if row.verdict == "skipped")
 

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import Checked, is_array, run_function
-from nn_manual.functions.case import Case
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.outputs import check_structure
 from nn_manual.functions.rows.trial import Run, Trial
 
@@ -35,12 +35,12 @@ def _cost(trial: Trial) -> str:
     return f"{times}; peak memory of tensors {_size(peak)}, the reference {_size(their_peak)}"
 
 
-def peak_of_reference(case: Case) -> int:
+def peak_of_reference(case: FunctionCase) -> int:
     """The bytes of the tensors of its forward that lived at once, but for the inputs."""
     return _peak(case, lambda: run_function(case.reference, case.arguments, case.leaves(), case.wants()))
 
 
-def _measured(case: Case, function: Checked) -> tuple[float, int]:
+def _measured(case: FunctionCase, function: Checked) -> tuple[float, int]:
     """Seconds, and the bytes of the tensors that lived at once, but for the inputs."""
     theirs = run_function(case.reference, case.arguments, case.leaves(), case.wants())
     ours = run_function(function, case.arguments, case.leaves(), case.wants())
@@ -63,11 +63,11 @@ def _measured(case: Case, function: Checked) -> tuple[float, int]:
     return median(seconds), peak
 
 
-def _on_cuda(case: Case) -> bool:
+def _on_cuda(case: FunctionCase) -> bool:
     return any(is_array(leaf) and as_tensor(leaf).is_cuda for leaf in case.arguments.leaves)
 
 
-def _peak(case: Case, run: Callable[[], object]) -> int:
+def _peak(case: FunctionCase, run: Callable[[], object]) -> int:
     if _on_cuda(case):
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from nn_manual.functions.callables import by_autograd, dtype_name, floats, is_array, run_function
-from nn_manual.functions.case import Case
 from nn_manual.functions.exceptions import naming
+from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.outputs import Outputs, check_structure
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes
 
@@ -96,7 +96,7 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
     yield "absent", lambda: _absent(trial)
 
 
-def _lain_out(case: Case, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def _lain_out(case: FunctionCase, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn."""
     agree(replace(case, upstream=layout, drawn=case.drawn or layout is expanded))
 
@@ -123,7 +123,7 @@ def _absent(trial: Trial) -> None:
     _all_absent(case, theirs.returned, differentiable)
 
 
-def _all_absent(case: Case, returned: Outputs, differentiable: list[str]) -> None:
+def _all_absent(case: FunctionCase, returned: Outputs, differentiable: list[str]) -> None:
     """A function behind this one returns None for its gradient: ours is None or zero."""
     with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
         ours = run_function(case.function, case.arguments, case.leaves(), case.wants())

@@ -14,10 +14,10 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.check.kinds import KINDS, draw, spread
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import dtype_name, floats, is_array
-from nn_manual.functions.case import Case, eps_of
+from nn_manual.functions.function_case import FunctionCase, eps_of
+from nn_manual.functions.rows.grad_output import expanded, layouts_of
 from nn_manual.functions.rows.shared_input import of_one_shape, one_in_both_places
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes, with_leaves
-from nn_manual.functions.rows.upstream import expanded, layouts_of
 
 #: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
 #: numbers of which exp overflows, and those with a large mean beside their spread.
@@ -106,7 +106,7 @@ def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
     )
 
 
-def _expanded_inputs(case: Case) -> None:
+def _expanded_inputs(case: FunctionCase) -> None:
     """Each floating input is its first row, expanded."""
 
     def first_row(tensor: torch.Tensor) -> torch.Tensor:
@@ -157,7 +157,7 @@ def _kind(trial: Trial, kind: str) -> None:
         raise
 
 
-def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
+def _spread(case: FunctionCase, generator: np.random.Generator) -> Iterator[FunctionCase]:
     """All floating inputs spread; then each alone, while the others are 1: what they scale is at its thresholds then.
     Small inputs take several runs, until the largest has had every value.
     """
@@ -175,6 +175,6 @@ def _spread(case: Case, generator: np.random.Generator) -> Iterator[Case]:
             yield _with_inputs(case, [x if i == alone else torch.ones_like(x) for i, x in enumerate(full)])
 
 
-def _with_inputs(case: Case, inputs: Iterable[torch.Tensor]) -> Case:
+def _with_inputs(case: FunctionCase, inputs: Iterable[torch.Tensor]) -> FunctionCase:
     left = iter(inputs)
     return with_leaves(case, lambda _: next(left))

@@ -42,7 +42,7 @@ def unchanged(array: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Case:
+class FunctionCase:
     """A function, its reference, the arguments that both get, and the seed that the gradients of the outputs are drawn
     from.
 

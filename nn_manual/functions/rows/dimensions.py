@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from nn_manual.errors import first_words_of, raise_if_out_of_memory
 from nn_manual.functions.callables import floats, is_array
-from nn_manual.functions.case import Case
-from nn_manual.functions.rows.cost import peak_of_reference
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.rows.time_and_memory import peak_of_reference
 from nn_manual.functions.rows.trial import Run, Skip, Trial, agree
 
 #: Sizes that kernels get wrong: none, which a dimension that comes first in an input, a batch, can be; one, odd and
@@ -81,7 +81,7 @@ def _leads(trial: Trial, name: str) -> bool:
     return one != other
 
 
-def _lengths(case: Case) -> list[int]:
+def _lengths(case: FunctionCase) -> list[int]:
     arrays = [leaf for leaf in case.arguments.leaves if is_array(leaf) and leaf.ndim]
     return [leaf.shape[0] for i, leaf in enumerate(arrays) if i == 0 or not floats(leaf)]
 
@@ -100,13 +100,13 @@ def _long(trial: Trial, name: str, size: int) -> None:
     _past(_case(trial, {name: size}))
 
 
-def _past(case: Case) -> None:
+def _past(case: FunctionCase) -> None:
     # In 16 bits the terms that excuse a difference count what the reference computes in more bits, such as positions.
     # The full size has no such excuse either; small sizes, as of a norm over one feature, need it.
     agree(replace(case, drawn=True, excuses_terms=not case.is_low))
 
 
-def _case(trial: Trial, changed: Mapping[str, int]) -> Case:
+def _case(trial: Trial, changed: Mapping[str, int]) -> FunctionCase:
     try:
         return trial.at({**trial.small_sizes, **changed})
     except Exception as error:  # anyone's function may raise anything
