@@ -1,4 +1,4 @@
-"""What a function is called with: tensors in lists, dicts and modules, each with a name."""
+"""The arguments of a function: tensors in lists, dicts and modules, each with a name."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from nn_manual.errors import raise_if_out_of_memory
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a call as a flat list of `leaves`, each with a name, among them what a list, tuple or dict
-    holds, and the parameters of a module. `positional` and `keywords` are the arguments with the number of a leaf in
-    the place of each; `parameters` has that number for each parameter, and `frozen` are the names of those that require
-    no gradient. `buffers` are those that a module and its reference both have.
+    """The arguments of a call as a flat list of `leaves`, each with a name. The items of a list, tuple or dict of
+    tensors are leaves, and so are the parameters of a module. `positional` and `keywords` are the arguments with a
+    Number in the place of each leaf. `parameters` has the number of the leaf for each parameter; `frozen` are the names
+    of the parameters that require no gradient. `buffers` are those that a module and its reference both have.
     """
 
     names: tuple[str, ...]
@@ -35,11 +35,11 @@ class Arguments:
         return self.call_and_buffers(function, leaves)[0]
 
     def call_and_buffers(self, function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
-        """The same, and what has become of the `buffers`, by name."""
+        """What `call` returns, and the `buffers` after the call, by name."""
         return self.call_filled(function, leaves, *self.filled(leaves))
 
     def filled(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments by position and by keyword, in lists and dicts of their own."""
+        """The positional and the keyword arguments with these leaves, in new lists and dicts."""
         positional = tuple(_filled(each, leaves) for each in self.positional)
         return positional, {name: _filled(each, leaves) for name, each in self.keywords.items()}
 
@@ -55,8 +55,8 @@ class Arguments:
         return returned, {name: state[name] for name in self.buffers}
 
     def _buffers_of(self, module: torch.nn.Module, leaves: Sequence[Any]) -> dict[str, torch.Tensor]:
-        """Copies of the module's buffers, in the dtype and on the device to which the leaves have gone: of float64
-        where these are, and else as its parameters, as by module.to(dtype).
+        """Copies of the module's buffers on the device of the leaves. Floating ones are float64 if all floating leaves
+        are. Otherwise their dtypes change as those of the parameters did, as by module.to(dtype).
         """
         dtypes = {own.dtype: leaves[self.parameters[name]].dtype for name, own in module.named_parameters()}
         tensors = [as_tensor(leaf) for leaf in leaves if isinstance(leaf, np.ndarray | torch.Tensor)]
@@ -70,11 +70,11 @@ class Arguments:
 
 
 def arguments_of(function: Any, reference: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> Arguments:
-    """The arguments that `inputs` are, by the names that the reference, or else the function, gives them: a sequence is
-    passed by position, a mapping by keyword. The parameters of a module are arguments, too.
+    """The arguments in `inputs`: a sequence is passed by position, a mapping by keyword. Their names are those in the
+    signature of the reference, or else of the function. The parameters of a module are arguments, too.
 
-    Raises TypeError for inputs that are neither and for dataclasses of tensors, and ValueError for a module whose
-    reference is none with the same parameters.
+    Raises TypeError for inputs that are neither a sequence nor a mapping, and for dataclasses of tensors. Raises
+    ValueError for a module whose reference isn't a module with the same parameters.
     """
     if not isinstance(inputs, list | tuple | Mapping):
         raise TypeError(f"inputs must be a list of the arguments, or a dict of them, not {type(inputs).__name__}")
@@ -117,7 +117,7 @@ def _shared_parameters(module: torch.nn.Module, reference: Any) -> dict[str, tor
 
 
 def _shared_buffers(module: torch.nn.Module, reference: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The module's buffers of which the reference has the like. Others are each its own, as a table of sines is."""
+    """The module's buffers that the reference has, too, in the same shape and dtype. Others are the module's own."""
     theirs = dict(reference.named_buffers())
     return {
         name: buffer
@@ -127,8 +127,8 @@ def _shared_buffers(module: torch.nn.Module, reference: torch.nn.Module) -> dict
 
 
 def _names_of_inputs(function: Any, count: int) -> list[str]:
-    """What the function, the forward of a pair, or an autograd.Function's without its context, calls its first inputs;
-    a built-in function doesn't say.
+    """The names of the first inputs in the signature of the function, of a pair's forward, or of an autograd.Function's
+    forward, without its context. Empty for a built-in function without a signature.
     """
     called = function[0] if isinstance(function, tuple) else attribute_of(function, "__self__", function)
     is_class = isinstance(called, type) and issubclass(called, torch.autograd.Function)
@@ -144,13 +144,13 @@ def _names_of_inputs(function: Any, count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Number:
-    """The place of a leaf."""
+    """What stands in the place of a leaf: its number."""
 
     number: int
 
 
 def _numbered(thing: Any, name: str, names: list[str], leaves: list[Any]) -> Any:
-    """The thing with the number of a leaf in the place of each, which are added to `names` and `leaves`."""
+    """The thing with a Number in the place of each leaf. The leaves are added to `leaves`, their names to `names`."""
     if _holds_arrays(thing):
         if isinstance(thing, Mapping):
             return {key: _numbered(each, f"{name}[{key!r}]", names, leaves) for key, each in thing.items()}
@@ -183,7 +183,7 @@ def _filled(thing: Any, leaves: Sequence[Any]) -> Any:
 
 
 def attribute_of(thing: Any, name: str, default: Any) -> Any:
-    """getattr, where the thing's own __getattr__ may raise anything."""
+    """getattr for a thing whose own __getattr__ may raise anything."""
     try:
         return getattr(thing, name, default)
     except Exception as error:  # anyone's attributes may raise anything

@@ -18,20 +18,22 @@ from nn_manual.model.contract import takes_noise
 def as_autograd_function(layer: Layer) -> torch.nn.Module:
     """A layer or Sequential as a torch module, whose gradients are the hand-derived ones.
 
-    The module's parameters have torch's names and share the layer's memory: whichever side writes to them, both see
-    it, and any torch optimizer trains them. It works on the CPU, in the layer's dtype, and is differentiable once.
+    The module's parameters have torch's names and share the layer's memory: when one side writes to them, the other
+    sees it, and any torch optimizer can train them. The module works on the CPU, in the layer's dtype, and is
+    differentiable once.
 
-    A deep copy of the module, as an exponential moving average of the parameters makes one, and what torch.save wrote
-    and torch.load(..., weights_only=False) reads, is a module of its own: with its own layer, `module.layer`, and its
-    own memory. load_state_dict copies the values into the memory that is there, except with `assign=True`.
+    A deep copy of the module is independent of it: it has its own layer, `module.layer`, and its own memory. An
+    exponential moving average of the parameters makes such a copy. So is a module that torch.save wrote and
+    torch.load(..., weights_only=False) reads. load_state_dict copies the values into the existing memory, except with
+    `assign=True`.
 
-    Buffers are the module's, too, and move at each forward in training, for which a Sequential's random layers draw
-    anew. After module.eval(), the module runs `infer`.
+    The layer's buffers are buffers of the module, too. Each forward in training updates them, and draws new random
+    numbers if the layer is a Sequential. After module.eval(), the module runs `infer`.
 
-    Raises ValueError for a layer that has no memory yet for its parameters, buffers or random numbers: the Sequential
-    that it is in gives it to them. The module raises RuntimeError if its parameters were moved to other memory: by
-    `.to(...)`, or by load_state_dict with `assign=True`; and in evaluation for a gradient of what differs from
-    training: by hand, none was derived.
+    Raises ValueError for a layer that has no memory yet for its parameters, buffers or random numbers: a Sequential
+    gives its layers memory. The module raises RuntimeError if its parameters or buffers were moved to other memory, by
+    `.to(...)` or by load_state_dict with `assign=True`. In evaluation, it raises RuntimeError if a gradient is asked
+    for and evaluation differs from training: no such gradient was derived by hand.
     """
     inside = [layer, *(inner for _, inner in layer.descendants())]
     has_noise = any(map(takes_noise, inside))
@@ -44,7 +46,7 @@ def as_autograd_function(layer: Layer) -> torch.nn.Module:
 
 
 def _evaluates(layer: Layer) -> bool:
-    """Whether the layer's own evaluation is another function. A composite's `infer` may only run its children's."""
+    """Whether the layer itself computes something else in evaluation. A composite may run just its children's."""
     return hasattr(layer, "infer_reference") or (not layer.children() and type(layer).infer is not Layer.infer)
 
 
@@ -62,7 +64,7 @@ class _Module(torch.nn.Module):
             module.register_buffer(last, torch.from_numpy(view))
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
-        """The submodule that a dotted name leads to, made where there is none, and the last part of the name."""
+        """The submodule that a dotted name leads to, created if it is missing, and the last part of the name."""
         *path, last = name.split(".")
         module: torch.nn.Module = self
         for part in path:
@@ -73,7 +75,7 @@ class _Module(torch.nn.Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         for name in self._names_elsewhere():
-            raise RuntimeError(f"parameter {name} no longer shares the memory of {type(self.layer).__name__}'s")
+            raise RuntimeError(f"parameter {name} no longer shares memory with {type(self.layer).__name__}")
         if self.evaluates and not self.training:
             if torch.is_grad_enabled() and any(t.requires_grad for t in (input, *self.parameters())):
                 raise RuntimeError("evaluation differs from training here, and has no gradient: use torch.no_grad()")
@@ -84,7 +86,7 @@ class _Module(torch.nn.Module):
         return output
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy, or what was saved: the layer and the parameters arrive with separate memory."""
+        """Restore a copied or saved module, whose layer and parameters arrive in separate memory."""
         super().__setstate__(state)  # type: ignore[no-untyped-call] # torch has none
         if any(self._names_elsewhere()):
             self._share_memory()
@@ -109,7 +111,9 @@ class _Module(torch.nn.Module):
 
 
 class _Function(torch.autograd.Function):
-    """Arrays are copied on their way out: torch keeps and accumulates what our layer may overwrite or still need."""
+    """The layer as an autograd.Function. It returns copies, since torch keeps them and adds to them, and our layer may
+    overwrite its arrays, or still need them.
+    """
 
     @staticmethod
     def forward(

@@ -17,18 +17,18 @@ from nn_manual.functions.outputs import BUFFER, Outputs, named_outputs
 from nn_manual.messages import one_line
 
 Function: TypeAlias = Callable[..., Any]
-#: Differentiable by autograd, or a pair (forward, backward).
+#: A function that autograd differentiates, or a pair (forward, backward).
 Checked: TypeAlias = Function | tuple[Function, Function]
-#: Takes the gradient of each differentiable output, by its name, to those of the floating inputs that want one.
+#: From the gradients of the differentiable outputs, by name, to those of the floating inputs that want one.
 Backward: TypeAlias = Callable[[dict[str, torch.Tensor]], list[Any]]
 
-#: What torch says of torch.utils.checkpoint(use_reentrant=True), whose gradients come of .backward() alone.
+#: In torch's message about torch.utils.checkpoint(use_reentrant=True), which has gradients by .backward() alone.
 REENTRANT = "use_reentrant=True"
 
 
 class Forward(NamedTuple):
-    """What a forward returned, by name, what it saved for its backward, as far as that can be seen, the backward, and
-    the inputs as it got them.
+    """One run of a forward: what it returned, by name; what it saved for its backward, as far as that can be seen; its
+    backward; and the inputs that it was given.
     """
 
     returned: Outputs
@@ -43,8 +43,8 @@ class Forward(NamedTuple):
 
 
 def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
-    """Run the forward of a function or pair of them on some leaves, of which the `wanted` ones get a gradient. A pair
-    computes all of them.
+    """Run a function, or the forward of a pair, on these leaves, of which the `wanted` ones get a gradient. A pair
+    computes every gradient.
     """
     if not isinstance(function, tuple):
         return by_autograd(function, arguments, leaves, wanted)
@@ -66,7 +66,7 @@ def run_function(function: Checked, arguments: Arguments, leaves: Sequence[Any],
 
 
 def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any], wanted: Sequence[bool]) -> Forward:
-    """Run a function on tensors; its backward is autograd's way back. It gets copies: it may work in place on them."""
+    """Run a function on tensors; its backward is autograd's. It gets copies of the leaves: it may work in place."""
     tensors = [as_tensor(leaf).detach() if is_array(leaf) else leaf for leaf in leaves]
     tensors = [leaf.requires_grad_(want) if want else leaf for leaf, want in zip(tensors, wanted, strict=True)]
     given = [_Copied.apply(leaf) if is_array(leaf) else leaf for leaf in tensors]  # type: ignore[no-untyped-call] # torch has none
@@ -92,7 +92,7 @@ def by_autograd(function: Function, arguments: Arguments, leaves: Sequence[Any],
 
 
 def gradients_of(outputs: list[torch.Tensor], leaves: list[torch.Tensor], grads: list[torch.Tensor]) -> list[Any]:
-    """The gradients that autograd gives some leaves, None for those that nothing depends on."""
+    """The gradients of some leaves by autograd; None for a leaf on which no output depends."""
     try:
         return list(torch.autograd.grad(outputs, leaves, grads, retain_graph=True, allow_unused=True))
     except RuntimeError as error:
@@ -106,11 +106,11 @@ def gradients_of(outputs: list[torch.Tensor], leaves: list[torch.Tensor], grads:
 
 
 class _Copied(torch.autograd.Function):
-    """A copy with the strides and the offset of the original, expanded or transposed, that is nobody's view."""
+    """A copy with the strides and the offset of the original, even if that is expanded; it is no view of anything."""
 
     @staticmethod
     def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
-        context.set_materialize_grads(False)  # no gradient stays none
+        context.set_materialize_grads(False)  # an absent gradient stays None
         return as_copy(tensor)
 
     @staticmethod
@@ -125,8 +125,8 @@ def as_copy(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
-    """What the autograd.Functions behind some outputs saved: their tensors by number, what they set on their contexts
-    by name.
+    """What the autograd.Functions in the graph of some outputs saved: their tensors by number, and the attributes of
+    their contexts by name.
     """
     tensors: list[Any] = []
     attributes: dict[str, Any] = {}
@@ -145,14 +145,14 @@ def _saved_in_graph(outputs: Iterable[Any]) -> dict[Any, Any]:
 
 
 def applied(function: Any) -> Function:
-    """What is called: of a subclass of torch.autograd.Function, its apply."""
+    """The function to call: for a subclass of torch.autograd.Function, its apply."""
     is_class = isinstance(function, type) and issubclass(function, torch.autograd.Function)
     called: Function = function.apply if is_class else function
     return called
 
 
 def is_mere_class(function: Any) -> bool:
-    """Whether it is a class that makes functions, such as a module's, and none that is applied."""
+    """Whether it is a class whose instances are the functions, such as a module's; not an autograd.Function."""
     return isinstance(function, type) and not issubclass(function, torch.autograd.Function)
 
 
@@ -161,7 +161,7 @@ def label_of_function(function: Any) -> str:
     if isinstance(function, tuple):
         return " and ".join(dict.fromkeys(label_of_function(each) for each in function))
     owner = attribute_of(function, "__self__", None)
-    named = owner if isinstance(owner, type) else function  # the apply of an autograd.Function is its class's
+    named = owner if isinstance(owner, type) else function  # an autograd.Function's apply belongs to its class
     return one_line(str(attribute_of(named, "__name__", type(named).__name__)))
 
 
@@ -176,7 +176,7 @@ def dtype_name(array: Any) -> str:
 
 
 def floats(thing: Any) -> bool:
-    """Whether it is an array or tensor of real floating numbers: one to differentiate for."""
+    """Whether it is an array or tensor of real floating numbers: it can have a gradient."""
     return is_array(thing) and "float" in dtype_name(thing)
 
 

@@ -1,4 +1,4 @@
-"""The check of code that is no layer: an autograd.Function, a fused kernel's wrapper, a forward and its backward."""
+"""check_function: the check of code that isn't a layer, such as an autograd.Function or the wrapper of a kernel."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ def check_function(
 
         grad_input = sum over outputs of (d output / d input)^T grad_output
 
-    for a random and for a negative grad_output, drawn from `seed`. Then the function goes through the rows of a
-    battery: other layouts, sizes, dtypes, values and orders of runs, each a row of the report.
+    for a random and for a negative grad_output, drawn from `seed`. Then the function goes through a battery: other
+    layouts, sizes, dtypes, values and orders of runs, each of which is a row of the report.
 
     `function` takes torch tensors and is differentiable by autograd: a subclass of torch.autograd.Function, its apply,
     a module, or anything built on one. Or it is a pair `(forward, backward)`, which gets arrays or tensors as `inputs`
-    has them: `forward(*inputs)` returns `(outputs, saved)` and `backward(saved, *grad_outputs)` the gradients, one for
-    each floating input. `reference` is the definition on torch tensors, which autograd differentiates; of a module, a
-    module with the same parameters, which are inputs then. Both return a tensor or number, or lists, tuples and dicts
-    of such.
+    has them: `forward(*inputs)` returns `(outputs, saved)`, and `backward(saved, *grad_outputs)` returns the gradients,
+    one for each floating input. `reference` is the definition on torch tensors, which autograd differentiates. If
+    `function` is a module, `reference` is a module with the same parameters, which count as inputs. Both functions
+    return a tensor or a number, or lists, tuples and dicts of these.
 
-    inputs: a list of numpy arrays, torch tensors, lists and dicts of them, and anything else, which is passed on as it
-    is; a dict of them, for keyword arguments; or a function `inputs(generator, **sizes)` that makes either, with a
-    torch.Generator. sizes: for such a function, the full size of each dimension by its name; a sequence restricts
-    the rows to these. Rows run on small sizes, and once at the full ones.
-    dtypes: "float16", "bfloat16", "float32", "float64", or a tuple of them, one for each floating input; all rows run
-    in the first, the inputs' own where it is None. kinds: of "negative", "tied", "zero", "tiny", "scattered",
-    "spread", "large" and "shifted", those of which floating inputs must also take values; None tries all, and forgives
-    a function that raises on them. tolerance: relative to the largest value of the reference, in the place of the
-    dtype's. skip: names of rows, or of families of them.
+    inputs: a list of numpy arrays, torch tensors, lists and dicts of these, and anything else, which is passed on as it
+    is; a dict of the same, for keyword arguments; or a function `inputs(generator, **sizes)` that makes such a list or
+    dict with a torch.Generator. sizes: for such a function, the full size of each dimension by its name. With a
+    sequence of sizes, the rows try these alone. Rows run on small sizes, and once at the full ones.
+    dtypes: "float16", "bfloat16", "float32", "float64", or tuples of them with one for each floating input. All rows
+    run in the first one; None means the inputs' own. kinds: from "negative", "tied", "zero", "tiny", "scattered",
+    "spread", "large" and "shifted", the kinds of values that floating inputs must also take; None tries all of them,
+    and forgives a function that raises an error on them. tolerance: relative to the largest value of the reference; it
+    replaces the dtype's. skip: names of rows, or of families of rows.
 
-    float32 may be off by 1e-5 of the largest value and float64 by 1e-12, or by what is only rounding, as a computation
-    in float64 shows. float16 and bfloat16 may be three times as far from the reference in float64 as the reference is
-    in that dtype. Where there is no number, both must have the same NaN or infinity.
+    float32 may be off by 1e-5 of the largest value and float64 by 1e-12; or by more, if a computation in float64 shows
+    that it is only rounding. float16 and bfloat16 may be three times as far from the reference in float64 as the
+    reference is in that dtype. Where the reference is NaN or infinite, the function must return the same.
 
-    Returns a report, whatever `function` does. Raises TypeError for what is no function, and for other dtypes of the
-    inputs or of the reference's outputs, complex ones among them; ValueError for inputs or a reference with nothing to
-    differentiate, for other arguments that don't fit, and under torch.no_grad() or torch.autocast; and what the
-    reference or `inputs` raise, with a note.
+    Returns a report, whatever `function` does. Raises TypeError for something that isn't a function, and for other
+    dtypes of the inputs or of the reference's outputs, also for complex ones. Raises ValueError for inputs or a
+    reference with nothing to differentiate, for other arguments that don't fit, and under torch.no_grad() or
+    torch.autocast. An error that the reference or `inputs` raises goes on to the caller, with a note.
     """
     return put_through(trial_of(function, reference, inputs, dtypes, sizes, kinds, tolerance, seed), skip)
 
@@ -82,7 +82,7 @@ def trial_of(
     tolerance: float | None = None,
     seed: int = 0,
 ) -> Trial:
-    """The arguments of `check_function`, looked at without a run of the function. Raises what is wrong with them."""
+    """Check the arguments of `check_function`, without a run of the function. Raises TypeError or ValueError."""
     if around := set_around():
         raise ValueError(f"{around}: check outside of it")
     _check_functions(function, reference)
@@ -101,8 +101,8 @@ def trial_of(
 def put_through(
     trial: Trial, skip: Sequence[str], told: Told = nobody_listens, known_rows: Known = MappingProxyType({})
 ) -> FunctionReport:
-    """The comparison of the values, then every row but the skipped ones and those that are known; `told` is told what
-    begins, and what came of each row.
+    """Compare the values, then run every row that is neither skipped nor known already. `told` is called with the name
+    of each part before it begins, and with each row when it has ended.
     """
     if isinstance(skip, str):
         raise ValueError(f"skip must be a list of rows, as [{skip!r}], not {skip!r}")
@@ -121,8 +121,8 @@ def put_through(
 
 
 def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:
-    """What proves nothing on the small sizes, where the values are compared, nor at the full size: the gradient of what
-    a scan passes on from step to step is zero in its first one.
+    """The sentences about tensors that prove nothing, neither on the small sizes, on which the values are compared, nor
+    at the full size. On a small size a gradient may be zero for a good reason: a scan of one step passes nothing on.
     """
     large = trial.large_case if values.vacuous else None
     proven = {c.name.partition(",")[0] for c in judge(large).comparisons if c.scale > 0} if large else set()
@@ -132,7 +132,7 @@ def _vacuous_in_all(trial: Trial, values: GradientReport) -> Iterator[str]:
 
 
 def _left_out(trial: Trial) -> Iterator[str]:
-    """A sentence about parameters that are frozen, and about the buffers that the reference alone has."""
+    """A sentence about frozen parameters, and one about the buffers that only the reference has."""
     if trial.case.arguments.frozen:
         names = [name for name in trial.case.arguments.names if name in trial.case.arguments.frozen]
         yield f"not compared: {', '.join(f'grad_{name}' for name in names)}; frozen in {trial.label}, by requires_grad"
@@ -153,7 +153,7 @@ def _check_functions(function: Any, reference: Any) -> None:
         if not callable(each):
             raise TypeError(f"{name} must be a function of tensors, not {one_line(repr(each), LONGEST_VALUE)}")
         if is_mere_class(each):
-            raise TypeError(f"{each.__name__} is a class: pass an instance of it, as {each.__name__}(...) makes one")
+            raise TypeError(f"{each.__name__} is a class: pass an instance of it, {each.__name__}(...)")
 
 
 def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
@@ -172,7 +172,7 @@ def _dtypes(dtypes: Sequence[Dtype] | None) -> tuple[Dtype | None, ...]:
 def _sizes(inputs: Any, sizes: Mapping[str, int | Sequence[int]] | None) -> dict[str, tuple[int, ...]]:
     if not callable(inputs):
         if sizes is not None:
-            raise ValueError("sizes are for inputs that are made by a function of a generator and sizes")
+            raise ValueError("sizes need a function as inputs, which makes them from a generator and sizes")
         return {}
     if not sizes:
         raise ValueError("inputs is a function: sizes must name its dimensions, as in sizes={'N': 8}")

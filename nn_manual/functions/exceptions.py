@@ -1,4 +1,4 @@
-"""What anyone's function raises: whose it is, where, and in which words."""
+"""Errors in a user's code: whether the function or its reference raised one, where, and in which words."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nn_manual.errors import first_words_of, is_from_outside, raise_if_out_of_me
 from nn_manual.functions.settings import kept
 from nn_manual.messages import one_line
 
-#: The note on what a reference raises.
+#: The note that an error of the reference gets.
 BY_THE_REFERENCE = "raised by the reference"
 
-#: The code that a message doesn't point at: this package's, torch's and what imports a module.
+#: Code that a message doesn't point at: this package's, torch's, and that of Python's import system.
 _OTHERS_CODE = (str(Path(__file__).parents[1]), str(Path(torch.__file__).parent), "<frozen ")
 
 
 @contextmanager
 def going_on() -> Iterator[None]:
-    """A context for anyone's code, in which all that it raises is an error like others: of sys.exit() the check would
-    end as if all were right. What it changes for everybody is changed back.
+    """A context for a user's code, which turns sys.exit() and the like into a RuntimeError: sys.exit() would end the
+    check as if all were right. Global settings that the code changes are set back.
     """
     with kept():
         try:
@@ -42,7 +42,7 @@ def going_on() -> Iterator[None]:
 
 @contextmanager
 def naming(label: str, doing: str) -> Iterator[None]:
-    """A context in which everything that the function raises becomes CannotCompare, with its label and its line."""
+    """A context that turns an error of the function into CannotCompare, with the function's label and the line."""
     try:
         yield
     except CannotCompare:
@@ -54,7 +54,7 @@ def naming(label: str, doing: str) -> Iterator[None]:
 
 @contextmanager
 def raised_by_the_reference() -> Iterator[None]:
-    """A context in which what is raised gets a note that the reference raised it."""
+    """A context that adds a note to an error: the reference raised it."""
     try:
         yield
     except Exception as error:  # anyone's function may raise anything
@@ -68,14 +68,14 @@ def is_of_the_reference(error: BaseException) -> bool:
 
 
 def met_in(error: BaseException | None) -> Iterator[str]:
-    """What it says, and what was raised behind it and where: two rows that share one of these met the same."""
+    """The words and the place of an error, and those of its causes: rows that share one of them met the same error."""
     while error is not None:
         yield f"{first_words_of(error)}{place_of(error)}"
         error = error.__cause__
 
 
 def told(error: Exception) -> str:
-    """In one line, what keeps a check from being made."""
+    """An error that makes the check impossible, as one line."""
     if is_of_the_reference(error):
         return f"the reference raised {first_words_of(error)}{place_of(error)}"
     if notes := getattr(error, "__notes__", []):
@@ -86,26 +86,26 @@ def told(error: Exception) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where in the user's code an error was raised, as " at file:line"; nothing where no line of it ran."""
+    """Where in the user's code an error was raised, as " at file:line"; empty if no line of it ran."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" at {error.filename}:{error.lineno}"
     if isinstance(error.__cause__, BaseException) and not isinstance(error.__cause__, Exception):
-        error = error.__cause__  # what going_on made an error of
+        error = error.__cause__  # going_on raised `error` because of it
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_OTHERS_CODE)]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
 def is_of_the_reference_in_dump(dump: str) -> bool:
-    """Whether the reference ran when a signal ended the process, by the same. In one frame the function runs in its
-    place.
+    """Whether the reference ran when a signal ended the process, by what Python's faulthandler wrote then. In
+    own_sensitivities the function runs in the place of the reference.
     """
     own = re.findall(rf'^  File "{re.escape(_OTHERS_CODE[0])}.+", line \d+ in (.+)', dump, re.MULTILINE)
     return not {"_run_reference", "_back_through_reference"}.isdisjoint(own) and "own_sensitivities" not in own
 
 
 def place_in_dump(dump: str) -> str:
-    """The same of a process that a signal has ended, by what Python's faulthandler wrote then."""
+    """Where in the user's code a signal ended the process, as by `place_of`, by what Python's faulthandler wrote."""
     frames = re.findall(r'^  File "(.+)", line (\d+) in ', dump, re.MULTILINE)
     others = (*_OTHERS_CODE, sysconfig.get_path("stdlib"), "<string>")
     own = [(file, line) for file, line in frames if not file.startswith(others)]

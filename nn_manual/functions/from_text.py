@@ -1,4 +1,4 @@
-"""check_function from the command line: functions, shapes and sizes as text. What is wrong with it is a ConfigError."""
+"""check_function from the command line: functions, shapes and sizes are text, and a mistake in it is a ConfigError."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def check_named_function(
     told: Told = nobody_listens,
     known_rows: Known = MappingProxyType({}),
 ) -> FunctionReport:
-    """check_function on `module:name` twice, on inputs of shapes such as "NxD,D,D" with sizes such as "N=8,D=64,D=128".
-    `told` is told what begins, and what came of each row; the known ones don't run.
+    """Run check_function on a function and a reference, both named as `module:name`, on inputs of shapes such as
+    "NxD,D,D" with sizes such as "N=8,D=64,D=128". `told` and `known_rows` go to `put_through`.
     """
     names = [_names(shape) for shape in shapes.split(",")]
     of_sizes = _sizes(sizes)
@@ -68,7 +68,7 @@ def _names(shape: str) -> tuple[str, ...]:
 
 
 def _sizes(text: str) -> dict[str, tuple[int, ...]]:
-    """Several of one name are those that it may have, and no others."""
+    """The sizes of each name. Where a name has several, it may have no others."""
     found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(",")):
         name, _, size = part.strip().partition("=")
@@ -85,16 +85,16 @@ def _check_fit(shapes: Sequence[tuple[str, ...]], sizes: Mapping[str, tuple[int,
     for name in sorted(sizes.keys() - named):
         raise ConfigError(f"--sizes: {name} is in none of the shapes")
     if not sizes:
-        raise ConfigError("--shapes: name a dimension at least, as in NxD, so that it can be tried in several sizes")
+        raise ConfigError("--shapes: name at least one dimension, as in NxD, so that it can be tried in several sizes")
 
 
 def _dtype(text: str) -> Dtype:
-    """One for all inputs, or one for each."""
+    """One dtype for all inputs, or a tuple with one for each."""
     return tuple(text.split(",")) if "," in text else text
 
 
 def _inputs(shapes: Sequence[tuple[str, ...]]) -> Callable[..., list[torch.Tensor]]:
-    """Makes normal numbers in these shapes."""
+    """A function that draws normal numbers in these shapes."""
 
     def inputs(generator: torch.Generator, **sizes: int) -> list[torch.Tensor]:
         numbers = [[int(name) if name.isdecimal() else sizes[name] for name in shape] for shape in shapes]
@@ -104,7 +104,7 @@ def _inputs(shapes: Sequence[tuple[str, ...]]) -> Callable[..., list[torch.Tenso
 
 
 def _imported(path: str) -> Any:
-    """What `module:name` names, in a module of the current folder or an installed one."""
+    """What `module:name` names; the module lies in the current folder or is installed."""
     module_name, _, name = path.partition(":")
     if module_name.endswith(".py"):
         named = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
@@ -140,7 +140,7 @@ def _imported(path: str) -> Any:
 
 
 def _has(thing: Any, name: str, path: str) -> bool:
-    """hasattr, where the thing's own __getattr__ may raise anything."""
+    """hasattr for a thing whose own __getattr__ may raise anything."""
     try:
         return hasattr(thing, name)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""One run of a function beside its reference: on which inputs, in which layouts, under which upstream gradients."""
+"""One comparison of a function with its reference: the inputs, their layout, and the upstream gradients."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from nn_manual.functions.callables import (
     label_of_function,
 )
 
-#: A random upstream gradient shows what ones would hide, and a negative one what is right under |grad_output| only.
+#: A random upstream gradient shows mistakes that ones would hide; a negative one shows a use of |grad_output|.
 UPSTREAMS = ("random", "negative")
 
-#: The dtypes that are judged by the distance to float64.
+#: The dtypes in which values are judged by their distance to the reference in float64.
 LOW_PRECISION = ("float16", "bfloat16")
 SUPPORTED = ("float32", "float64", *LOW_PRECISION)
 
@@ -32,7 +32,7 @@ Change: TypeAlias = Callable[[Any], Any]
 
 
 def eps_of(dtype: Any) -> float:
-    """The distance from 1 to the next number, of numpy's or torch's dtype."""
+    """The distance from 1 to the next larger number, in a dtype of numpy or torch."""
     return float(torch.finfo(dtype).eps if isinstance(dtype, torch.dtype) else np.finfo(dtype).eps)
 
 
@@ -43,17 +43,17 @@ def unchanged(array: Any) -> Any:
 
 @dataclass(frozen=True)
 class FunctionCase:
-    """A function, its reference, the arguments that both get, and the seed that the gradients of the outputs are drawn
-    from.
+    """A function, its reference, the arguments of both, and the seed from which the gradients of the outputs are drawn.
 
-    change: applied to the floating inputs, and to the gradients drawn in their dtype. layout: how the function's own
-    inputs lie in memory. upstream: applied to the gradients of the outputs, of both. wanted: the names of the inputs
-    whose gradients are asked for, all floating ones where it is None. absent: the outputs that nobody uses. tolerance:
-    in the place of the dtype's. settled: tensors that are known to be wrong, and not compared again. drawn: the inputs
-    are not the user's own, so what has no elements, or no number in the reference, is not compared. own_terms: whether
-    rounding of such inputs excuses terms of the function that are larger than the reference's. excuses_terms: whether
-    a few roundings of the terms that a value is made of excuse it on such inputs. watched: whether it is seen what the
-    function writes into, which takes copies.
+    change: is applied to the floating inputs, and to the drawn gradients of the outputs. layout: gives the inputs of
+    the function, not those of the reference, another layout in memory. upstream: is applied to the gradients of the
+    outputs, for both. wanted: the names of the inputs whose gradients are asked for; None means all floating ones.
+    absent: the outputs that get no gradient. tolerance: replaces the dtype's. settled: tensors that are known to be
+    wrong, and are not compared again. drawn: whether the inputs are drawn, not the user's own; then what has no
+    elements, or isn't finite in the reference, is not compared. own_terms: whether the rounding that is excused on
+    drawn inputs may come from terms of the function that are larger than the reference's. excuses_terms: whether, on
+    drawn inputs, a value may be off by a few roundings of its terms. watched: whether the check looks for writes of the
+    function into its inputs and into what it saved or returned, which takes copies.
     """
 
     function: Checked
@@ -80,8 +80,8 @@ class FunctionCase:
 
     @property
     def floating(self) -> tuple[str, ...]:
-        """The names of the floating inputs, but for frozen parameters. ValueError where there are none, TypeError for
-        complex ones and dtypes that can't be judged.
+        """The names of the floating inputs, without frozen parameters. Raises ValueError if there is no floating input,
+        and TypeError for complex inputs and for dtypes that can't be judged.
         """
         both = zip(self.arguments.names, self.arguments.leaves, strict=True)
         found = {name: dtype_name(leaf) for name, leaf in both if is_array(leaf)}
@@ -95,7 +95,7 @@ class FunctionCase:
 
     @property
     def eps_of_low_precision(self) -> float | None:
-        """The largest eps of the floating inputs of 16 bits; None where there are none."""
+        """The largest eps of the floating inputs of 16 bits; None if there are none."""
         dtypes = (leaf.dtype for leaf in self.arguments.leaves if floats(leaf) and dtype_name(leaf) in LOW_PRECISION)
         return max((eps_of(dtype) for dtype in dtypes), default=None)
 
@@ -106,13 +106,13 @@ class FunctionCase:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What decides about the tolerance: float32 where one of the floating inputs has less than 64 bits."""
+        """The dtype that decides the tolerance: float64 if all floating inputs have 64 bits, else float32."""
         names = {dtype_name(self.change(leaf)) for leaf in self.arguments.leaves if floats(leaf)}
         return np.dtype("float64" if names == {"float64"} else "float32")
 
     @property
     def batch_size(self) -> int | None:
-        """The first dimension of the inputs."""
+        """The first dimension of the first input that has one; None if none has."""
         return next((leaf.shape[0] for leaf in self.arguments.leaves if is_array(leaf) and leaf.ndim), None)
 
     def wants(self) -> list[bool]:
@@ -129,7 +129,7 @@ class FunctionCase:
         return [self.change(leaf) if floats(leaf) else leaf for leaf in self.arguments.leaves]
 
     def leaves_in_layout(self) -> list[Any]:
-        """What the function runs on: the same values."""
+        """What the function runs on: the same values, in this case's layout."""
         if self.layout is unchanged:
             return self.leaves()
         return [self._lain_out(leaf) if is_array(leaf) else leaf for leaf in self.leaves()]
@@ -139,7 +139,7 @@ class FunctionCase:
         return tensor if isinstance(leaf, torch.Tensor) else tensor.numpy()
 
     def grad_outputs(self, outputs: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
-        """Each kind of upstream gradient: one for each of the outputs that are used, by name."""
+        """Each kind of upstream gradient, with the gradients of the outputs that are used, by name."""
         generator = np.random.default_rng(self.seed)
         for kind in self.upstreams:
             drawn = {
@@ -157,6 +157,6 @@ class FunctionCase:
 
 
 def longest_sum(arrays: Sequence[Any]) -> int:
-    """The longest dimension, where leading dimensions count together: few sums run over more."""
+    """The longest dimension of the arrays, where all but the last count as one: few sums are longer."""
     shapes = (array.shape for array in arrays if array.ndim)
     return max((max(*shape, size_of(shape[:-1])) for shape in shapes), default=1)

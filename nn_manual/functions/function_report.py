@@ -1,4 +1,4 @@
-"""What check_function found: the values of the first comparison, and a row for everything else it went through."""
+"""The report of check_function: the comparison of the values, and the rows of the battery."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from nn_manual.check.judge.report import WIDTH, GradientReport
 from nn_manual.messages import counted, one_line
 
-#: The family of rows at the sizes that were asked for, and why a row is skipped that was left out, or that met what the
-#: values met.
-FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "what went wrong above went wrong here"
+#: The family of rows at the full size; and two reasons for which a row is skipped: `skip` names it, or it met the same
+#: error as the comparison of the values.
+FULL_SIZE, AS_ASKED, AS_ABOVE = "full size", "as asked for", "the same error as above"
 
 
 @dataclass(frozen=True)
 class BatteryRow:
-    """One row of the battery: its family and its name in it, whether it was "right", "WRONG" or "skipped", and why."""
+    """One row of the battery: its family, its variant within it, a verdict, "right", "WRONG" or "skipped", and why."""
 
     family: str
     variant: str
@@ -25,7 +25,7 @@ class BatteryRow:
 
     @property
     def name(self) -> str:
-        """The name that skips this row alone: the family's, which skips all of its rows, and the variant's."""
+        """Family and variant. In `skip`, this name skips this row alone; the family's name skips all of its rows."""
         return f"{self.family} {self.variant}".rstrip()
 
 
@@ -47,8 +47,8 @@ class FunctionReport(GradientReport):
 
     @property
     def passed(self) -> bool:
-        """Whether everything agrees, would not have done so with a wrong formula, no row is wrong, and the full size
-        was tried, if it wasn't skipped.
+        """Whether all values agree, none of them is vacuous, no row is wrong, and the full size was tried or skipped by
+        `skip`.
         """
         return super().passed and not self.wrong and not self._untried
 
@@ -90,7 +90,7 @@ class FunctionReport(GradientReport):
         same = [row for row in self.rows if row.note == AS_ABOVE]
         if same:
             where = ", ".join(dict.fromkeys(row.family for row in same))
-            lines += _indented("", f"what went wrong above went wrong in {counted(len(same), 'row')}: {where}")
+            lines += _indented("", f"{AS_ABOVE} in {counted(len(same), 'row')}: {where}")
         for verdict in ("skipped", "WRONG"):
             by_note: dict[tuple[str, str], list[str]] = {}
             for row in self.rows:
@@ -102,8 +102,8 @@ class FunctionReport(GradientReport):
 
 
 def _listed(variants: list[str]) -> str:
-    """With commas, and without the family of a row of another one that stands before it already: "float16 kinds tied,
-    zero".
+    """The variants, with commas between them. Two words that a variant shares with the one before it are left out:
+    "float16 kinds tied, zero".
     """
     words = [variant.split(" ", 2) for variant in variants]
     told = [[], *words]
@@ -111,8 +111,6 @@ def _listed(variants: list[str]) -> str:
         own[2] if len(own) == len(before) == 3 and own[:2] == before[:2] else " ".join(own)
         for before, own in zip(told, words, strict=False)
     )
-
-
 
 
 def _indented(start: str, text: str) -> list[str]:

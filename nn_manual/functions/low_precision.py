@@ -14,12 +14,12 @@ from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MEANINGLESS
 def allowed_in_low_precision(
     name: str, ours: Array, truth: torch.Tensor, rounded: torch.Tensor, eps: float
 ) -> float:
-    """The tolerance, relative to the largest true value: three times the distance to `truth`, the reference in float64,
-    at which `rounded` lies, the reference in the dtype of which 1 and `eps` more are neighbours.
+    """The tolerance, relative to the largest true value: three times the distance between `truth`, the reference in
+    float64, and `rounded`, the reference in the dtype that has this `eps`.
 
-    The reference can be right by luck, as a product by a power of two is. So its distance counts as half an eps of the
-    largest value, one rounding, where it is less. Raises TooCoarse where torch itself is so far off that half the value
-    would pass, and ours would, too.
+    The reference can be exact by luck: a product with a power of two is. So its distance counts as half an eps of the
+    largest value, which is one rounding, if it is less. Raises TooCoarse if the reference is so far off that half the
+    largest value would pass as a difference, and `ours` passes.
     """
     scale = float(truth.abs().max()) if truth.numel() else 0.0
     if scale == 0:
@@ -34,12 +34,13 @@ def allowed_in_low_precision(
 
 
 def check_choices(name: str, ours: Array, reference: torch.Tensor, truth: torch.Tensor) -> None:
-    """Raise TooCoarse where integers, such as the places of the largest, differ, and the reference in float64 chooses
-    others, too: where two values are one in so few bits, rounding decides, and about all that follows.
+    """Raise TooCoarse if integers differ, such as the indices of the largest values, and those of the reference in
+    float64 differ, too. Two values may be equal in so few bits: then rounding chooses between them, and decides
+    everything that follows from the choice.
     """
     if not np.array_equal(ours, reference.numpy()) and not torch.equal(reference, truth.cpu().double()):
         raise TooCoarse(f"{name}: in so few bits the reference itself has other integers than in float64")
 
 
 class TooCoarse(ValueError):  # noqa: N818 - says what the dtype is, not that something broke
-    """In this dtype the reference is so far from the truth that nothing can be judged by it."""
+    """In this dtype the reference is too far from the truth to judge by."""

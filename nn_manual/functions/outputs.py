@@ -1,4 +1,4 @@
-"""What a function returns: tensors in lists, dicts and dataclasses, each with a name, and what stands beside them."""
+"""What a function returns: tensors in lists, dicts and dataclasses, each with a name, and the values beside them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from nn_manual.check.compare.comparison import CannotCompare
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.messages import counted, quoted
 
-#: Numbers that a function returns as they are: a loss without its tensor.
+#: Arrays and plain numbers, which become tensors: a function may return a loss as a plain number.
 NUMBERS = np.ndarray | np.generic | int | float | complex
 
-#: What the name of a module's buffer begins with, among what its forward leaves behind.
+#: How the name of a module's buffer begins among its outputs.
 BUFFER = "buffer "
 
 
 class Outputs(NamedTuple):
-    """By their names, the `tensors` among what a function returned, and the `others`, such as None."""
+    """What a function returned, by name: the `tensors`, and the `others`, such as None."""
 
     tensors: dict[str, torch.Tensor]
     others: dict[str, Any]
@@ -40,7 +40,7 @@ def named_outputs(returned: Any) -> Outputs:
 
 
 def flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """What lies in lists, tuples, dicts and dataclasses, each with the name of its place; or the thing itself."""
+    """The items of lists, tuples, dicts and dataclasses, each with the name of its place; or the thing itself."""
     if isinstance(thing, Mapping):
         for key, each in thing.items():
             yield from flat(each, f"{name}[{key!r}]")
@@ -55,8 +55,8 @@ def flat(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def check_structure(label: str, ours: Outputs, theirs: Outputs) -> None:
-    """Raise CannotCompare where the function returned another structure than its reference, or something else beside
-    the tensors. A list may be a tuple, and a dict may have another order.
+    """Raise CannotCompare if the function returned another structure than its reference, or other values beside the
+    tensors. A tuple may stand for a list, and a dict may have another order.
     """
     own, other = ({**each.tensors, **each.others} for each in (ours, theirs))
     if len(own) != len(other):
@@ -72,7 +72,7 @@ def check_structure(label: str, ours: Outputs, theirs: Outputs) -> None:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether these are of one type, and equal as far as the type knows what that is."""
+    """Whether both have one type and are equal; two values of a type without __eq__ count as equal."""
     if type(one) is not type(other):
         return False
     return "__eq__" not in {name for kind in type(one).__mro__[:-1] for name in vars(kind)} or bool(one == other)

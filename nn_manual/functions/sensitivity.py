@@ -1,4 +1,4 @@
-"""How far rounding takes the reference's values: all that it computes is moved, and what follows is measured."""
+"""How far rounding can move the reference's values, measured: everything that it computes is moved a little."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from nn_manual.functions.pairs import values_of_reference
 
 
 def sensitivities(case: FunctionCase) -> tuple[dict[str, Array], dict[str, float]]:
-    """The reference's values in float64, by name, 0 where there is no number; and how far each tensor goes, for a unit
-    by which its inputs, the upstream gradients and the results of all operations are moved: each by half to one and a
-    half of it, at random; and by so many of them as an exponent was large, once one was taken.
+    """The reference's values in float64, by name, with 0 where one isn't finite; and how far each tensor moves, in
+    units. The inputs, the upstream gradients and the results of all operations are moved at random by half a unit to
+    one and a half. After an exponential, they are moved by as many units as its exponent is large.
     """
     return _measured(case, takes_differences=not case.is_low)
 
 
 def own_sensitivities(case: FunctionCase) -> dict[str, float]:
-    """How far the function's own tensors go in the same way, as far as its operations are torch's; nothing of a pair,
-    or of what doesn't compute in float64.
+    """How far the function's own tensors move in the same way, as far as its operations are torch's. Empty for a pair,
+    and for a function that raises an error in float64.
     """
     if isinstance(case.function, tuple):
         return {}
@@ -59,5 +59,5 @@ def _moved(case: FunctionCase, moved: Moved) -> dict[str, Array]:
     def changed(array: Any) -> torch.Tensor:
         return torch.mul(as_tensor(array).double(), 1.0)  # an operation, whose result is moved
 
-    with moved, sdpa_kernel(SDPBackend.MATH):  # which moves the steps of an attention, not its result alone
+    with moved, sdpa_kernel(SDPBackend.MATH):  # so that each step of an attention is moved, not its result alone
         return _values(replace(case, change=changed))

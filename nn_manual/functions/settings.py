@@ -1,4 +1,4 @@
-"""What a function may change for everybody else: it is changed back, and noticed."""
+"""Global settings that a function may change: a change is noticed, and undone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 }
 STREAMS = ("sys.stdout", "sys.stderr")
 
-#: Everybody's generators: how each is seeded, and what its state is.
+#: The global generators of random numbers: how each is seeded, and how its state is read.
 GENERATORS: dict[str, tuple[Callable[[int], object], Callable[[], Any]]] = {
     "torch's": (torch.manual_seed, lambda: torch.get_rng_state().tolist()),
     "numpy's": (np.random.seed, lambda: repr(np.random.get_state(legacy=False))),
@@ -51,7 +51,7 @@ _noticed: list[str] = []
 
 
 def set_around() -> str:
-    """What is set here under which no gradient can be judged, or nothing."""
+    """A sentence about a setting of the caller under which no gradient can be judged, or an empty one."""
     if not torch.is_grad_enabled():
         return "gradients are switched off here, by torch.no_grad(), torch.inference_mode() or set_grad_enabled(False)"
     for device in ("cpu", "cuda"):
@@ -62,7 +62,7 @@ def set_around() -> str:
 
 @contextmanager
 def kept(names: Collection[str] = tuple(SETTINGS)) -> Iterator[None]:
-    """A context after which the settings are what they were before."""
+    """A context after which the settings are as they were before."""
     before = {name: SETTINGS[name][0]() for name in names}
     try:
         yield
@@ -77,8 +77,8 @@ def kept(names: Collection[str] = tuple(SETTINGS)) -> Iterator[None]:
 
 @contextmanager
 def compiled_for_every_run() -> Iterator[None]:
-    """A context in which what torch.compile has made is compiled again as often as the battery's shapes and dtypes ask
-    for it. After 8 times it would run uncompiled, and that would be judged. Nothing where torch.compile wasn't used.
+    """A context in which torch.compile compiles a function again for every shape and dtype of the battery. By default
+    it stops after 8 times, and then uncompiled code would be judged. Does nothing if torch.compile wasn't used.
     """
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is None:
@@ -89,8 +89,8 @@ def compiled_for_every_run() -> Iterator[None]:
 
 
 def noticed_in(run: Callable[[], object]) -> list[str]:
-    """What is changed meanwhile, the seeds of generators among it: what draws from one leaves it in another state after
-    another seed, and what seeds it in the same one.
+    """The settings that `run` changes, and the generators that it seeds. After another seed, a run that only draws from
+    a generator leaves it in another state; a run that seeds it leaves it in the same state.
     """
     _noticed.clear()
     states = []
@@ -105,7 +105,7 @@ def noticed_in(run: Callable[[], object]) -> list[str]:
 
 @contextmanager
 def kept_generators() -> Iterator[None]:
-    """A context after which everybody's generators go on as if nothing had been drawn."""
+    """A context after which the global generators go on as if nothing had been drawn."""
     state, numpys, pythons = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:
         yield

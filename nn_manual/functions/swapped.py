@@ -1,4 +1,4 @@
-"""Tensors that are right in another place: two that are swapped, and gradients without the part of one output."""
+"""Diagnoses of right values in the wrong place: two swapped tensors, and gradients that ignore one of the outputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nn_manual.functions.pairs import values_of_reference
 
 
 def describe_mixed_up(case: FunctionCase, first: Pair, compared: Sequence[Pair]) -> str:
-    """In words, whose values the first tensor that is wrong has instead of its own; nothing where it has no others'."""
+    """A sentence if the first wrong tensor has the values of another tensor or ignores an output; else an empty one."""
     if _equals(first, -first.reference):
-        return ""  # a sign, which is less of a mistake than another tensor's values
+        return ""  # a wrong sign is a simpler mistake than another tensor's values
     return _swapped(first, compared) or _without_an_output(case, first)
 
 
@@ -36,7 +36,7 @@ def _swapped(first: Pair, compared: Sequence[Pair]) -> str:
 
 
 def _without_an_output(case: FunctionCase, first: Pair) -> str:
-    """A backward that doesn't use the gradient of one of several outputs, or uses that of one alone."""
+    """A sentence if backward ignores the gradient of one of several outputs, or of all but one; else an empty one."""
     if "," not in first.quantity.name:
         return ""
     ran = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())

@@ -114,7 +114,7 @@ def test_a_layer_without_memory_is_refused() -> None:
 
 def test_moved_parameters_are_refused() -> None:
     module = as_autograd_function(net("float32")).double()
-    with pytest.raises(RuntimeError, match=r"0\.weight no longer shares the memory of Sequential's"):
+    with pytest.raises(RuntimeError, match=r"0\.weight no longer shares memory with Sequential"):
         module(draw(5, 3))
 
 
