@@ -1,11 +1,11 @@
-"""The pytest plugin: every layer of a module as parametrised cases, and fixtures that check any layer or function.
+"""The pytest plugin: a parametrised case for every layer of a module, and fixtures that check any layer or function.
 
     @pytest.mark.gradient_layers("my_layers")
     def test_gradients(layer_case, gradient_check):
         gradient_check(*layer_case)
 
-pytest loads this module in every run wherever the package is installed. So it stands outside the package, whose import
-sets environment variables, and imports the package only for a marked test or the fixture.
+Where the package is installed, pytest loads this module in every run. So it stands outside the package, whose import
+sets environment variables, and imports the package only for a marked test or for a fixture.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIXTURE = "layer_case"
 
 
 class LayerCase(NamedTuple):
-    """One parametrised case: what the fixture `gradient_check` takes."""
+    """One parametrised case: the arguments of the fixture `gradient_check`."""
 
     layer: Layer
     input_shape: Shape
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrise `layer_case` by the marker's module; what is wrong with that is an error of collection."""
+    """Parametrise `layer_case` by the marker's module. A mistake in the marker is an error of collection."""
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None:
         return
@@ -56,12 +56,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def gradient_check() -> Callable[..., None]:
-    """`gradient_check(layer, input_shape, dtype, upstream)`: the layer against its reference over every kind of input.
+    """`gradient_check(layer, input_shape, dtype, upstream)` compares a layer with its reference on every kind of input.
 
-    layer: of this package or your own, a Sequential too; a copy of it is checked, its parameters drawn anew.
+    layer: from this package or your own, also a Sequential; a copy of it is checked, with parameters drawn anew.
     input_shape: with the batch first. dtype: "float32" or "float64". upstream: the kind of upstream gradient, one of
-    nn_manual.check.kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). Where they differ the test
-    fails, and the message is the report.
+    nn_manual.check.kinds.KINDS ("random", "negative", "tied", "zero", "tiny", "scattered"). If the layer differs from
+    its reference, the test fails with the report as its message.
     """
     from nn_manual.check.catalogue.cases import layer_cases
     from nn_manual.check.catalogue.catalogue import entry, label
@@ -77,7 +77,7 @@ def gradient_check() -> Callable[..., None]:
             if (shortage := out_of_memory(error)) is None:
                 raise
             raise pytest.fail.Exception(shortage, pytrace=False) from None
-        # An upstream gradient of zero can't show a wrong factor: it is there for the NaN that it may cause.
+        # An upstream gradient of zero can't show a wrong factor. It is there because it may cause a NaN.
         if found.failure is not None and not (upstream == "zero" and found.failure.agrees):
             case = one_line(f"{found.component}, {dtype}, {found.last_case}")
             pytest.fail(f"{case}:\n{found.failure}", pytrace=False)
@@ -87,8 +87,8 @@ def gradient_check() -> Callable[..., None]:
 
 @pytest.fixture
 def function_check() -> Callable[..., None]:
-    """`function_check(function, reference, inputs, ...)`: the arguments of nn_manual.check_function. Where a value or a
-    row is wrong the test fails, and the message is the report; where the arguments don't fit, one line.
+    """`function_check(function, reference, inputs, ...)` takes the arguments of nn_manual.check_function. If a value or
+    a row is wrong, the test fails with the report as its message; if the arguments don't fit, with one line.
     """
     from nn_manual import check_function
     from nn_manual.errors import out_of_memory
@@ -121,7 +121,7 @@ def _cases(module_name: str) -> dict[str, LayerCase]:
         pytest.fail(f"{MARKER}: there is no module {module_name!r}", pytrace=False)
     try:
         layers = examples(defined_in(module, Layer))
-    except TypeError as error:  # the default makes a layer without arguments
+    except TypeError as error:  # the default of examples() makes a layer without arguments
         message = f"{MARKER}: {error}: define its classmethod examples(), which returns (layer, input_shape) pairs"
         pytest.fail(message, pytrace=False)
     if not layers:

@@ -1,4 +1,4 @@
-"""Tensors that change in place between forward and backward."""
+"""The rows of tensors that change in place between forward and backward."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from nn_manual.functions.rows.lists_and_dicts import check_lists_and_dicts
 from nn_manual.functions.rows.runs import on_other_values
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong
 
-#: The node of the copies of its inputs that a function gets.
+#: The node of the copies that a function gets as its inputs.
 OF_COPIES = "_CopiedBackward"
 
-#: Beside the largest value: far above what rounding in another order makes of a second run, in 16 bits, too.
+#: How far two runs may differ, as a fraction of the largest value: far more than rounding in another order, in 16 bits,
+#: too.
 ALLOWED = 0.02
 
-ADVICE = "what backward needs of inputs and outputs goes through save_for_backward, by which torch sees that"
+ADVICE = "keep what backward needs of inputs and outputs by save_for_backward: then torch notices a change"
 
 
 def changed(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """An input, or an output, changes in place between forward and backward. Right is torch's error, or the gradient as
-    it was; a gradient of the changed values says nothing of its being wrong. And lists and dicts stay as they are.
+    """An input, or an output, changes in place between forward and backward. Then torch must raise an error, or the
+    gradient must stay what it was: a gradient of the changed values would be wrong, and nobody would know. Lists and
+    dicts must stay as they are, too.
     """
     yield "inputs", lambda: _changed(trial, of_outputs=False)
     yield "outputs", lambda: _changed(trial, of_outputs=True)
@@ -37,12 +39,12 @@ def changed(trial: Trial) -> Iterator[tuple[str, Run]]:
 def _changed(trial: Trial, *, of_outputs: bool) -> None:
     check_lists_and_dicts(trial.case, of_outputs=of_outputs)
     if trial.is_pair:
-        raise Skip("what a pair saves is its own: torch sees no change of it")
+        raise Skip("torch can't see a change of what a pair saves")
     case = trial.case
     with naming(case.label, "a run"):
         ran = _run(case)
         if not _has_own_backward(ran):
-            return  # torch's operations see to it themselves
+            return  # torch's own operations notice a change
         before = [grad if grad is None else grad.to_dense().clone() for grad in _back(case, ran)]
     for name in _of(case, ran, of_outputs=of_outputs):
         ran = _run(case)
@@ -56,7 +58,7 @@ def _changed(trial: Trial, *, of_outputs: bool) -> None:
             continue
         for wanted, grad, other in zip(case.floating, before, after, strict=True):
             if not _agree(grad, other):
-                words = f"grad_{wanted} is another one where {name} changes in place between forward and backward"
+                words = f"grad_{wanted} changes when {name} changes in place between forward and backward"
                 raise Wrong(f"{words}, without an error; {ADVICE}")
 
 
@@ -70,14 +72,14 @@ def _back(case: FunctionCase, ran: Forward) -> list[Any]:
 
 
 def _of(case: FunctionCase, ran: Forward, *, of_outputs: bool) -> dict[str, torch.Tensor]:
-    """The floating ones, by name."""
+    """The floating inputs or outputs, by name."""
     if of_outputs:
         return {name: output for name, output in ran.outputs.items() if output.requires_grad}
     return {name: given for name, given in zip(case.arguments.names, ran.given, strict=True) if floats(given)}
 
 
 def _other(case: FunctionCase, name: str, tensor: torch.Tensor) -> torch.Tensor:
-    """Other values: of an input, such as most functions take."""
+    """Other values for the tensor; for an input, values that most functions take."""
     other = on_other_values(case).arguments
     inputs = dict(zip(other.names, other.leaves, strict=True))
     if name in inputs:

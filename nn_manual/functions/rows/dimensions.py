@@ -1,4 +1,4 @@
-"""The sizes of the inputs."""
+"""The rows of other sizes: a dimension empty, 1, odd, prime, past a block, and long."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.rows.time_and_memory import peak_of_reference
 from nn_manual.functions.rows.trial import Run, Skip, Trial, agree
 
-#: Sizes that kernels get wrong: none, which a dimension that comes first in an input, a batch, can be; one, odd and
-#: prime ones, those on both sides of a block, and blocks themselves.
+#: Sizes that kernels get wrong: 0, for a dimension that comes first in an input, such as the batch; 1; odd and prime
+#: numbers; blocks, and the sizes on both sides of a block.
 SIZES = (0, 1, 2, 3, 7, 13, 16, 17, 127, 128, 129, 256, 257)
 
-#: The largest block, and past it. Both are so long that a sum in 16 bits shows: of random terms each addition rounds a
-#: sum that grows like the root of their number, so the error grows by that root beside the sum.
+#: The largest block, and one past it. Both are so long that a sum in 16 bits shows its error: for random terms, the
+#: error as a fraction of the sum grows like the root of their number, since each addition rounds the sum so far.
 LONG, BEFORE_IT = (1024, 1025), SIZES[-1]
-#: Each is left out where the reference alone might take more bytes than this, if they grow like the square of the size.
+#: A long size is skipped if the reference alone might take more bytes than this; they may grow like its square.
 MOST_BYTES = 1 << 28
 
-#: Two dimensions past a block of 16, 64 or 128 at once: a tile in the corner has neighbours on two sides.
+#: Two dimensions past a block of 16, 64 or 128 at once: they leave a tile in the corner, which is cut on two sides.
 CORNER = (129, 131)
 
-#: All sizes are this once: what a function guesses by comparing two of them shows.
+#: Once all sizes are this: it shows a function that compares two sizes to tell the axes apart.
 EQUAL = 8
 
-
-#: In each of the other dtypes: alone, and a tail past a block.
+#: The sizes in each of the other dtypes: 1, and one past a block.
 FEW = (1, 129)
 
 
@@ -55,7 +54,7 @@ def sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def few_sizes(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each dimension alone, and past a block, the others small: for dtypes in which the other sizes aren't tried."""
+    """Each dimension 1, and past a block, the others small: for dtypes in which no other sizes are tried."""
     if callable(trial.inputs):
         alone, past_a_block = FEW
         for name in _free(trial):
@@ -68,8 +67,8 @@ def _free(trial: Trial) -> list[str]:
 
 
 def _leads(trial: Trial, name: str) -> bool:
-    """Whether the dimension comes first in the first input or in one of integers. Of such a batch, or of its indices,
-    there can be nothing; of features, or of a weight, there can't.
+    """Whether the dimension comes first in the first input, or in an input of integers. Such a dimension is a batch, or
+    counts indices, and can be empty; the features of an input or of a weight can't.
     """
     sizes = trial.small_sizes
     try:
@@ -96,13 +95,13 @@ def _size(trial: Trial, changed: Mapping[str, int]) -> None:
 
 def _long(trial: Trial, name: str, size: int) -> None:
     if peak_of_reference(_case(trial, {name: BEFORE_IT})) * (size / BEFORE_IT) ** 2 > MOST_BYTES:
-        raise Skip("it may take much memory; sizes of your own ask for it")
+        raise Skip("it may take much memory; name the size in `sizes` to try it")
     _past(_case(trial, {name: size}))
 
 
 def _past(case: FunctionCase) -> None:
-    # In 16 bits the terms that excuse a difference count what the reference computes in more bits, such as positions.
-    # The full size has no such excuse either; small sizes, as of a norm over one feature, need it.
+    # In 16 bits, the excuse by terms would also excuse what the reference computes in more bits, such as positions. So
+    # it is off here, as it is at the full size. Small sizes need it: a norm over one feature, for example.
     agree(replace(case, drawn=True, excuses_terms=not case.is_low))
 
 

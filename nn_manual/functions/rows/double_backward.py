@@ -1,4 +1,4 @@
-"""Gradients of gradients."""
+"""The row of the gradients of gradients."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree
 #: The node that torch puts behind the gradients of a function which is marked with once_differentiable. It raises when
 #: it runs, but nothing leads from it to the inputs: torch.autograd.grad(..., allow_unused=True) never runs it.
 SAYS_ONCE = "torch::autograd::Error"
-#: What torch says of the gradients of every function that torch.compile has compiled: once, too.
+#: In torch's message about every function that torch.compile has compiled: it is differentiable once, too.
 COMPILED_ONCE = "torch.compile with aot_autograd does not currently support double backward"
-ADVICE = "what is not differentiable twice says so: @once_differentiable above backward"
+ADVICE = "a function that is not differentiable twice says so by @once_differentiable above its backward"
 
 
 def twice(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The gradient of the gradients, with respect to the inputs and to grad_output; or the function says that it has
-    none, by once_differentiable.
+    """The gradient of the gradients, with respect to the inputs and to grad_output. The function may also say that it
+    has none, by once_differentiable.
     """
     yield "", lambda: _twice(trial)
 
@@ -60,7 +60,7 @@ def _twice(trial: Trial) -> str | None:
 
 
 def _nodes(nodes: list[Any]) -> set[str]:
-    """The names of the nodes that are reached from these."""
+    """The names of all nodes that can be reached from these."""
     names, seen = set[str](), set[Any]()
     while nodes:
         node = nodes.pop()
@@ -73,7 +73,7 @@ def _nodes(nodes: list[Any]) -> set[str]:
 
 
 def _of_gradients(case: FunctionCase, theirs: Forward) -> FunctionCase:
-    """The case whose function is the gradient of the case's function, a function of the inputs and of grad_output."""
+    """The case whose function is the gradient of this case's function, as a function of the inputs and grad_output."""
     differentiable = {name: output.detach() for name, output in theirs.outputs.items() if output.requires_grad}
     _, grad_outputs = next(case.grad_outputs(differentiable))
     leaves = tuple(as_tensor(leaf) if floats(leaf) else leaf for leaf in case.arguments.leaves)

@@ -1,4 +1,4 @@
-"""Every dtype, and the full size once in each."""
+"""The rows of the other dtypes, and of the full size in each dtype."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ IN_EACH = {"grad_output": grad_output, "inputs": layouts, "kinds": kinds, "sizes
 
 
 def dtype(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The other dtypes, on the inputs as they are, in other layouts, with other values and in a few other sizes. Of 16
-    bits, the distance to a reference in float64 is judged, against the reference's own.
+    """The other dtypes, on the inputs as they are, in other layouts, with other values and in a few other sizes. In 16
+    bits the distance to the reference in float64 is judged, beside the reference's own distance.
     """
     for name in trial.dtypes[1:]:
         yield from _in_one(trial, name, _called(name))
@@ -43,7 +43,7 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
         return run()
 
     yield called, as_they_are
-    small = {of: (size,) * len(trial.sizes[of]) for of, size in trial.small_sizes.items()}  # no others of a choice
+    small = {of: (size,) * len(trial.sizes[of]) for of, size in trial.small_sizes.items()}  # a choice of one size
     in_dtype = replace(trial, dtypes=(name,), sizes=small)
     for family_name, family in IN_EACH.items():
         try:
@@ -55,7 +55,7 @@ def _in_one(trial: Trial, name: Dtype | None, called: str) -> Iterator[tuple[str
 
 
 def full_size(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The sizes that were asked for, where the other rows ran on smaller ones."""
+    """The full sizes, if the other rows ran on smaller ones."""
     if not trial.is_whole:
         for name in trial.dtypes:
             yield _called(name), lambda name=name: _agree_in_full(trial, name)  # type: ignore[misc] # a default
@@ -66,8 +66,8 @@ def _called(name: Dtype | None) -> str:
 
 
 def _agree_in_full(trial: Trial, name: Dtype | None) -> None:
-    """With one upstream gradient, and without copies of what the function might write into: at the full size there may
-    be no memory for them.
+    """Compare with one upstream gradient, and without copies of what the function might write into: at the full size
+    there may be no memory for them.
     """
     case = trial.at(trial.full_sizes, name)
     _agree(replace(case, watched=False, upstreams=case.upstreams[:1]))

@@ -72,20 +72,21 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-#: Is told what begins, "row no_grad", and then the row: a function that ends the process leaves no other word.
+#: Is called with what begins, "row no_grad", and then with the row: nothing else is known once a function has ended the
+#: process.
 Told: TypeAlias = Callable[[str | BatteryRow], object]
-#: What came of rows, by name, in a process that one of them ended; under the empty name, of all others.
+#: Verdicts and notes of rows, by name, from a process that one of them ended. The empty name stands for all others.
 Known: TypeAlias = Mapping[str, tuple[str, str]]
 
 
 def nobody_listens(_: str | BatteryRow) -> None:
-    """Is told what begins, and does nothing."""
+    """Ignore what begins, and what came of it."""
 
 
 @contextmanager
 def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
-    """A context for what begins, in which somebody who interrupts a function that hangs is told where it was, and where
-    it asked for more memory than there is.
+    """A context for what begins, which adds its name to an interrupt and to a lack of memory. So the user learns where
+    a function hung, or where it asked for too much memory.
     """
     told(what)
     try:
@@ -99,9 +100,9 @@ def naming_what_runs(what: str, trial: Trial, told: Told) -> Iterator[None]:
 def run_rows(
     trial: Trial, skip: Sequence[str], met: Collection[str], told: Told, known_rows: Known
 ) -> tuple[BatteryRow, ...]:
-    """Every row but the skipped ones, each by its verdict, and those that are known. `met` is what kept the values from
-    being compared, as by `met_in`: a row that meets the same says nothing more. Raises ValueError for a name in `skip`
-    that no row has.
+    """Run every row that is neither skipped nor known already, and return all rows with their verdicts. `met` is the
+    error that made the comparison of the values impossible, by `met_in`: a row that meets the same error is skipped.
+    Raises ValueError for a name in `skip` that no row has.
     """
     planned = [(name, variant, run) for name, family in FAMILIES.items() for variant, run in family(trial)]
     known = {f"{name} {variant}".rstrip() for name, variant, _ in planned} | FAMILIES.keys()
@@ -123,8 +124,8 @@ def run_rows(
 
 
 def _is_skipped(row: str, skip: Sequence[str]) -> bool:
-    """By its name, by the words that its name begins with, such as its family's; and where it is a row of another
-    family on a device or in a dtype, by those of that row.
+    """Whether `skip` has the row's name, or the words with which it begins, such as its family's name. For a row of
+    another family on a device or in a dtype, the name within that family counts, too.
     """
     if any(f"{row} ".startswith(f"{name} ") for name in skip):
         return True
@@ -141,7 +142,7 @@ def _row(family: str, variant: str, run: Run, skip: Sequence[str], met: Collecti
         return BatteryRow(family, variant, "skipped", AS_ASKED)
     try:
         with warnings.catch_warnings(), kept_generators():
-            warnings.simplefilter("ignore")  # of a function on inputs that it seldom meets
+            warnings.simplefilter("ignore")  # a function may warn about unusual inputs
             return BatteryRow(family, variant, "right", run() or "")
     except Exception as error:  # a reference, too, may raise anything
         raise_if_out_of_memory(error)

@@ -1,4 +1,4 @@
-"""The gradient of the output: how it lies in memory, and whether it is there at all."""
+"""The rows of other gradients of the output: other layouts in memory, other magnitudes, zero and absent."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def permuted(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values, the two axes before the last exchanged in memory: what heads, or time and batch, leave behind
-    them when they change places.
+    """The same values, the two axes before the last exchanged in memory, as a transpose of heads and time, or of time
+    and batch, leaves them.
     """
     return tensor.transpose(-3, -2).contiguous().transpose(-3, -2) if tensor.ndim > 2 else tensor
 
@@ -44,14 +44,14 @@ def strided(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def with_offset(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values, behind three others in one memory."""
+    """The same values, behind three others in the same storage."""
     memory = tensor.new_full((tensor.numel() + 3,), -7 if tensor.dtype != torch.bool else 0)
     memory[3:] = tensor.reshape(-1)
     return memory[3:].view(tensor.shape)
 
 
 def channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    """The same values of a batch of images or volumes, axis 1 last in memory, as convolutions like it."""
+    """The same values of a batch of images or volumes, axis 1 last in memory, as convolutions often return them."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     return tensor.contiguous(memory_format=formats[tensor.ndim]) if tensor.ndim in formats else tensor
 
@@ -66,12 +66,12 @@ LAYOUTS = {
 }
 
 
-#: A loss that is scaled up for float16 has gradients of the one size, and a mean over many rows of the other. Powers of
-#: two: a backward is linear in the gradient of the output, so nothing else is rounded.
+#: A loss that is scaled up for float16 has large gradients, and a mean over many rows has small ones. The factors are
+#: powers of two: a backward is linear in the gradient of the output, so they change no rounding.
 FACTORS = {"large": 2.0**16, "small": 2.0**-20}
 
 
-#: The numbers of axes that a layout is for, where it isn't for all.
+#: For which numbers of axes a layout is, if it isn't for all.
 AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
     permuted: lambda axes: axes > 2,
     channels_last: lambda axes: axes in (4, 5),
@@ -79,13 +79,13 @@ AXES: dict[Callable[[torch.Tensor], torch.Tensor], Callable[[int], bool]] = {
 
 
 def layouts_of(tensors: Iterable[Any]) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
-    """The layouts that one of the tensors or arrays at least can have: channels are an axis of images and volumes."""
+    """The layouts that at least one of the tensors or arrays can have: only images and volumes have channels."""
     found = {tensor.ndim for tensor in tensors if is_array(tensor)}
     return {name: layout for name, layout in LAYOUTS.items() if layout not in AXES or any(map(AXES[layout], found))}
 
 
 def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Gradients of the outputs as autograd hands them over: seldom contiguous, of any size, sometimes zero or none."""
+    """Gradients of the outputs as autograd passes them: seldom contiguous, large or small, sometimes zero or absent."""
     case = trial.case
     outputs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants()).outputs
     for name, layout in layouts_of(outputs.values()).items():
@@ -97,19 +97,21 @@ def grad_output(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _lain_out(case: FunctionCase, layout: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Under one number everywhere the gradient of a norm is all rounding, as on inputs that were drawn."""
+    """An expanded gradient is one number everywhere. Under it the gradient of a norm is all rounding, which is excused
+    as on drawn inputs.
+    """
     agree(replace(case, upstream=layout, drawn=case.drawn or layout is expanded))
 
 
 def _multiplied(trial: Trial, factor: float) -> None:
-    """Gradients far from 1: what is cut off, or lost, beyond some size shows."""
+    """Gradients far from 1 show a kernel that clips large ones, or loses small ones."""
     if any(floats(leaf) and dtype_name(leaf) == "float16" for leaf in trial.case.leaves()):
-        raise Skip("float16 has no room for it")
+        raise Skip("float16 has no room for such gradients")
     agree(replace(trial.case, upstream=lambda tensor: tensor * factor))
 
 
 def _absent(trial: Trial) -> None:
-    """Each output unused while the others are used, and all of them without a gradient."""
+    """Each output unused while the others are used; then all of them without a gradient."""
     if trial.is_pair:
         raise Skip("a pair's backward gets a gradient for each output")
     case = trial.case
@@ -124,7 +126,7 @@ def _absent(trial: Trial) -> None:
 
 
 def _all_absent(case: FunctionCase, returned: Outputs, differentiable: list[str]) -> None:
-    """A function behind this one returns None for its gradient: ours is None or zero."""
+    """The next function returns None as its gradient: then the gradients of this one must be None or zero."""
     with naming(case.label, "backward, whose grad_output is None behind set_materialize_grads(False),"):
         ours = run_function(case.function, case.arguments, case.leaves(), case.wants())
         check_structure(case.label, ours.returned, returned)

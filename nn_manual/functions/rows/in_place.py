@@ -1,4 +1,4 @@
-"""Inputs that change where they are, as an optimizer changes a weight."""
+"""The rows of inputs that change in place, as an optimizer changes a weight."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from nn_manual.functions.outputs import named_outputs
 from nn_manual.functions.rows.runs import on_other_values
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, with_leaves
 
-#: What torch says of a function that works in place on a parameter.
+#: In torch's message about a function that works in place on a parameter.
 IN_PLACE_ON_A_LEAF = "a leaf Variable that requires grad"
 
 
 def in_place(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """The same tensors with other values: what was kept of the run before, by a tensor's address or for good, shows."""
+    """The same tensors with other values: this shows what a function keeps from an earlier run, by an address or for
+    good.
+    """
     yield "", lambda: _in_place(trial.case, _other_floats)
     for i, (name, leaf) in enumerate(zip(trial.case.arguments.names, trial.case.arguments.leaves, strict=True)):
         if is_array(leaf) and not floats(leaf) and _other_integers(as_tensor(leaf)) is not None:
@@ -39,13 +41,14 @@ def _in_place(case: FunctionCase, others: Callable[[FunctionCase], Iterator[Func
     except (Wrong, CannotCompare) as problem:
         if IN_PLACE_ON_A_LEAF in str(problem):
             raise Skip("it works in place, which torch refuses on parameters") from problem
-        words = "differs once its inputs have changed in place, as a weight does: something is kept of the run before"
+        words = "differs once its inputs have changed in place, as a weight does: it keeps something of an earlier run"
         raise Wrong(f"{words}; {problem}") from problem
 
 
 def _right_on_one_of(cases: Iterator[FunctionCase]) -> FunctionCase:
     """The first case that the function takes and is right on. A function may be made for values of one kind, such as
-    probabilities, and not every change leaves them that: wrong is what is right on none of those that it takes.
+    probabilities, and a change may make others of them. So the function is wrong only if it takes some of the cases and
+    is right on none.
     """
     problem = None
     for case in cases:
@@ -60,7 +63,7 @@ def _right_on_one_of(cases: Iterator[FunctionCase]) -> FunctionCase:
             return case
     if problem is None:
         raise Skip("it doesn't take other values")
-    words = "differs where its inputs have other values: it is wrong on those, or something is kept of a run before"
+    words = "differs where its inputs have other values: it is wrong on those, or keeps something of an earlier run"
     raise Wrong(f"{words}; {problem}") from problem
 
 
@@ -77,7 +80,7 @@ def _other_floats(case: FunctionCase) -> Iterator[FunctionCase]:
 
 
 def _other_at(case: FunctionCase, place: int) -> Iterator[FunctionCase]:
-    """Other integers or truth values in one place; in all, since they may have to fit each other."""
+    """Other integers or truth values in one input; then in all inputs, since they may have to fit each other."""
     places = range(len(case.arguments.leaves))
     for chosen in ([place], places):
         leaves = tuple(_changed(leaf) if i in chosen else leaf for i, leaf in enumerate(case.arguments.leaves))
@@ -92,9 +95,9 @@ def _changed(leaf: Any) -> Any:
 
 
 def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Truth values negated. Of integers those in ascending order, which may be offsets, mirrored: they stay so, with
-    the same ends; others in other places; and of one alone, a seed or a length, its neighbour that is nearer to zero.
-    None where there are no others.
+    """Other values for a tensor that isn't floating; None if there are no others. Truth values are negated. Integers
+    that are all equal, such as a seed or a length, become their neighbour nearer to zero; 0 becomes 1. Ascending ones,
+    which may be offsets, are mirrored: they stay ascending, with the same ends. All others are reversed.
     """
     if tensor.numel() == 0 or tensor.is_complex():
         return None
@@ -109,8 +112,8 @@ def _other_integers(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _on_same_tensors(case: FunctionCase) -> Callable[[FunctionCase], FunctionCase]:
-    """What makes of a case one whose function is a pair that runs on the same tensors each time: the inputs are written
-    into them.
+    """A function that changes a case: the function of the new case is a pair that runs on the same tensors each time,
+    and the inputs are written into them.
     """
     function, arguments, label = case.function, case.arguments, label_of_function(case.function)
     user_forward, user_backward = function if isinstance(function, tuple) else (None, None)

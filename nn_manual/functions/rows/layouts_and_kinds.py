@@ -1,4 +1,4 @@
-"""The inputs: how they lie in memory, and which values they have."""
+"""The rows of other inputs: other layouts in memory, and other kinds of values."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from nn_manual.functions.rows.grad_output import expanded, layouts_of
 from nn_manual.functions.rows.shared_input import of_one_shape, one_in_both_places
 from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree, on_all_sizes, with_leaves
 
-#: The kinds of values that a function meets: those of the layers, the halves from -30 to 30, at which thresholds lie,
-#: numbers of which exp overflows, and those with a large mean beside their spread.
+#: The kinds of values that a function is tried on: those of the layers; the halves from -30 to 30, where thresholds
+#: lie; numbers whose exponential overflows; and numbers whose mean is large beside their deviation.
 FUNCTION_KINDS = (*(kind for kind in KINDS if kind != "random"), "spread", "large", "shifted")
 LARGE = 1000
 
-#: The mean, at which no sigmoid is 1 yet, and the deviation as a fraction of it, at least so many eps. In float32 the
-#: square of the mean then has roundings of a quarter of the variance, which is above the usual 1e-5 of a norm: a
-#: variance as E[x**2] - E[x]**2 is off by these, and one of differences by a thousandth.
+#: The mean, at which no sigmoid is 1 yet, and the deviation as a fraction of the mean, at least so many eps. In float32
+#: one rounding of the squared mean is then a quarter of the variance, and more than the 1e-5 that a norm usually adds.
+#: A variance computed as E[x**2] - E[x]**2 is off by such roundings, one from differences by a thousandth.
 MEAN, FRACTION, FEWEST_EPS = 16, 2.0**-11, 32
 
-#: How often a small input is drawn anew: 7 numbers, as a vector has on the small sizes, have had all 121 values then.
+#: How often a small input gets other values. A vector has 7 numbers on the small sizes: it has had all 121 values then.
 MOST_RUNS = 18
-#: How many values further the next input begins: a prime number, so that no two inputs are the same.
+#: The next input begins so many values further: a prime number, so that no two inputs are the same.
 APART = 31
 
-#: What torch says when something is written into a tensor that was expanded.
+#: In torch's message about a write into an expanded tensor.
 SEVERAL_IN_ONE_PLACE = "more than one element of the written-to tensor"
 
 
@@ -52,7 +52,7 @@ def layouts(trial: Trial) -> Iterator[tuple[str, Run]]:
 
 
 def _has_indices(leaf: Any) -> bool:
-    """Whether it has integers, and not one alone."""
+    """Whether it is an array of integers, and they aren't all equal."""
     if not (is_array(leaf) and "int" in dtype_name(leaf)):
         return False
     tensor = as_tensor(leaf)
@@ -60,8 +60,8 @@ def _has_indices(leaf: Any) -> bool:
 
 
 def _repeated(trial: Trial) -> None:
-    """Integers repeat, as indices do: each is the smallest or the largest that there was. A permutation may be what the
-    function is for: of such it is only said what came of it.
+    """Integers repeat, as indices do: each becomes the smallest or the largest of them. If they were a permutation, the
+    function may be for permutations alone: then the row is skipped, and its note says what came of it.
     """
     generator = torch.Generator().manual_seed(trial.seed)
     arguments = trial.case.arguments
@@ -78,14 +78,14 @@ def _repeated(trial: Trial) -> None:
         agree(replace(trial.case, arguments=replace(arguments, leaves=leaves), drawn=True))
     except (Wrong, CannotCompare) as problem:
         if any(_has_indices(leaf) and _permutes(as_tensor(leaf), lengths) for leaf in arguments.leaves):
-            words = "these integers are a permutation; on ones that repeat it is wrong: give such if it takes them"
+            words = "these integers are a permutation; it is wrong on ones that repeat: pass some if it takes them"
             raise Skip(f"{words}: {problem}") from problem
         raise
 
 
 def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Each is the smallest or the largest of them, the first two the same. Those in ascending order, which may be
-    offsets, stay so, with the same ends.
+    """Each integer becomes the smallest or the largest of them, the first two the same. Ascending integers, which may
+    be offsets, stay ascending, with the same ends.
     """
     ends = torch.stack([tensor.min(), tensor.max()])
     found = ends[torch.randint(2, tensor.shape, generator=generator)]
@@ -97,8 +97,7 @@ def _of_two_values(tensor: torch.Tensor, generator: torch.Generator) -> torch.Te
 
 
 def _permutes(tensor: torch.Tensor, lengths: Collection[int]) -> bool:
-    """Whether there are all of 0, 1, 2, ... once along an axis, as many as the elements of an axis of a floating input.
-    """
+    """Whether 0, 1, 2, ... stand along an axis, each once, and that axis is as long as one of a floating input."""
     return any(
         bool((tensor.sort(axis).values.movedim(axis, -1) == torch.arange(length)).all())
         for axis, length in enumerate(tensor.shape)
@@ -110,7 +109,7 @@ def _expanded_inputs(case: FunctionCase) -> None:
     """Each floating input is its first row, expanded."""
 
     def first_row(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor[:1].clone().expand(tensor.shape) if tensor.ndim else tensor  # no rows lie behind the first
+        return tensor[:1].clone().expand(tensor.shape) if tensor.ndim else tensor  # a number has no rows
 
     def where_equal(tensor: torch.Tensor) -> torch.Tensor:
         return first_row(tensor) if torch.equal(first_row(tensor), tensor) else tensor
@@ -123,7 +122,7 @@ def _expanded_inputs(case: FunctionCase) -> None:
         raise
 
 
-#: What is made of normal numbers for some kinds, with the eps of the input's dtype.
+#: How some kinds are made of normal numbers and the eps of the input's dtype.
 OF_NORMAL: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "large": lambda values, _: LARGE * values,
     "shifted": lambda values, eps: MEAN * (1 + max(FRACTION, FEWEST_EPS * eps) * values),
@@ -131,8 +130,8 @@ OF_NORMAL: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
 
 
 def kinds(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Ties, zeros, tiny and scattered values in the place of the floating inputs'. What has no number in the reference
-    is not compared.
+    """Other values of the floating inputs: ties, zeros, tiny and scattered values, and so on. Where the reference isn't
+    finite, nothing is compared.
     """
     for kind in FUNCTION_KINDS if trial.kinds is None else trial.kinds:
         yield kind, lambda kind=kind: _kind(trial, kind)  # type: ignore[misc] # a default
@@ -148,17 +147,17 @@ def _kind(trial: Trial, kind: str) -> None:
 
     try:
         for case in _spread(trial.case, generator) if kind == "spread" else [with_leaves(trial.case, drawn)]:
-            # Here larger terms of the function's own are what is looked for. In 16 bits most kernels have them.
+            # `shifted` looks for terms that are larger in the function. In 16 bits most kernels have them.
             agree(replace(case, own_terms=kind != "shifted" or case.is_low))
     except CannotCompare as problem:
         if trial.kinds is None:  # nobody said that it takes such values
-            advice = f"these may be no values that it takes; kinds=[{kind!r}] asks for them"
+            advice = f"it may not be for such values; kinds=[{kind!r}] demands that it is"
             raise Skip(f"{problem}; {advice}") from problem
         raise
 
 
 def _spread(case: FunctionCase, generator: np.random.Generator) -> Iterator[FunctionCase]:
-    """All floating inputs spread; then each alone, while the others are 1: what they scale is at its thresholds then.
+    """All floating inputs are spread; then each alone, while the others are 1: so their product meets the thresholds.
     Small inputs take several runs, until the largest has had every value.
     """
     values = torch.from_numpy(generator.permutation(spread()))

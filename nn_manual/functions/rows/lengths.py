@@ -13,32 +13,30 @@ from nn_manual.functions.callables import is_array
 from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.judge import judge
 
-#: Of each dimension the sizes that are tried: one that is free, or a choice, the largest last.
+#: The sizes of each dimension: one if the dimension is free, otherwise a choice with the largest last.
 Sizes: TypeAlias = Mapping[str, tuple[int, ...]]
 
-#: Sizes of dimensions are at most these in rows that run on small sizes. They differ from each other, so that one axis
-#: can't be taken for another.
+#: In rows that run on small sizes, the dimensions have at most these, in turn. They differ from each other, so that one
+#: axis can't be taken for another.
 SMALL = (7, 6, 5, 4, 3)
 
-#: Inputs with more numbers than this in all are cut for the rows, each axis to about the second number, which is past
-#: the blocks of 16.
+#: Given inputs with more numbers than LARGE in total are cut for the rows, each axis to about CUT, which is past two
+#: blocks of 16.
 LARGE = 1 << 16
 CUT = 33
 
-#: Rows that run on the full size, too, run there up to this many numbers, or dimensions that multiply to it. Of larger
-#: ones, they run on a size which blocks of any power of two up to this one divide with the same remainders.
+#: Some rows run on the full size, too, if the inputs have at most MOST numbers, or the dimensions multiply to at most
+#: MOST. If not, they run on a smaller size, which has the same remainder by each power of two up to BLOCK.
 MOST = 1 << 22
 BLOCK = 128
 
-#: The layouts run on sizes a little past one of these blocks, too, which have a tail: the largest block with which the
-#: sizes multiply to LARGE at most. Of many dimensions, the last few: the features are among them.
+#: The layouts also run on sizes a little past a block, which leave a tail. It is the largest of these blocks with which
+#: the sizes multiply to at most LARGE. Of many dimensions, only the last MOST_RAGGED change: features are among them.
 BLOCKS, MOST_RAGGED = (128, 32, 16), 4
 
 
 def small_sizes(sizes: Sizes) -> dict[str, int]:
-    """Of a dimension that has a choice, the smallest above 1: much is zero, or nothing, where there is one step or
-    none.
-    """
+    """Small sizes; of a choice, the smallest above 1: with one step or none, much would be zero or empty."""
     return {
         name: next((size for size in choice if size > 1), choice[-1])
         if len(choice) > 1
@@ -48,14 +46,14 @@ def small_sizes(sizes: Sizes) -> dict[str, int]:
 
 
 def ragged_sizes(sizes: Sizes, step: int) -> dict[str, int]:
-    """Of the dimensions that are free, sizes a little past a block, odd ones or multiples of `step` past it."""
+    """For the free dimensions, sizes a little past a block: by odd multiples of `step`."""
     free = _free(sizes)[-MOST_RAGGED:]
     found = [{name: block + step * (1 + 2 * i) for i, name in enumerate(free)} for block in BLOCKS]
     return next((ragged for ragged in found if math.prod(ragged.values()) <= LARGE), found[-1])
 
 
 def large_sizes(sizes: Sizes) -> dict[str, int]:
-    """The largest ones, or smaller ones with the same remainders where those are too large."""
+    """The full sizes, or smaller ones with the same remainders if the full ones are too large."""
     full = {name: choice[-1] for name, choice in sizes.items()}
     if math.prod(full.values()) <= MOST:
         return full
@@ -64,7 +62,7 @@ def large_sizes(sizes: Sizes) -> dict[str, int]:
 
 
 def cut(case: FunctionCase) -> FunctionCase | None:
-    """The first rows and columns of large inputs; None where they are small. Axes of one length keep one length."""
+    """The first rows and columns of large inputs; None if they are small. Axes of equal length keep an equal length."""
     if _count(case) <= LARGE:
         return None
     lengths = [length for length in _lengths(case) if length > CUT + len(SMALL)]
@@ -72,7 +70,7 @@ def cut(case: FunctionCase) -> FunctionCase | None:
 
 
 def cut_if_large(case: FunctionCase) -> FunctionCase:
-    """The inputs themselves, or of too large ones as many rows and columns as have the same remainders."""
+    """The inputs themselves; if they are too large, their first rows and columns, with the same remainders."""
     if _count(case) <= MOST:
         return case
     lengths = [length for length in _lengths(case) if length > _folded(length)]
@@ -84,8 +82,9 @@ def _free(sizes: Sizes) -> list[str]:
 
 
 def is_steady(case: FunctionCase) -> bool:
-    """Whether the reference, on inputs moved by an eps, agrees with itself: a long recurrence of large weights doesn't,
-    and there a layout rounds in another order. 16 bits are judged by the reference's own distance anyway.
+    """Whether the reference agrees with itself on inputs that are moved by an eps. A long recurrence with large weights
+    doesn't, and there another layout, which rounds in another order, shows nothing. 16 bits need no such test: they are
+    judged by the reference's own distance.
     """
     generator = torch.Generator().manual_seed(case.seed)
 
@@ -111,7 +110,7 @@ def _folded(length: int) -> int:
 
 
 def _shortened(case: FunctionCase, shorter: Mapping[int, int]) -> FunctionCase:
-    """The first rows and columns of the inputs, as many as `shorter` has for an axis of a length."""
+    """The first rows and columns of the inputs: an axis gets the length that `shorter` has for its own."""
 
     def cut(leaf: Any) -> Any:
         if not is_array(leaf):

@@ -1,4 +1,4 @@
-"""Lists and dicts that a function is given, and that it returned before: they stay as they are."""
+"""A function must not change the lists and dicts that it was given, or that it returned before."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nn_manual.functions.rows.trial import Wrong
 
 
 def check_lists_and_dicts(case: FunctionCase, *, of_outputs: bool) -> None:
-    """Raise Wrong where the function puts other things into what it was given, or into what it returned before. What
-    the reference does, too, as a function that fills a cache, is what it is for.
+    """Raise Wrong if the function changes a list or dict that it was given, or that it returned before. A change that
+    the reference makes, too, is right: a function may be there to fill a cache.
     """
     changed_in = _returned_before if of_outputs else _given
     with naming(case.label, "a run"):
@@ -28,7 +28,7 @@ def check_lists_and_dicts(case: FunctionCase, *, of_outputs: bool) -> None:
 
 
 def _given(case: FunctionCase, function: Checked) -> list[str]:
-    """The names of the arguments in which something else lies after forward."""
+    """The names of the lists and dicts among the arguments that hold other things after forward."""
     leaves = _own_leaves(case, function)
     positional, keywords = case.arguments.filled(leaves)
     names, names_of_keywords = case.arguments.filled(case.arguments.names)
@@ -36,7 +36,7 @@ def _given(case: FunctionCase, function: Checked) -> list[str]:
         *zip(case.arguments.positional, positional, names, strict=True),
         *zip(case.arguments.keywords.values(), keywords.values(), names_of_keywords.values(), strict=True),
     ]
-    # A list without tensors is passed on as it is, with all that functions may keep there.
+    # A list without tensors is passed on as it is. It isn't watched: functions may keep things there.
     watched = {_name_of(called): thing for template, thing, called in both if not isinstance(template, Number)}
     before = {name: dict(flat(thing, name)) for name, thing in watched.items()}
     _call(case, function, leaves, positional, keywords)
@@ -44,7 +44,7 @@ def _given(case: FunctionCase, function: Checked) -> list[str]:
 
 
 def _returned_before(case: FunctionCase, function: Checked) -> list[str]:
-    """The name of what it returned, where something else lies in it once forward has run again."""
+    """["output"] if what forward returned holds other tensors after forward has run again; else an empty list."""
 
     def run() -> Any:
         leaves = _own_leaves(case, function)
@@ -53,7 +53,7 @@ def _returned_before(case: FunctionCase, function: Checked) -> list[str]:
     returned = run()
     before = _arrays(returned)
     if not _same_things(before, _arrays(returned)):
-        return []  # it makes its items whenever it is asked for them
+        return []  # an object that makes its items anew whenever they are read
     run()
     return [] if _same_things(before, _arrays(returned)) else ["output"]
 
@@ -75,7 +75,7 @@ def _own_leaves(case: FunctionCase, function: Checked) -> list[Any]:
 
 
 def _call(case: FunctionCase, function: Checked, leaves: list[Any], positional: Any, keywords: Any) -> Any:
-    """What forward returns: of a pair, without what it saves."""
+    """What forward returns; for a pair, without what it saves."""
     called = function[0] if isinstance(function, tuple) else applied(function)
     with going_on():
         returned, _ = case.arguments.call_filled(called, leaves, positional, keywords)
@@ -83,7 +83,7 @@ def _call(case: FunctionCase, function: Checked, leaves: list[Any], positional: 
 
 
 def _name_of(called: Any) -> str:
-    """The name of the argument that a list or dict of the names of its leaves stands for: "several" of "several[0]"."""
+    """The name of an argument, from a list or dict of the names of its leaves: "several" from "several[0]"."""
     return next(str(name) for _, name in flat(called, "")).partition("[")[0]
 
 

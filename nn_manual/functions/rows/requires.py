@@ -1,4 +1,4 @@
-"""Which inputs want a gradient."""
+"""The rows in which some of the inputs require a gradient."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nn_manual.functions.rows.trial import Run, Skip, Trial, agree
 
 
 def requires_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Each floating input alone, and all but each. All of them is what the values are compared with."""
+    """Each floating input alone requires a gradient, then all but each. All do in the comparison of the values."""
     floating = trial.case.floating
     subsets = {f"{name} alone": frozenset({name}) for name in floating if len(floating) > 1}
-    if len(floating) > 2:  # of two, the other alone is all but one
+    if len(floating) > 2:  # of two inputs, all but one is the other alone
         subsets |= {f"all but {name}": frozenset(floating) - {name} for name in floating}
     for name, wanted in subsets.items():
         yield name, lambda wanted=wanted: _subset(trial, wanted)  # type: ignore[misc] # a default
@@ -25,5 +25,5 @@ def _subset(trial: Trial, wanted: frozenset[str]) -> None:
     case = replace(trial.case, wanted=wanted)
     theirs = by_autograd(case.reference, case.arguments, case.leaves(), case.wants())
     if not any(output.requires_grad for output in theirs.outputs.values()):
-        raise Skip("nothing in the reference depends on that")
+        raise Skip("nothing in the reference depends on these inputs")
     agree(case)

@@ -1,4 +1,4 @@
-"""Several runs: two forwards before their backwards, a backward again, none at all, and the same twice."""
+"""The rows of several runs: two forwards before their backwards, two backwards, no backward, and the same run twice."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from nn_manual.functions.settings import noticed_in
 
 
 def two_forwards(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Forward runs on the inputs and on other values; then both go back. Each must know its own run. And a module's
-    buffers are as the forward before left them: what a running mean of zeros hides shows.
+    """Forward runs on the inputs and on other values; then the backward of each runs, and must belong to its own
+    forward. A module also runs on buffers that an earlier forward left: a running mean of zeros hides mistakes.
     """
     yield "first back first", lambda: _first_back_first(trial.case)
     yield "last back first", lambda: _last_back_first(trial.case)
@@ -44,7 +44,7 @@ def _first_back_first(case: FunctionCase) -> None:
 
 
 def is_right(case: FunctionCase) -> bool:
-    """Whether the function takes other values, alone, and agrees on them."""
+    """Whether the function takes these values in a run by itself, and agrees with its reference."""
     try:
         return judge(case).agrees
     except Exception as error:  # anyone's function may raise anything
@@ -59,7 +59,7 @@ def _last_back_first(case: FunctionCase) -> None:
 
 
 def _on_moved_buffers(case: FunctionCase) -> None:
-    """Both begin with the buffers that the reference's forward on other values leaves: such a module meets them."""
+    """Function and reference begin with the buffers that the reference's forward on other values left."""
     other, arguments = on_other_values(case), case.arguments
     with raised_by_the_reference():
         left = by_autograd(case.reference, other.arguments, other.leaves(), other.wants()).outputs
@@ -67,7 +67,7 @@ def _on_moved_buffers(case: FunctionCase) -> None:
     try:
         agree(replace(case, arguments=replace(arguments, buffers=moved)))
     except (Wrong, CannotCompare) as problem:
-        raise Wrong(f"differs in its second forward, whose buffers are not the first ones: {problem}") from problem
+        raise Wrong(f"differs in its second forward, on the buffers that the first one left: {problem}") from problem
 
 
 @contextlib.contextmanager
@@ -80,12 +80,12 @@ def _explained() -> Iterator[None]:
 
 
 def on_other_values(case: FunctionCase) -> FunctionCase:
-    """The same numbers in other places and somewhat smaller, which most functions take."""
+    """The case with the same numbers, in other places and somewhat smaller: most functions take these."""
     return with_leaves(case, lambda tensor: 0.75 * tensor.flatten().roll(1).reshape(tensor.shape))
 
 
 def _quietly(case: FunctionCase, *, back: bool) -> None:
-    """Run on values that may be none that the function takes. Nothing of this run is compared."""
+    """Run on values that the function may not take. Nothing of this run is compared."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -111,7 +111,7 @@ def _back(case: FunctionCase, ran: Forward) -> list[Any]:
 
 
 def retain_graph(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Backward runs twice behind one forward, as `backward(retain_graph=True)` asks for."""
+    """Backward runs twice after one forward, as `backward(retain_graph=True)` allows."""
     yield "", lambda: _twice_back(trial.case)
 
 
@@ -119,16 +119,16 @@ def _twice_back(case: FunctionCase) -> None:
     with naming(case.label, "backward"):
         ran = _forward(case)
         first = [grad if grad is None else grad.to_dense().clone() for grad in _back(case, ran)]
-    with naming(case.label, "the second backward behind one forward"):
+    with naming(case.label, "the second backward after one forward"):
         second = _back(case, ran)
     for name, grad, again in zip(case.floating, first, second, strict=True):
         if not _same(grad, again):
-            raise Wrong(f"grad_{name} of the second backward behind one forward is not that of the first")
+            raise Wrong(f"grad_{name} of the second backward after one forward differs from that of the first")
 
 
 def no_grad(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Forward alone: under torch.no_grad() and on inputs that want no gradient; and under torch.inference_mode(), in
-    which tensors have no version.
+    """Forward alone: under torch.no_grad(), on inputs that require no gradient, and under torch.inference_mode(), where
+    tensors have no version.
     """
     yield "", lambda: _no_grad(trial.case)
     yield "inference_mode", lambda: _inference(trial.case)
@@ -147,7 +147,7 @@ def _inference(case: FunctionCase) -> None:
 
 
 def settings(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """What is set for everybody stays as it is: torch's default dtype, its number of threads, its seed."""
+    """Global settings stay as they are: torch's default dtype, its number of threads, its seed, and others."""
     yield "", lambda: _leaves_settings(trial.case)
 
 
@@ -155,11 +155,11 @@ def _leaves_settings(case: FunctionCase) -> None:
     with naming(case.label, "a run"):
         noticed = noticed_in(lambda: _back(case, _forward(case)))
     if noticed:
-        raise Wrong(f"it changes {noticed[0]}; that is changed back after each run here, and nowhere else")
+        raise Wrong(f"it changes {noticed[0]}; the check sets that back after each run, but nobody else does")
 
 
 def determinism(trial: Trial) -> Iterator[tuple[str, Run]]:
-    """Run twice on the same inputs: every bit is the same. What is random by design takes a seed or a mask."""
+    """Two runs on the same inputs agree to the last bit. A function that is random by design takes a seed or a mask."""
     yield "", lambda: on_all_sizes(trial, _deterministic)
 
 

@@ -1,4 +1,4 @@
-"""One tensor in the place of two inputs."""
+"""The row in which one tensor stands in the place of two inputs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.rows.trial import Skip, Wrong
 
-#: Of many inputs of one shape, so many pairs are tried.
+#: At most so many pairs of inputs are tried.
 MOST_PAIRS = 10
 
-#: Beside the largest of the terms that are summed: far above what rounding in another order makes of them in 16 bits.
+#: How far two runs may differ, as a fraction of the largest term of a sum: far more than rounding in another order, in
+#: 16 bits, too.
 ALLOWED = 0.02
 
 
 def of_one_shape(case: FunctionCase) -> list[tuple[int, int]]:
-    """The places of each two floating inputs, but for parameters, that one tensor could be."""
+    """The places of each two floating inputs of one shape and dtype, which one tensor could be; without parameters."""
     arguments = case.arguments
     parameters = set(arguments.parameters.values())
     leaves = dict(enumerate(arguments.leaves))
@@ -38,9 +39,9 @@ def of_one_shape(case: FunctionCase) -> list[tuple[int, int]]:
 
 
 def one_in_both_places(case: FunctionCase) -> None:
-    """f(x, x) is f(x, y) where y has the values of x, and its gradient the sum of both: what a function finds out by
-    the address of its inputs shows. It is compared with itself: not every function takes, or is right on, inputs of
-    the same values.
+    """f(x, x) must be f(x, y) where y has the values of x, and its gradient must be the sum of both gradients. This
+    shows a function that looks at the addresses of its inputs. The function is compared with itself: not every function
+    takes inputs of equal values, or is right on them.
     """
     tried = [_same(case, first, second) for first, second in of_one_shape(case)]
     if not any(tried):
@@ -55,7 +56,7 @@ def _same(case: FunctionCase, first: int, second: int) -> bool:
     case = replace(case, arguments=replace(case.arguments, leaves=tuple(leaves)))
     together = _together(case, case.function, first, second)
     with raised_by_the_reference():
-        _run(_together(case, case.reference, first, second))  # what it refuses, nobody calls
+        _run(_together(case, case.reference, first, second))  # a call that the reference refuses isn't tried
     try:
         apart = _run(case)
     except Exception as error:  # anyone's function may raise anything on values that it doesn't take
@@ -77,13 +78,13 @@ def _same(case: FunctionCase, first: int, second: int) -> bool:
         allowed = ALLOWED * max((float(term.nan_to_num().abs().max()) for term in summed if term.numel()), default=0.0)
         other = found.get(name)
         if other is None or not torch.allclose(other, tensor, rtol=0, atol=allowed, equal_nan=True):
-            of = "the sum of both gradients" if name == grad else "what it is"
-            raise Wrong(f"where {words}, {name} is not {of} where they are two of the same values")
+            of = "the sum of both gradients" if name == grad else "the same as"
+            raise Wrong(f"where {words}, {name} is not {of} with two equal tensors")
     return True
 
 
 def _together(case: FunctionCase, function: Checked, first: int, second: int) -> FunctionCase:
-    """The case of the function that gets its first input in both places."""
+    """The case in which the function gets the first of two inputs in both places."""
     called: Any = applied(function)
 
     def of_first(*leaves: Any) -> Any:
@@ -97,7 +98,7 @@ def _together(case: FunctionCase, function: Checked, first: int, second: int) ->
 
 
 def _run(case: FunctionCase) -> dict[str, torch.Tensor] | None:
-    """The outputs and gradients, by name, zeros for none; None where the function works in place on its inputs."""
+    """The outputs and gradients, by name, with zeros for an absent gradient; None if the function works in place."""
     ran = by_autograd(case.function, case.arguments, case.leaves(), case.wants())  # type: ignore[arg-type] # no pair
     both = zip(case.leaves(), ran.given, strict=True)
     if any(floats(leaf) and not same_values(as_tensor(leaf).detach(), given.detach()) for leaf, given in both):

@@ -1,4 +1,4 @@
-"""Time and peak memory of forward and backward, beside the reference's."""
+"""The row of time and peak memory: forward and backward, beside the reference's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nn_manual.functions.function_case import FunctionCase
 from nn_manual.functions.outputs import check_structure
 from nn_manual.functions.rows.trial import Run, Trial
 
-#: Runs after the first one, of which the median counts, as long as they take together less than the seconds below.
+#: Timed runs after the first run, of which the median counts: at most so many, and none begins after so many seconds.
 MOST_RUNS = 20
 SECONDS = 1.0
 
@@ -36,12 +36,12 @@ def _cost(trial: Trial) -> str:
 
 
 def peak_of_reference(case: FunctionCase) -> int:
-    """The bytes of the tensors of its forward that lived at once, but for the inputs."""
+    """The most bytes that the tensors of the reference's forward take at once, without the inputs."""
     return _peak(case, lambda: run_function(case.reference, case.arguments, case.leaves(), case.wants()))
 
 
 def _measured(case: FunctionCase, function: Checked) -> tuple[float, int]:
-    """Seconds, and the bytes of the tensors that lived at once, but for the inputs."""
+    """The seconds of forward and backward, and the most bytes that tensors take at once, without the inputs."""
     theirs = run_function(case.reference, case.arguments, case.leaves(), case.wants())
     ours = run_function(function, case.arguments, case.leaves(), case.wants())
     check_structure(case.label, ours.returned, theirs.returned)
@@ -80,8 +80,8 @@ def _peak(case: FunctionCase, run: Callable[[], object]) -> int:
 
 
 class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here
-    """Counts the bytes of the tensors that operations have returned and that still live. What a kernel allocates
-    outside of torch is not among them.
+    """Counts the bytes of the tensors that operations have returned and that still live. Memory that a kernel allocates
+    outside of torch doesn't count.
     """
 
     def __init__(self) -> None:

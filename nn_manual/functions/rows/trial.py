@@ -45,9 +45,9 @@ class Skip(Exception):  # noqa: N818 - as above
 
 @dataclass(frozen=True)
 class Trial:
-    """A function, its reference, and what they are tried on. `dtypes` has one entry at least: None for the inputs' own;
-    the rows run in the first. `settled` are tensors that are wrong already on the inputs as they are: rows look at the
-    others.
+    """A function, its reference, and what they are tried on. `dtypes` has at least one entry, and the rows run in the
+    first; None means the inputs' own dtype. `settled` are the tensors that the comparison of the values has found
+    wrong: the rows look at the others.
     """
 
     function: Checked
@@ -68,7 +68,7 @@ class Trial:
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a forward and a backward: always differentiable once, and always for every input."""
+        """Whether the function is a pair (forward, backward): differentiable once, and always for every input."""
         return isinstance(self.function, tuple)
 
     @property
@@ -78,41 +78,40 @@ class Trial:
 
     @cached_property
     def small_sizes(self) -> dict[str, int]:
-        """Small ones, or the full ones where the function or its reference don't take small ones. Of a dimension that
-        has a choice, the smallest above 1: much is zero, or nothing, where there is one step or none.
-        """
+        """Small sizes, or the full ones if the function or its reference doesn't take small ones."""
         small = small_sizes(self.sizes)
         try:
             judge(self.at(small))
-        except Exception as error:  # anyone's function may raise anything; at the full sizes it is said what
+        except Exception as error:  # anyone's function may raise anything; the run at the full sizes says what
             raise_if_out_of_memory(error)
             return self.full_sizes
         return small
 
     @cached_property
     def case(self) -> FunctionCase:
-        """The inputs themselves, or those of small sizes, in the first dtype."""
+        """The given inputs, or inputs of small sizes, in the first dtype."""
         return self.at(self.small_sizes) if callable(self.inputs) else self._cut()
 
     def _cut(self) -> FunctionCase:
-        """The inputs themselves, or where they are large, their first rows and columns, as long as the function and its
-        reference take them.
+        """The given inputs. If they are large: their first rows and columns, if the function and its reference take
+        these.
         """
         case = self.at({})
         small = cut(case)
         if small is not None:
             try:
                 judge(small)
-            except Exception as error:  # anyone's function may raise anything; on the inputs themselves it is said what
+            except Exception as error:  # anyone's function may raise anything; the run on all inputs says what
                 raise_if_out_of_memory(error)
                 return case
         return small or case
 
     @cached_property
     def large_case(self) -> FunctionCase | None:
-        """For rows that run on a large size, too, since a kernel may take another path there: the full size with one
-        upstream gradient, or a smaller one of the same remainders where that is too large. None where the rows run on
-        the full size as it is, and where the function is wrong there without a row's doing.
+        """The case for rows that run on a large size, too, since a kernel may take another path there. It has one
+        upstream gradient, and the full size, or a smaller one with the same remainders if the full one is too large.
+        None if all rows run on the full size anyway, or if the function is wrong there already before a row changes
+        anything.
         """
         if self.is_whole:
             return None
@@ -126,8 +125,8 @@ class Trial:
 
     @cached_property
     def ragged_case(self) -> FunctionCase | None:
-        """For the layouts: sizes that no block divides, odd ones, or even ones where those are refused. None where the
-        inputs are given, and where the function is wrong there as it is.
+        """The case for the layouts, on sizes that no block divides: odd ones, or even ones if odd ones are refused.
+        None if the inputs are given, or if the function is wrong on these sizes already in the usual layout.
         """
         if not callable(self.inputs):
             return None
@@ -153,7 +152,7 @@ class Trial:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rows run on all there is."""
+        """Whether the rows run on the full sizes, or on the given inputs uncut."""
         if callable(self.inputs):
             return self.full_sizes == self.small_sizes
         whole = self.at({}).arguments.leaves
@@ -180,7 +179,7 @@ class Trial:
 
 
 def in_dtype(arguments: Arguments, dtype: Dtype | None) -> Arguments:
-    """ValueError where the number of dtypes is not that of the floating inputs."""
+    """The arguments in one dtype, or in one for each floating input; ValueError if these are too many or too few."""
     if dtype is None:
         return arguments
     floating = [name for name, leaf in zip(arguments.names, arguments.leaves, strict=True) if floats(leaf)]
@@ -214,8 +213,8 @@ def with_leaves(case: FunctionCase, change: Callable[[torch.Tensor], torch.Tenso
 
 
 def agree(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> None:
-    """Raise Wrong where the function differs from its reference in this case. What a row does to 16 bits can leave a
-    gradient that is all rounding: there, rounding is excused as on inputs that were drawn.
+    """Raise Wrong if the function differs from its reference in this case. In 16 bits a row can make a gradient that is
+    all rounding: this is excused as on drawn inputs.
     """
     if case.is_low:
         case = replace(case, drawn=True)
@@ -225,7 +224,7 @@ def agree(case: FunctionCase, before_backward: Callable[[], object] | None = Non
 
 
 def on_all_sizes(trial: Trial, run: Callable[[FunctionCase], object]) -> None:
-    """Run on the case of the rows, then on the large one and on one with a tail, where there are such."""
+    """Run on the usual case, then on the large one and on the one with a tail, if there are such."""
     run(trial.case)
     for larger in (trial.large_case, trial.ragged_case):
         if larger is None:

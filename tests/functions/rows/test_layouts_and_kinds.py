@@ -282,7 +282,7 @@ def test_a_long_size_that_may_take_much_memory_is_left_out() -> None:
     others = ["twice", "cost", "kinds", "full size"]
     report = check_function(outer, outer, inputs, sizes={"N": 4, "D": 300}, skip=others)
     notes = {row.name: row.note for row in report.skipped}
-    assert notes["sizes N=1025"] == "it may take much memory; sizes of your own ask for it"
+    assert notes["sizes N=1025"] == "it may take much memory; name the size in `sizes` to try it"
     assert {row.name: row.verdict for row in report.rows}["sizes D=1025"] == "right"
 
 

@@ -55,7 +55,7 @@ def row_of(function: Any, reference: Any, inputs: Any) -> Any:
 def test_a_gradient_by_the_address_of_the_inputs_is_wrong() -> None:
     row = row_of(ByAddress, torch.mul, given())
     assert row.verdict == "WRONG"
-    words = "grad_x is not the sum of both gradients where they are two of the same values"
+    words = "grad_x is not the sum of both gradients with two equal tensors"
     assert row.note == f"where x and y are one tensor, {words}"
 
 
