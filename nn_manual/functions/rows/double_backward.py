@@ -21,7 +21,7 @@ from nn_manual.functions.rows.trial import Run, Skip, Trial, Wrong, agree
 SAYS_ONCE = "torch::autograd::Error"
 #: In torch's message about every function that torch.compile has compiled: it is differentiable once, too.
 COMPILED_ONCE = "torch.compile with aot_autograd does not currently support double backward"
-ADVICE = "a function that is not differentiable twice says so by @once_differentiable above its backward"
+ADVICE = "a function that is not differentiable twice says so by @once_differentiable above backward"
 
 
 def twice(trial: Trial) -> Iterator[tuple[str, Run]]:

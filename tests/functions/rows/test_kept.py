@@ -48,7 +48,7 @@ def test_a_weight_that_is_kept_by_its_address() -> None:
     assert check(keeps(version=True)).passed
     (row,) = check(keeps(version=False)).wrong
     assert row.name == "in place"
-    assert row.note.startswith("differs once its inputs have changed in place, as a weight does: something is kept")
+    assert row.note.startswith("differs once its inputs have changed in place, as a weight does: it keeps something")
     assert "output[" in row.note
 
 
