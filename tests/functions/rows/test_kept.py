@@ -117,7 +117,7 @@ def test_a_weight_that_is_kept_for_good() -> None:
     report = check_function(PackedForGood(), torch.nn.Linear(5, 3, bias=False), [x], kinds=[], skip=["inputs"])
     (row,) = report.wrong
     assert row.name == "in place"
-    assert row.note.startswith("differs where its inputs have other values: it is wrong on those, or something is ke")
+    assert row.note.startswith("differs where its inputs have other values: it is wrong on those, or keeps something")
 
 
 def test_a_function_of_probabilities_takes_other_probabilities() -> None:
