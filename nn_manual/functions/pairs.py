@@ -1,4 +1,4 @@
-"""A function beside its reference: everything that both compute, in pairs, and what the function writes into."""
+"""A function beside its reference: everything that both compute, in pairs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ import torch
 
 from nn_manual.arrays import Array
 from nn_manual.check.compare.comparison import CannotCompare, Pair, Quantity
-from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
+from nn_manual.check.conduct.unchanged import same_values
 from nn_manual.check.judge.diagnosis import describe_difference
-from nn_manual.check.tolerances import MEANINGLESS, sum_of_products
+from nn_manual.check.tolerances import sum_of_products
 from nn_manual.functions.arguments import as_tensor
-from nn_manual.functions.callables import (
-    Forward,
-    by_autograd,
-    dtype_name,
-    floats,
-    is_array,
-    run_function,
-)
+from nn_manual.functions.callables import Forward, by_autograd, dtype_name, floats, is_array
 from nn_manual.functions.exceptions import naming, raised_by_the_reference
 from nn_manual.functions.function_case import LOW_PRECISION, SUPPORTED, FunctionCase, eps_of, longest_sum
 from nn_manual.functions.low_precision import allowed_in_low_precision, check_choices
-from nn_manual.functions.outputs import BUFFER, Outputs, check_structure
-from nn_manual.messages import counted
+from nn_manual.functions.outputs import BUFFER, check_structure
+from nn_manual.functions.watched_runs import WatchedRuns
 
 
 def pairs(case: FunctionCase, before_backward: Callable[[], object] | None = None) -> Iterator[Pair]:
@@ -35,13 +28,13 @@ def pairs(case: FunctionCase, before_backward: Callable[[], object] | None = Non
     The function runs once for each upstream gradient. `before_backward`, where it is given, is called between its
     forward and its backward.
 
-    Raises CannotCompare where the function raises, returns what can't be compared, or writes into anything but what it
-    returns; TypeError and ValueError where the reference is to blame.
+    Raises CannotCompare if the function raises an error, returns what can't be compared, or writes into anything but
+    what it returns. Raises TypeError or ValueError if the reference is to blame.
     """
     theirs = _run_reference(case, case.leaves())
     truth = _run_reference(case, _doubled(case)) if case.is_low else None
     paired = _Paired(case, theirs)
-    ours = _Ours(case)
+    ours = WatchedRuns(case)
     outputs = ours.run_forward()
     check_structure(case.label, ours.returned, theirs.returned)
     for name, output in outputs.items():
@@ -71,11 +64,11 @@ def pairs(case: FunctionCase, before_backward: Callable[[], object] | None = Non
                 zero if true_grad is None else true_grad,
             )
             if grad is not None:
-                ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # of a sparse one, a copy
+                ours.keep({f"the grad_{name} that it returned before": grad.to_dense()})  # a copy, if it is sparse
 
 
 def values_of_reference(case: FunctionCase) -> dict[str, torch.Tensor]:
-    """What the reference alone computes of these pairs: its floating outputs, and its gradients. Raises as `pairs`."""
+    """The reference's half of these pairs: its floating outputs and its gradients. Raises what `pairs` raises of it."""
     ran = _run_reference(case, case.leaves())
     found = {name: output.detach() for name, output in ran.outputs.items() if floats(output)}
     names = [name for name, want in zip(case.arguments.names, case.wants(), strict=True) if want]
@@ -92,93 +85,13 @@ def _stays(case: FunctionCase, name: str, after: tuple[Any, Any]) -> bool:
     return all(each.shape == before.shape and same_values(each, before.to(each)) for each in after)
 
 
-class _Ours:
-    """The function's runs, and what it must not write into meanwhile."""
-
-    def __init__(self, case: FunctionCase) -> None:
-        self.case, self.kept = case, Unchanged(case.label, {})
-        self.names = case.arguments.names
-        self.forward: Forward | None = None
-        self.first: dict[str, Any] = {}
-        self.returned = Outputs({}, {})
-
-    def keep(self, arrays: dict[str, Any]) -> None:
-        """Have these watched, too."""
-        if self.case.watched:
-            self.kept.add({name: array for name, array in arrays.items() if is_array(array)})
-
-    def run_forward(self) -> dict[str, Any]:
-        """The outputs of a run of its own, whose backward is the next one."""
-        case = self.case
-        leaves = case.leaves_in_layout()
-        named = zip(self.names, leaves, strict=True)
-        given = Unchanged(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
-        with naming(case.label, "forward"):
-            self.forward = run_function(case.function, case.arguments, leaves, case.wants())
-            given.check("forward wrote into")
-        self.returned, outputs = self.forward.returned, self.forward.outputs
-        with naming(case.label, "reading what forward returned"):
-            if case.watched:
-                self._check_inputs(leaves)
-            self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
-            self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
-        return outputs
-
-    def _check_inputs(self, leaves: list[Any]) -> None:
-        """It may work in place on a tensor that it returns, and on no other."""
-        assert self.forward is not None
-        for name, before, after in zip(self.names, leaves, self.forward.given, strict=True):
-            if before is after or not is_array(after) or any(after is out for out in self.forward.outputs.values()):
-                continue
-            if not same_values(as_tensor(before).detach(), after.detach()):
-                raise CannotCompare(
-                    f"{self.case.label}: forward wrote into {name}; an autograd.Function that works in place returns "
-                    "its input and calls mark_dirty"
-                )
-
-    def _check_repeated(self, outputs: dict[str, Any]) -> None:
-        """The second run's are the first one's, up to rounding: a row of its own looks at every bit."""
-        for name, output in outputs.items():
-            first: Any = self.first.get(name)
-            if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
-                continue
-            allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0
-            if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
-                raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
-
-    def run_backward(
-        self, grad_outputs: dict[str, torch.Tensor], count: int, before: Callable[[], object] | None
-    ) -> list[Any]:
-        """The gradients, by a backward behind a forward of its own."""
-        case = self.case
-        if self.forward is None:
-            outputs = self.run_forward()
-            self._check_repeated(outputs)
-        assert self.forward is not None
-        doing = "backward"
-        if before is not None:
-            before()
-            self.kept.check("forward, run again on other values, overwrote")
-            doing = "backward, after forward ran again on other values,"
-        self.keep({f"the gradient of its {name}": grad for name, grad in grad_outputs.items()})
-        with naming(case.label, doing):
-            grads = self.forward.backward(grad_outputs)
-            self.kept.check(f"{doing} wrote into")
-        self.first, self.forward = self.first or self.forward.outputs, None
-        if len(grads) != count:
-            names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
-            returned = counted(len(grads), "gradient")
-            raise CannotCompare(f"{case.label}: backward returned {returned} instead of {count}: {names}")
-        return grads
-
-
 def _doubled(case: FunctionCase) -> list[Any]:
     return [as_tensor(leaf).double() if floats(leaf) else leaf for leaf in case.leaves()]
 
 
 def _run_reference(case: FunctionCase, leaves: list[Any]) -> Forward:
-    """Raises TypeError for an output that can't be compared, ValueError where none can be differentiated, and whatever
-    the reference raises, with a note that it was the reference.
+    """Run the reference. Raises TypeError for an output that can't be compared, and ValueError if no output can be
+    differentiated. An error of the reference itself gets a note that the reference raised it.
     """
     with raised_by_the_reference():
         ran = by_autograd(case.reference, case.arguments, leaves, case.wants())
@@ -206,7 +119,7 @@ class _Paired:
         self.tolerance = case.tolerance or sum_of_products(case.dtype, longest_sum(arrays))
 
     def pair(self, name: str, ours: Any, reference: torch.Tensor, truth: torch.Tensor | None) -> Iterator[Pair]:
-        """The pair, or nothing where nothing is to be compared."""
+        """The pair, or none if there is nothing to compare."""
         if name.partition(",")[0] in self.case.settled:
             return
         label, tolerance = self.case.label, self.tolerance
@@ -227,8 +140,8 @@ class _Paired:
         yield Pair(Quantity(name, label, tolerance), array, tensor)
 
     def _judged(self, ours: Array, reference: torch.Tensor, rounded: torch.Tensor) -> tuple[Array, torch.Tensor]:
-        """With zeros where both have no number, the same NaN or infinity: `rounded` is the reference in the function's
-        dtype. On inputs that were drawn, with zeros wherever the reference has none.
+        """Both, with zeros in the places that aren't compared: those where both have the same NaN or infinity; on drawn
+        inputs, all those where the reference isn't finite. `rounded` is the reference in the function's dtype.
         """
         has_number = reference.isfinite() & rounded.isfinite()
         if bool(has_number.all()):
@@ -240,8 +153,8 @@ class _Paired:
 
 
 def _same_kind(name: str, ours: Any, reference: torch.Tensor) -> tuple[Array, torch.Tensor]:
-    """Both in main memory, floating, and ours copied: the function may write into what it returned. Raises
-    CannotCompare for two shapes or dtypes.
+    """Both as floating numbers in main memory, and ours as a copy: the function may write into what it returned. Raises
+    CannotCompare if their shapes or dtypes differ.
     """
     if not isinstance(ours, torch.Tensor):
         raise CannotCompare(f"{name} is {type(ours).__name__}, not an array or tensor")

@@ -1,0 +1,98 @@
+"""A function's runs, watched for writes into its inputs, into what it saved and into what it returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from nn_manual.check.compare.comparison import CannotCompare
+from nn_manual.check.conduct.unchanged import Unchanged, arrays_in, same_values
+from nn_manual.check.tolerances import MEANINGLESS
+from nn_manual.functions.arguments import as_tensor
+from nn_manual.functions.callables import Forward, is_array, run_function
+from nn_manual.functions.exceptions import naming
+from nn_manual.functions.function_case import FunctionCase
+from nn_manual.functions.outputs import Outputs
+from nn_manual.messages import counted
+
+
+class WatchedRuns:
+    """The runs of a case's function. The methods raise CannotCompare if it writes into what it must not write into."""
+
+    def __init__(self, case: FunctionCase) -> None:
+        self.case, self.kept = case, Unchanged(case.label, {})
+        self.names = case.arguments.names
+        self.forward: Forward | None = None
+        self.first: dict[str, Any] = {}
+        self.returned = Outputs({}, {})
+
+    def keep(self, arrays: dict[str, Any]) -> None:
+        """Watch these arrays, too."""
+        if self.case.watched:
+            self.kept.add({name: array for name, array in arrays.items() if is_array(array)})
+
+    def run_forward(self) -> dict[str, Any]:
+        """Run forward, and return its outputs by name. The next run of backward belongs to it."""
+        case = self.case
+        leaves = case.leaves_in_layout()
+        named = zip(self.names, leaves, strict=True)
+        given = Unchanged(case.label, {name: leaf for name, leaf in named if case.watched and is_array(leaf)})
+        with naming(case.label, "forward"):
+            self.forward = run_function(case.function, case.arguments, leaves, case.wants())
+            given.check("forward wrote into")
+        self.returned, outputs = self.forward.returned, self.forward.outputs
+        with naming(case.label, "reading what forward returned"):
+            if case.watched:
+                self._check_inputs(leaves)
+            self.keep({f"its {name}": output.detach() for name, output in outputs.items() if is_array(output)})
+            self.keep({f"what forward saved{place}": array for place, array in arrays_in(self.forward.saved)})
+        return outputs
+
+    def _check_inputs(self, leaves: list[Any]) -> None:
+        """The function may work in place on an input that it returns, and on no other."""
+        assert self.forward is not None
+        for name, before, after in zip(self.names, leaves, self.forward.given, strict=True):
+            if before is after or not is_array(after) or any(after is out for out in self.forward.outputs.values()):
+                continue
+            if not same_values(as_tensor(before).detach(), after.detach()):
+                raise CannotCompare(
+                    f"{self.case.label}: forward wrote into {name}; an autograd.Function that works in place returns "
+                    "its input and calls mark_dirty"
+                )
+
+    def _check_repeated(self, outputs: dict[str, Any]) -> None:
+        """The outputs of the second run must be near those of the first: the row `determinism` compares every bit."""
+        for name, output in outputs.items():
+            first: Any = self.first.get(name)
+            if not (is_array(first) and is_array(output) and first.is_floating_point() and first.shape == output.shape):
+                continue
+            allowed = MEANINGLESS * float(first.detach().nan_to_num().abs().max()) if first.numel() else 0.0
+            if not torch.allclose(output.detach(), first.detach(), rtol=0, atol=allowed, equal_nan=True):
+                raise CannotCompare(f"{self.case.label}: {name} differs when forward runs twice on the same inputs")
+
+    def run_backward(
+        self, grad_outputs: dict[str, torch.Tensor], count: int, before: Callable[[], object] | None
+    ) -> list[Any]:
+        """The gradients, by one backward after one forward."""
+        case = self.case
+        if self.forward is None:
+            outputs = self.run_forward()
+            self._check_repeated(outputs)
+        assert self.forward is not None
+        doing = "backward"
+        if before is not None:
+            before()
+            self.kept.check("forward, run again on other values, overwrote")
+            doing = "backward, after forward ran again on other values,"
+        self.keep({f"the gradient of its {name}": grad for name, grad in grad_outputs.items()})
+        with naming(case.label, doing):
+            grads = self.forward.backward(grad_outputs)
+            self.kept.check(f"{doing} wrote into")
+        self.first, self.forward = self.first or self.forward.outputs, None
+        if len(grads) != count:
+            names = ", ".join(f"grad_{name}" for name, want in zip(self.names, case.wants(), strict=True) if want)
+            returned = counted(len(grads), "gradient")
+            raise CannotCompare(f"{case.label}: backward returned {returned} instead of {count}: {names}")
+        return grads
