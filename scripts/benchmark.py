@@ -14,7 +14,7 @@ from typing import TypeAlias
 from benchmarks.distributed import PARTS as DISTRIBUTED_PARTS
 from benchmarks.reliability import PARTS
 
-# Each benchmark is imported alone: what another one imports, and in which order, sets up the threads that it times.
+# Only the benchmark that runs is imported: imports, and their order, set up the threads that it times.
 
 Options: TypeAlias = argparse.Namespace
 
@@ -46,13 +46,13 @@ def main() -> int:
     check = add("check", _check, "what the gradient check catches, and whether it raises false alarms")
     parts = "mutants, smallest, alarms, random, appeals, late, together; or all"
     check.add_argument("parts", nargs="*", metavar="PART", help=parts)
-    check.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="of random, these nets alone: 0:50, say")
-    check.add_argument("--slices", action="store_true", help="of random, the nets in slices alone")
+    check.add_argument("--nets", type=_range, metavar="FIRST:STOP", help="of random, only these nets, for example 0:50")
+    check.add_argument("--slices", action="store_true", help="of random, only the nets in slices")
     add("functions", _functions, "which wrong functions check_function catches, and its peers")
     reliability = add("reliability", _reliability, "what runs and their files survive")
     reliability.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; or all")
     reliability.add_argument(
-        "--cases", type=_range, metavar="FIRST:STOP", help="of directories, these cases alone: 0:60, say"
+        "--cases", type=_range, metavar="FIRST:STOP", help="of directories, only these cases, for example 0:60"
     )
     distributed = add("distributed", _distributed, "many processes: their speed, their bytes, what they survive")
     distributed.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(DISTRIBUTED_PARTS)}; or all")
@@ -68,7 +68,7 @@ def _range(text: str) -> range:
     try:
         first, stop = map(int, text.split(":"))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be FIRST:STOP, as 0:50 is, not {text}") from None
+        raise argparse.ArgumentTypeError(f"must be FIRST:STOP, such as 0:50, not {text}") from None
     return range(first, stop)
 
 

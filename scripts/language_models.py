@@ -2,8 +2,9 @@
 
     python scripts/language_models.py config/gpt.yaml
 
-torch starts from the same weights and gets the same batches, its gradients come from autograd. The 3-gram model counts
-how often each character follows each two; its one setting is chosen on the validation part itself, in its favour.
+torch starts from the same weights and gets the same batches; its gradients come from autograd. The 3-gram model counts
+how often each character follows each pair of characters; its one setting is chosen on the validation part itself, in
+its favour.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from nn_manual.config import RunConfig, load_config
 from nn_manual.data import Split, Text, batches
 from nn_manual.run.loading import load
 
-#: How many counts the shorter contexts are worth, one of which is chosen.
+#: How many counts the shorter context is worth: the best of these is chosen.
 STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -120,8 +121,8 @@ def trigram_loss(split: Split) -> float:
 
 
 def _triples(examples: Any) -> tuple[Any, Any, Any]:
-    """The character before the input, the input and the target, within each window; of a window's first target, the
-    input stands for the one before, too.
+    """The character before the input, the input and the target, within each window. For a window's first target, the
+    input also stands for the character before it.
     """
     input, target = examples
     before = np.concatenate([input[:, :1], input[:, :-1]], axis=1)

@@ -1,8 +1,8 @@
 """The time of a training step of this tree against that of another commit, and of that commit against itself.
 
 In each round three processes measure one after the other: one on this tree, two on the commit; each order of the three
-comes equally often. A ratio is that of two times of one round, so a slow moment of the machine meets both. The commit
-against itself shows how far two equal trees can lie apart.
+is equally frequent. A ratio compares two times of the same round, so a slow moment of the machine meets both. The
+commit against itself shows how different two equal trees can look.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.processes import ROOT, run_module
 #: The bound that is wanted for each kind of step: time on this tree over time on the commit, at most.
 WANTED = {"plain": 1.03, "checked": 1.12}
 
-#: Fewer values than this have no 95% interval of their median: even the whole range holds it less often.
+#: Fewer values than this have no 95% interval of their median: even their whole range contains it less often.
 LEAST_ROUNDS = 6
 
 #: One process's times: for each kind of step, the microseconds of each net, by its name.
@@ -57,7 +57,7 @@ class Ratio(NamedTuple):
 
 
 def main(commit: str, num_rounds: int) -> int:
-    """Measure and print: 0, or 2 where that can't be done."""
+    """Measure and print. Returns 0, or 2 if that can't be done."""
     try:
         if num_rounds < LEAST_ROUNDS:
             raise MeasuringError(f"--rounds must be at least {LEAST_ROUNDS}, not {num_rounds}")
@@ -125,9 +125,9 @@ def table(commit: str, rounds: Sequence[Round]) -> list[str]:
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
     """The median of the first over the second, and its interval from one order statistic to another.
 
-    Each value lies below the true median with probability 1/2, so the number that do is binomial, for any
-    distribution. The `rank`-th smallest and the `rank`-th largest are the narrowest that miss it at most one time in
-    20, one time in 40 on each side.
+    Each value lies below the true median with probability 1/2. So the number of values below it is binomial, for any
+    distribution. The interval from the `rank`-th smallest to the `rank`-th largest value is the narrowest that misses
+    the median at most one time in 20, one time in 40 on each side.
     """
     ratios, num_ratios = sorted(first / second for first, second in pairs), len(pairs)
     rank, at_most = 0, 0.0

@@ -1,4 +1,4 @@
-"""Training in which nothing is wrong: what the check calls wrong all the same, and what it has to look at twice."""
+"""Training in which nothing is wrong: what the check calls wrong all the same, and what it must judge again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BATCH_SIZES = (1, 7)
 
 #: How many random nets are trained, and for how many steps each.
 NUM_NETS, STEPS_OF_A_NET = 1_000, 400
-#: The same of those whose batches are cut into slices; a net that has learned ends before.
+#: The same for nets whose batches are cut into slices; a net that has learned ends before.
 NUM_NETS_IN_SLICES, STEPS_IN_SLICES = 200, 5_000
 
 #: The part of all steps that may be beyond the tolerance by rounding, each of which costs several reruns.
@@ -45,7 +45,7 @@ NUM_STEPS_OF_APPEALS = 2_000
 
 @dataclass
 class Tally:
-    """What checked steps add up to."""
+    """Sums over checked steps."""
 
     num_steps: int = 0
     num_elements: int = 0
@@ -105,8 +105,8 @@ def _train(path: Path, dtype: str, tally: Tally, words: list[str]) -> None:
 
 def _checked_steps(config: RunConfig, num_wanted: int) -> Iterator[tuple[int, int]]:
     """For each step of a training, how many elements were compared, and how many tensors were beyond the tolerance by
-    rounding, until so many elements are. It runs long after the loss has settled, where gradients are small differences
-    of large numbers.
+    rounding; it ends when `num_wanted` are compared. It runs long after the loss has settled, when gradients are
+    small differences of large numbers.
     """
     split, model = load(config)
     trainer = Trainer(model, config.loss, config.optimizer(model), config.clip_grad_norm, config.new_scheduler())
@@ -120,7 +120,7 @@ def _checked_steps(config: RunConfig, num_wanted: int) -> Iterator[tuple[int, in
 
 
 def _with_elements(steps: Iterator[Step], num_parameters: int, num_wanted: int) -> Iterator[Step]:
-    """As many of the steps as have so many elements, at least one."""
+    """The first steps, until they have so many elements together; at least one step."""
     num_elements = 0
     for step in steps:
         yield step
@@ -131,8 +131,8 @@ def _with_elements(steps: Iterator[Step], num_parameters: int, num_wanted: int) 
 
 
 def random_alarms(nets: range | None = None, *, only_slices: bool = False) -> bool:
-    """Training runs of random nets in which nothing is wrong, of whole batches and in slices, on all cores; of the
-    `nets` with these numbers, or else of all.
+    """Training runs of random nets in which nothing is wrong, on whole batches and in slices, on all cores. `nets` are
+    the numbers of the nets to run, or None for all.
     """
     passed = only_slices or _alarms_of("random nets", _steps_together, nets or range(NUM_NETS))
     return _alarms_of("random nets in slices", _steps_in_slices, nets or range(NUM_NETS_IN_SLICES)) and passed
@@ -178,7 +178,7 @@ def _alarm(steps_of: Callable[[int], Iterator[Step]], seed: int) -> tuple[Tally,
 
 
 def appeals() -> bool:
-    """How many steps the judge looks at twice in a net whose gradients cancel, in the training on the digits."""
+    """How many steps the judge must judge again, in the training of a net on the digits in which gradients cancel."""
     passed = True
     for dtype in DTYPES:
         steps = _normalized_training(dtype, NUM_STEPS_OF_APPEALS)
@@ -191,10 +191,10 @@ def appeals() -> bool:
 
 
 def _normalized_training(dtype: str, num_steps: int) -> Iterator[Step]:
-    """So many steps of biased Linears before batch normalization, whose gradient is zero in theory, Dropout, a Residual
-    and Adam.
+    """So many steps of a net with Linears before batch normalization, so that the gradient of their bias is zero in
+    theory, with Dropout, a Residual and Adam.
 
-    Dropout keeps the net from learning the digits by heart. Of a loss that is almost zero, few digits are left.
+    Dropout keeps the net from learning the data by heart: a loss that is almost zero would have few digits left.
     """
     model = Sequential(
         Linear(64, 64),
@@ -213,7 +213,9 @@ def _normalized_training(dtype: str, num_steps: int) -> Iterator[Step]:
 
 
 def _num_elements(plan: Plan, num_parameters: int) -> int:
-    """How many elements the tensors of a plan have at least: what a composite gives to its children isn't counted."""
+    """A lower bound for the number of elements in the tensors of a plan: what a composite gives to its children isn't
+    counted.
+    """
     inputs, outputs = ({name: size_of(shapes[i]) for name, shapes in plan.shapes.items()} for i in range(2))
     grad_inputs = [name.removesuffix(".grad_input") for name in plan.tensors if name.endswith(".grad_input")]
     num_vectors = 1 + len(plan.clipping) + bool(plan.update)  # the gradient, clipped, and the parameters

@@ -1,5 +1,5 @@
-"""What the gradient check is worth: the mutants that it catches, the smallest error, false alarms and appeals, and
-faults that begin late.
+"""How much the gradient check finds: the mutants that it catches, the smallest error, false alarms, steps that are
+judged again, and faults that begin late.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from nn_manual.optim import Optimizer
 
 #: The smallest relative error that must be caught always.
 SMALLEST = {"float32": 1e-4, "float64": 1e-10}
-#: In how many parts the mutants of a class run. Each part makes all of them again, which takes a few seconds.
+#: The number of parts in which the mutants of a class run. Each part makes all mutants again, which takes a few
+#: seconds.
 NUM_PARTS = 4
 
 
 def main(parts: Sequence[str] = (), *, nets: range | None = None, only_slices: bool = False) -> int:
-    """Run the parts asked for, by default all: 0, or 1 where a figure is missed. Of the random nets, `nets` are those
-    to be run, and `only_slices` says that they run in slices alone.
+    """Run these parts, by default all. Returns 0, or 1 if a figure is missed. `nets` are the random nets to run; with
+    `only_slices` they run only in slices.
     """
     unknown = set(parts) - set(PARTS)
     if unknown:
@@ -50,7 +51,8 @@ def main(parts: Sequence[str] = (), *, nets: range | None = None, only_slices: b
 
 @dataclass(frozen=True)
 class Row:
-    """What became of mutants of one class: how many there are of each kind, and a text for each but the caught."""
+    """What became of the mutants of one class: how many there are of each kind, and a text for each that wasn't caught.
+    """
 
     owner: str
     num_made: int
@@ -133,7 +135,7 @@ def _texts(result: Score) -> Iterator[tuple[str, str]]:
 
 
 def smallest_errors() -> bool:
-    """The smallest relative error of each gradient that is caught wherever it is made, on all cores."""
+    """For each gradient, the smallest relative error that is caught wherever it is made, on all cores."""
     columns = " ".join(f"{dtype:>9} {'made':>6} {'alone':>5}" for dtype in ERRORS)
     print(f"{'smallest error always caught':36} {columns}")
     passed = True
@@ -162,7 +164,9 @@ def _smallest(number_and_tensor: tuple[int, str]) -> tuple[bool, str]:
 
 
 def proven_together() -> bool:
-    """Mutants, and the smallest errors, in steps that are proven together: called what they are called one by one."""
+    """Mutants and the smallest errors, in steps that are proven together: they must be named as in steps that are
+    proven one by one.
+    """
     print(f"{'proven together':20} {'wrong':>6} {'trainings':>9} {'together':>8} {'caught':>7} {'differ':>6}")
     owners = [number for number, subject in enumerate(subjects()) if _can_be_trained(subject.owner)]
     num_different = 0

@@ -1,8 +1,8 @@
 """A whole run, from the start of its process to its end, beside torch eager's: `python scripts/benchmark.py fashion`.
 
-config/fashion_mnist.yaml for 20 epochs, each evaluated: `nn-manual train`, plain and compiled, with all that it writes,
-and a script of torch's that writes nothing. Import, data, compiling and the choice of a BLAS count. What is compiled
-lies in a cache: the first round begins without.
+config/fashion_mnist.yaml for 20 epochs, each evaluated: `nn-manual train`, plain and compiled, with everything that it
+writes, and a torch script that writes nothing. The time includes imports, data, compiling and the choice of a BLAS.
+Compiled code lies in a cache, which is empty in the first round.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 def main() -> int:
-    """Print the table. 1 where a figure is missed."""
+    """Print the table. Returns 1 if a figure is missed, else 0."""
     runs: dict[str, list[Run]] = {"plain": [], "compiled": [], "torch": []}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(NUM_ROUNDS):

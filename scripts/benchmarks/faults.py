@@ -40,13 +40,14 @@ KINDS: dict[str, Change] = {
     "zero": lambda right: 0 * right,
     "one element": _one_element,
 }
-#: From that step on; in it, whenever it is made; or once, so that it never comes again.
+#: From that step on; in that step, however often it is made; or once, so that the fault is gone when the step is made
+#: again.
 DURATIONS = ("for good", "in that step", "once")
 
 
 @dataclass
 class Fault:
-    """What is wrong, from which step on. `made` says that it has changed something."""
+    """What is wrong, and from which step on. `made` says whether the fault has changed something."""
 
     step: int
     tensor: str
@@ -66,7 +67,7 @@ class Fault:
 
 @contextmanager
 def with_fault(fault: Fault) -> Iterator[None]:
-    """The context in which a run from a config has a fault."""
+    """A context in which a run from a config has a fault."""
     with ExitStack() as stack:
 
         def faulty(config: RunConfig) -> tuple[Split, Sequential]:
@@ -111,7 +112,7 @@ def _replace(layer: Layer, method: str, replacement: Callable[..., Any]) -> None
 
 
 def _changed_value(right: Callable[..., Any], change: Change) -> Callable[..., Any]:
-    """Of the two that forward returns, the first one changed."""
+    """What forward returns, with the first of the two changed."""
 
     def forward(self: Any, *arguments: Array) -> tuple[Any, Any]:
         value, saved = right(self, *arguments)

@@ -1,7 +1,7 @@
-"""Runs in which a fault begins late: each must end at that very step, naming it, and leave what can be gone on from.
+"""Runs in which a fault begins late: each must end at that very step, name it, and leave a checkpoint to go on from.
 
-A fault is drawn: its config, its step, the tensor that it changes, how, and for how long. The runs are those of
-`nn-manual train`. By the time that a step is proven, the run has long gone on from it.
+Everything about a fault is drawn: the config, the step, the tensor that it changes, how, and for how long. The runs are
+those of `nn-manual train`. When a step is proven, the run has long gone on from it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from nn_manual.run_directory.checkpoints import checkpoints_of, step_of
 NUM_RUNS = 200
 
 DIGITS, SPIRALS = (str(ROOT / "config" / f"{name}.yaml") for name in ("digits", "spirals"))
-#: What is trained, by a name: a config and its overrides. Checkpoints come once in several groups of steps that are
-#: proven together, or several times in one; groups are as large as an epoch, or as little memory.
+#: What is trained, by a name: a config and its overrides. There is one checkpoint in several groups of steps that are
+#: proven together, or several in one group. A group is as large as an epoch, or as a little memory allows.
 RUNS: dict[str, list[str]] = {
     "digits.yaml": [DIGITS, "epochs=2", "batch_size=16", "checkpoint.every=50 steps"],
     "little memory": [DIGITS, "epochs=2", "batch_size=16", "checkpoint.every=70 steps", "gradient_check.memory=1 MB"],
@@ -93,7 +93,7 @@ class Campaign:
         )
 
     def outcome(self, fault: Fault) -> Outcome:
-        """Train with a fault, look at what is left, and go on without the fault."""
+        """Train with a fault, examine what the run leaves, and go on without the fault."""
         directory = self.folder / "wrong"
         with with_fault(fault):
             status, words = commanded("train", *self.arguments, "--run-dir", str(directory))
@@ -143,7 +143,7 @@ def commanded(*arguments: str) -> tuple[int, str]:
 
 
 def late_faults(num_runs: int = NUM_RUNS) -> bool:
-    """Print what became of the runs; whether all of them ended as they should."""
+    """Print what became of the runs. Returns whether all of them ended as they should."""
     num_right, generator = 0, np.random.default_rng(0)
     for number, (name, arguments) in enumerate(RUNS.items()):
         with quick_runs(), tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""Microseconds of a mask: uniform random numbers compared with a rate, addressed by rows, beside numpy's fastest
-generator, which has no addresses.
+"""Microseconds of a mask: uniform random numbers, compared with a rate. Each row has its own address; numpy's fastest
+generator, beside it, has no addresses.
 
 In each round both draw one mask after the other, so that a slow moment of the machine meets both. The ratio is the
 median over the rounds' own ratios.

@@ -1,7 +1,8 @@
 """The nets of config/ beside torch: the time of a training step, and the memory that training takes.
 
 Each measurement has a process of its own. Times are taken in rounds; in a round each contestant does the same number of
-steps, one after the other, so that a slow moment of the machine meets both. Ratios are medians of the rounds' own.
+steps, one after the other, so that a slow moment of the machine meets both. Ratios are medians of the ratios of the
+rounds.
 """
 
 from __future__ import annotations

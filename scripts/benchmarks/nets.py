@@ -1,5 +1,5 @@
-"""The nets whose steps are timed, and their training. Only public names of nn_manual are used: these have to work in
-other commits, too.
+"""The nets whose steps are timed, and their training. It uses only public names of nn_manual, since it must also work
+in other commits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from nn_manual import Trainer
 
-#: Different batches to train on: on a single one a net reaches zero loss, and gradients that are only rounding.
+#: Different batches to train on. On a single one a net would reach zero loss, and gradients that are only rounding.
 NUM_BATCHES = 64
 
 
@@ -74,7 +74,8 @@ def training(net: Net, *, checked: bool) -> Callable[[], object]:
 
 
 def microseconds(step: Callable[[], object], num_steps: int) -> float:
-    """The median time of a step: a stall of the machine, which can take a thousand times as long, is one step's."""
+    """The median time of a step: a stall of the machine, which can take a thousand times as long, spoils only one step.
+    """
     times = []
     for _ in range(num_steps):
         start = time.perf_counter()

@@ -34,7 +34,7 @@ NUM_BATCHES = 8
 ROUNDS, MILLISECONDS = 15, 200
 #: So many steps show the most memory that training takes.
 NUM_STEPS = 8
-#: Of a text, and of digits or clothes: what a target is drawn from.
+#: The number of values from which a target is drawn: of a text, and of digits or clothes.
 NUM_CHARACTERS, NUM_CLASSES = 100, 10
 
 
@@ -47,7 +47,7 @@ def main(what: str, name: str, threads: str) -> None:
 
 
 def random_batches(config: RunConfig, num_batches: int = NUM_BATCHES) -> list[tuple[Any, Any]]:
-    """Random ones of the shapes of the data: text, or images as rows."""
+    """Random batches in the shapes of the data: text, or images as rows."""
     generator = np.random.default_rng(0)
     assert config.data.example_shape is not None
     shape = (config.batch_size, *config.data.example_shape)
@@ -119,7 +119,8 @@ def _times(config: RunConfig) -> dict[str, list[float]]:
 
 
 def _milliseconds(step: Callable[[], object], num_steps: int) -> float:
-    """The median time of a step: a stall of the machine, which can take a thousand times as long, is one step's."""
+    """The median time of a step: a stall of the machine, which can take a thousand times as long, spoils only one step.
+    """
     times = []
     for _ in range(num_steps):
         start = time.perf_counter()
@@ -129,7 +130,7 @@ def _milliseconds(step: Callable[[], object], num_steps: int) -> float:
 
 
 def _memory(config: RunConfig, side: str) -> float:
-    """The largest resident size during some steps, above what it was when all was imported."""
+    """The largest resident size during some steps, above the size after all imports."""
     start = _resident()
     step = _ours(config, checked=False) if side == "ours" else _torch(config)
     for _ in range(NUM_STEPS):

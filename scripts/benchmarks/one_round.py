@@ -19,7 +19,7 @@ def time_of(net: Net, *, checked: bool) -> float:
 
 
 def main() -> None:
-    """Print the times, plain steps first: they run before torch is loaded, as they do where nothing is checked."""
+    """Print the times, plain steps first: they run before torch is loaded, as in a training without checks."""
     plain = {str(net): time_of(net, checked=False) for net in NETS}
     checked = {str(net): time_of(net, checked=True) for net in NETS}
     print(json.dumps({"plain": plain, "checked": checked}))

@@ -1,7 +1,7 @@
 """One start of a training, in a process of its own: `python -m benchmarks.one_start WHO NAME STARTED STEPS`.
 
-WHO is plain, compiled or torch; NAME a file of config/; STARTED when the process was asked for, by time.monotonic.
-Prints the seconds since then at which the first step and the last of so many had ended, as JSON.
+WHO is plain, compiled or torch; NAME is a file of config/; STARTED is the time.monotonic at which the process was asked
+for. Prints the seconds from then to the end of the first step, and to the end of the last of STEPS, as JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _steps(config: RunConfig) -> Iterator[object]:
 
 
 def _torch_steps(config: RunConfig) -> Iterator[object]:
-    """torch's, on the same batches: eager, as its users write it."""
+    """The same with torch, on the same batches: eager, as its users write it."""
     import torch
 
     from benchmarks.torch_nets import torch_loss, torch_net, torch_optimizer

@@ -1,4 +1,4 @@
-"""Processes that measure: each starts afresh, on the code of one tree."""
+"""Processes that measure: each is a new process, on the code of one tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_module(
 ) -> subprocess.CompletedProcess[str]:
     """Run a module to its end, with the nn_manual of `tree`; `stdout` is subprocess's.
 
-    It starts without OPENBLAS_CORETYPE and the like: a preset older core halves numpy's speed.
+    It starts without OPENBLAS_CORETYPE and similar variables: a preset older core halves numpy's speed.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tree), str(SCRIPTS)])
@@ -34,20 +34,22 @@ def run_module(
 
 
 def on_all_cores(function: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-    """What a function of a module gives for each item, in their order; each core has a process with one thread."""
+    """What a function of a module returns for each item, in the order of the items. Each core has a process with one
+    thread.
+    """
     context = multiprocessing.get_context("spawn")  # a fork of a process whose BLAS has threads can hang
     with ProcessPoolExecutor(mp_context=context, initializer=_one_thread) as pool:
         yield from pool.map(function, items)
 
 
 def _one_thread() -> None:
-    import torch  # not where a module is run: what imports torch first sets up the threads that it times
+    import torch  # not at the top: a benchmark that imports torch first sets up the threads that it times
 
     torch.set_num_threads(1)
 
 
 def status_of(key: str) -> int:
-    """Bytes of this process's memory, by the kernel's name for them. The most that getrusage knows begins with the
+    """Bytes of this process's memory, by the kernel's name for them. The peak of getrusage would begin with the
     parent's.
     """
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))

@@ -1,4 +1,4 @@
-"""Steps that are proven together, each once it is."""
+"""Steps that are proven together: each comes once it is proven."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from nn_manual.training.steps import Step
 
 
 def proven(trainer: Trainer, steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps of the trainer, all of them checked, in their order: each once it has passed. Raises what they do."""
+    """The steps of a trainer that checks all of them, in their order, each once it has passed. Raises what the steps
+    raise.
+    """
     waiting = deque[Step]()
     for step in steps:
         waiting.append(step)

@@ -16,7 +16,7 @@ from nn_manual import BatchNorm1d, Embedding, Flatten, Layer, LayerNorm, Linear,
 from nn_manual.arrays import Shape
 from nn_manual.registry import components
 
-#: Small nets: one unit alone has to be right, and what is rounding shows most where little is averaged.
+#: Small nets: each single unit has to be right, and rounding shows most where little is averaged.
 WIDTHS = (1, 2, 3, 5, 8, 16, 20)
 #: The layers that fit behind any Linear, because they need no sizes.
 ACTIVATIONS: tuple[type[Any], ...] = tuple(
@@ -31,12 +31,14 @@ SHAPED: tuple[tuple[Layer, Shape], ...] = tuple(
     for layer, shape in layer_class.examples()
     if layer.domain == "real" and layer.output_shape(shape)[0] == shape[0] and len(shape) > 1
 )
-#: A LayerNorm of one number gives its bias whatever the input is, one of two gives -1 and 1, but for eps. So the layers
-#: before it have no gradient but rounding, which they can enlarge without bound, and each step goes to the arbiter.
+#: A LayerNorm of one number returns its bias, whatever the input is; a LayerNorm of two numbers returns -1 and 1, apart
+#: from eps. So the layers before it have a gradient that is only rounding. They can enlarge it without bound, and each
+#: step is judged again.
 NARROWEST = 3
 #: The part of all Linears that each of these follows.
 NORMALIZED, RESIDUAL, RESHAPED = 0.3, 0.15, 0.15
-#: The part of all nets that begin with an Embedding, and of those with two weights of one shape that share them.
+#: The part of all nets that begin with an Embedding, and the part of nets with two weights of one shape that share
+#: them.
 EMBEDDED, TIED = 0.15, 0.3
 
 
@@ -52,7 +54,7 @@ def random_layers(generator: np.random.Generator, loss_class: type[Loss]) -> lis
 
 
 def extended(layers: list[Layer], generator: np.random.Generator) -> list[Layer]:
-    """The layers, with more of them behind some of the Linears, and perhaps an Embedding in front."""
+    """The layers, with other layers behind some of the Linears, and perhaps an Embedding in front."""
     result: list[Layer] = []
     first = layers[0]
     if isinstance(first, Linear) and generator.random() < EMBEDDED:
@@ -76,7 +78,7 @@ def reshaped(layers: list[Layer], generator: np.random.Generator) -> list[Layer]
 
 
 def random_ties(layers: list[Layer], generator: np.random.Generator) -> list[tuple[str, str]]:
-    """No pair of names, or that of two Linears whose weights have one shape."""
+    """No pair of names, or the pair of two Linears whose weights have the same shape."""
     weights = [
         (f"{index}.weight", layer.parameter_shapes()["weight"])
         for index, layer in enumerate(layers)
@@ -92,7 +94,7 @@ def _activation(generator: np.random.Generator) -> Layer:
 
 
 def _normalization(width: int, generator: np.random.Generator) -> list[Layer]:
-    """A LayerNorm or a BatchNorm1d; no LayerNorm of less than NARROWEST numbers."""
+    """A LayerNorm or a BatchNorm1d, but no LayerNorm of fewer than NARROWEST numbers."""
     if generator.random() < 0.5:
         return [_like_an_example(BatchNorm1d, generator, num_features=width)]
     return [_like_an_example(LayerNorm, generator, normalized_shape=width)] if width >= NARROWEST else []

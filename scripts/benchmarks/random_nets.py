@@ -24,11 +24,11 @@ BATCH_SIZES = (1, 2, 3, 7, 32, 64)
 NUM_BATCHES = (1, 4, 16)
 #: Into how many slices batches are cut.
 NUM_SLICES = (2, 3, 4, 5)
-#: A net in slices has learned where its losses are this part of what they were.
+#: A net in slices has learned when its losses are this part of the first ones.
 LEARNED = 1e-3
 #: How many times each of them comes in an epoch whose steps are proven together.
 NUM_TIMES = 20
-#: Each example of each loss, by its number: what it is depends on the number of outputs.
+#: Each example of each loss, by its number; the example itself depends on the number of outputs.
 LOSSES: tuple[tuple[type[Loss], int], ...] = tuple(
     (loss_class, number)
     for loss_class in components(Loss).values()
@@ -52,8 +52,8 @@ def random_run(seed: int) -> Iterator[Step]:
 
 
 def random_run_in_slices(seed: int) -> Iterator[Step]:
-    """The checked steps of such a net, whose batches are cut into slices, until their losses are LEARNED of what they
-    were at first.
+    """The checked steps of such a net, whose batches are cut into slices, until the losses are the part LEARNED of the
+    first ones.
     """
     trainer, batches = _drawn(seed, in_slices=True)
     at_first = None
@@ -71,15 +71,15 @@ def random_run_in_slices(seed: int) -> Iterator[Step]:
 
 
 def random_run_together(seed: int, num_steps: int) -> Iterator[Step]:
-    """So many checked steps of the same net on the same batches, each once it is proven. Batches of one size come one
-    after the other, several times each, so that many steps are proven together.
+    """So many checked steps of the same net on the same batches, each once it is proven. Batches of the same size come
+    one after the other, several times each, so that many steps are proven together.
     """
     trainer, batches = _drawn(seed)
     yield from proven(trainer, islice(_by_size(trainer, batches), num_steps))
 
 
 def _by_size(trainer: Trainer, batches: list[tuple[Array, Array]]) -> Iterator[Step]:
-    """The steps as `trainer.epoch` makes them, which takes batches of one size alone."""
+    """The steps as `trainer.epoch` makes them; it takes only batches of one size."""
     for epoch in count():
         trainer.start_epoch(epoch)
         for _, same in groupby(sorted(batches, key=_size), _size):
@@ -117,9 +117,9 @@ def _slicing(generator: np.random.Generator) -> Slicing:
 
 
 def _smallest_batch(model: Sequential, slicing: Slicing) -> int:
-    """How many examples a batch must have. What is normalized over one has no variance. Over two it is -1 and 1, but
-    for eps: so no layer before it has a gradient, and what torch computes of one is rounding that our reruns of torch
-    hardly move.
+    """How many examples a batch must have. Numbers that are normalized over one example have no variance. Over two
+    examples they become -1 and 1, apart from eps. Then no layer before has a gradient: what torch computes is rounding,
+    which our reruns of torch hardly move.
     """
     if not has_batch_norm(model):
         return 1
@@ -127,13 +127,13 @@ def _smallest_batch(model: Sequential, slicing: Slicing) -> int:
 
 
 def _sizes(model: Sequential) -> tuple[int, int]:
-    """How many numbers go in, and how many come out."""
+    """How many numbers a net takes, and how many it returns."""
     linear = [layer for layer in model.layers if isinstance(layer, Linear)]
     return linear[0].in_features, linear[-1].out_features
 
 
 def _schedule(generator: np.random.Generator) -> dict[str, Any]:
-    """No schedule as often as one of any class, asked once an epoch or once a step."""
+    """No schedule, as often as a schedule of any one class, asked once an epoch or once a step."""
     if generator.random() < 0.5:
         return {}
     scheduler = copy.deepcopy(SCHEDULERS[generator.integers(len(SCHEDULERS))])
@@ -142,7 +142,8 @@ def _schedule(generator: np.random.Generator) -> dict[str, Any]:
 
 
 def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
-    """One of any class, with those of these settings that the class has, for the biases without weight decay or not."""
+    """An optimizer of any class, with those of these settings that the class has; the biases may have no weight decay.
+    """
     drawn: dict[str, Any] = {
         "lr": 10 ** generator.uniform(-3, 0.5),
         "momentum": generator.choice([0, 0.5, 0.9, 0.99]),
@@ -164,7 +165,7 @@ def _optimizer(generator: np.random.Generator, model: Sequential) -> Optimizer:
 def _batches(
     generator: np.random.Generator, model: Sequential, loss: Loss, smallest: int
 ) -> list[tuple[Array, Array]]:
-    """Inputs of any scale, or indices, and targets that a linear map of them gives, with noise or without."""
+    """Inputs of any scale, or indices, and the targets that a linear map makes of them, with noise or without."""
     in_features, out_features = _sizes(model)
     scale = 10 ** generator.uniform(-3, 3) if generator.random() < 1 / 3 else 1.0
     noise = generator.integers(2)

@@ -1,10 +1,11 @@
 """How time and memory of a training step grow: `python scripts/benchmark.py scaling`.
 
-One size of a net grows tenfold and a hundredfold, the others stay. Each measurement has a process of its own, the
-sizes of an axis one after the other, in rounds. The exponent is the slope of log(time) over log(size), fitted through
-the three sizes; beside it stands that of the arithmetic: of the multiplications of all products, forward and backward,
-for the time, and of the numbers that backward needs, with parameters, gradients and the optimizer's vectors, for the
-memory. Small sizes cost the calls and not the arithmetic: the exponent of the last decade stands for itself.
+One size of a net grows tenfold and a hundredfold, the others stay. Each measurement has a process of its own, the sizes
+of an axis one after the other, in rounds. The exponent is the slope of log(time) over log(size), fitted through the
+three sizes; beside it stands the exponent of the arithmetic. For the time, this counts the multiplications of all
+products, forward and backward; for the memory, the numbers that backward needs, with parameters, gradients and the
+optimizer's vectors. At small sizes the calls take the time, not the arithmetic, so the exponent of the last decade also
+stands alone.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from benchmarks.processes import ROOT, run_module, status_of
 from nn_manual import LSTM, SGD, CrossEntropyLoss, Flatten, Layer, Linear, MSELoss, ReLU, Sequential, Trainer
 from nn_manual.arrays import Array
 
-#: The smallest size times these.
+#: The factors of the smallest size.
 FACTORS = 1, 10, 100
 NUM_ROUNDS = 3
-#: Steps before the measured ones, and how long these take together, at least one of them.
+#: Steps before the measured ones, and how long the measured ones take together; at least one is measured.
 NUM_WARM_UP, SECONDS = 2, 0.5
 NUM_CLASSES = 10
 

@@ -1,8 +1,8 @@
 """How long a training takes from the start of its process: `python scripts/benchmark.py startup`.
 
-Plain, compiled where nothing was compiled before, compiled where all was, and torch eager: each start is a process of
-its own, one after the other, in rounds. What a user waits for is the end of the first step, with all imports, the data,
-tracing, compiling and the choice of a BLAS; and that of the 100th.
+Plain, compiled with an empty cache, compiled with a full cache, and torch eager: each start is a process of its own,
+one after the other, in rounds. A user waits for the end of the first step, with all imports, the data, tracing,
+compiling and the choice of a BLAS, and then for the end of the 100th.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NUM_ROUNDS, NUM_STEPS = 5, 100
 #: By file of config/: the most seconds that compiling may take, and that a plan from the cache may.
 LIMITS = {"digits": (5.0, 2.0), "gpt": (30.0, 2.0)}
 
-#: In the order of the table: who trains, and whether what was compiled is kept from start to start.
+#: In the order of the table: who trains, and whether compiled code is kept from start to start.
 STARTS = {
     "plain": ("plain", True),
     "compiled, cold": ("compiled", False),
@@ -42,7 +42,7 @@ class Start(NamedTuple):
 
 
 def main(names: Sequence[str]) -> int:
-    """Print the tables. 0, 1 where a start takes longer than it may, 2 where there is no such net."""
+    """Print the tables. Returns 0, or 1 if a start takes longer than it may, or 2 if there is no such net."""
     unknown = [name for name in names if name not in LIMITS]
     if unknown:
         print(f"there is no {unknown[0]}; there are {', '.join(LIMITS)}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Microseconds of a training step: this trainer with every step checked, this trainer unchecked, and torch eager.
 
-Each contestant trains whole epochs, from their first step to their last: what checked steps record, and the proof of
-all of them, belong to it. In a round every contestant trains one epoch, one after the other, so that a slow moment of
+Each contestant trains whole epochs, from the first step to the last. The time includes what checked steps record, and
+the proof of all of them. In a round every contestant trains one epoch, one after the other, so that a slow moment of
 the machine meets all of them. Ratios are medians over the rounds' own ratios. All of it runs on one thread.
 """
 
@@ -35,8 +35,8 @@ SPEEDUP = 1.3
 
 
 class Wanted(NamedTuple):
-    """Steps in an epoch, rounds, and at most how much longer a checked step takes than torch's, and than ours and
-    torch's together; None where nothing is wanted.
+    """Steps in an epoch, rounds, and the most that a checked step may take, over torch's step, and over ours and
+    torch's together; None if there is no limit.
     """
 
     num_steps: int
@@ -143,7 +143,7 @@ def _torch(net: Net) -> one_model.TorchStep:
 
 
 def _rounds(contestants: dict[str, Epoch], wanted: Wanted) -> dict[str, list[float]]:
-    """Microseconds of a step of each contestant in each round, after an epoch each in which all gets ready."""
+    """Microseconds of a step of each contestant in each round. Each contestant trains an epoch first, to get ready."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for epoch in contestants.values():
         epoch()

@@ -23,7 +23,9 @@ class _LearnedPositions(torch.nn.Embedding):
 
 
 class _CausalSelfAttention(torch.nn.MultiheadAttention):
-    """By scaled_dot_product_attention's fast path, which MultiheadAttention itself doesn't take in training."""
+    """Attention by the fast path of scaled_dot_product_attention, which MultiheadAttention itself doesn't take in
+    training.
+    """
 
     def forward(self, input: torch.Tensor) -> Any:  # type: ignore[override]  # one array for three
         batch, time, width = input.shape
