@@ -1,4 +1,4 @@
-"""The command line: nn-manual. Every heavy import waits until a command needs it."""
+"""The command line, nn-manual. Every heavy import waits until a command needs it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from nn_manual.errors import (
 )
 from nn_manual.messages import one_line
 
-#: What a shell reports for a program that the end of a pipe ended: 128 plus the signal's number.
+#: What a shell reports for a program that ends because its pipe has no reader: 128 plus the signal's number.
 BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0 done, 2 usage, config or too little memory, 3 gradient
     mismatch or a tensor that was zero wherever it was compared, 4 not finite, 5 data, 6 a replay that doesn't reproduce
-    the recorded step, 7 one of several processes that was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if
-    the reader of a pipe has gone.
+    the recorded step, 7 one of several processes was lost, 129, 130 and 143 for SIGHUP, SIGINT and SIGTERM, 141 if the
+    reader of a pipe has gone.
 
     An error is one or a few lines on standard error, never a traceback. Bad usage raises SystemExit(2), as argparse
     does.
@@ -53,15 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options is None and isinstance(error, SystemExit):
                 raise
             message, status = _ending(error, out)
-            if message and not getattr(error, "is_told", False):  # by another process
+            if message and not getattr(error, "is_told", False):  # else another process reports it
                 with going_on_without_a_reader():
                     print("\n".join([f"nn-manual: {message}", *notes_of(error)]), file=sys.stderr)
     return status
 
 
 def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
-    """What to say of what ended the command, and the exit status. Raises `error` again where the package has raised
-    what it mustn't.
+    """The message about what ended the command, and the exit status. Raises `error` again if it is a defect of the
+    package.
     """
     if isinstance(error, NNManualError | Interrupted):
         return str(error), error.exit_status
@@ -69,20 +69,20 @@ def _ending(error: BaseException, out: TextIO) -> tuple[str, int]:
         return shortage, ConfigError.exit_status
     if isinstance(error, BrokenPipeError):
         return "", BROKEN_PIPE
-    if isinstance(error, OSError):  # The errors of files have become DataErrors: this is one of standard output.
+    if isinstance(error, OSError):  # Errors of files have become DataErrors: this is one of standard output.
         return one_line(f"{error.filename or 'standard output'}: {error.strerror or error}"), DataError.exit_status
     if isinstance(error, ValueError) and is_closed(out):
         return "standard output was closed by what ran here", DataError.exit_status
     if isinstance(error, Exception):
         raise error
-    if is_from_outside(error):  # by the handler of somebody's code
+    if is_from_outside(error):  # raised by a handler that the user's code has set
         return _ending(Interrupted(signal.SIGINT), out)
     file, line, *_ = traceback.extract_tb(error.__traceback__)[-1]
     return one_line(f"{file}:{line}: {words_of(error)}"), ConfigError.exit_status
 
 
 def _end_on_signals() -> None:
-    """Have the first signal end the command in order, and a second one at once."""
+    """Let the first signal end the command in order, and a second one end it at once."""
     signals_before = list[int]()
 
     def interrupt(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a signal handler's signature

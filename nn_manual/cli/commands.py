@@ -36,7 +36,7 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace, group: ProcessGroup) -> tuple[Path, dict[str, Any] | None]:
-    """The run directory, and the summary; None in its place for a run that had finished."""
+    """The run directory and the summary, or None instead of the summary for a run that had finished."""
     if options.resume is not None and options.config is not None:  # what looks like CONFIG is the first override
         options.config, options.overrides = None, [str(options.config), *options.overrides]
     if (options.config is None) == (options.resume is None):
@@ -92,7 +92,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def check_function(options: argparse.Namespace) -> int:
-    """Put a function through the battery. Returns the exit status."""
+    """Check a function against its definition. Returns the exit status."""
     from nn_manual.cli.own_process import check_in_own_process
 
     return _report(
@@ -104,7 +104,7 @@ def check_function(options: argparse.Namespace) -> int:
 
 def _report(report: object) -> int:
     print(report)
-    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the five kinds has it
+    return 0 if report.passed else 3  # type: ignore[attr-defined]  # each of the five kinds of reports has it
 
 
 def plot(options: argparse.Namespace) -> int:
@@ -138,7 +138,7 @@ def evaluate(options: argparse.Namespace) -> int:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Write what a run's model says of the examples in a file. Returns the exit status."""
+    """Write the predictions of a run's model for the examples in a file. Returns the exit status."""
     from nn_manual.config import reported
     from nn_manual.use.predict import predict as predict_file
     from nn_manual.use.trained import read_trained
@@ -189,7 +189,7 @@ def list_components(options: argparse.Namespace) -> int:
 
 
 def sample(options: argparse.Namespace) -> int:
-    """Let a run's model write. Returns the exit status."""
+    """Print text that a run's model writes. Returns the exit status."""
     from nn_manual.use.sample import sample as sample_texts
 
     texts = sample_texts(
@@ -201,11 +201,11 @@ def sample(options: argparse.Namespace) -> int:
         seed=options.seed,
         checkpoint=options.checkpoint,
     )
-    out = sys.stdout  # a layer may put another one in its place
+    out = sys.stdout  # a user's layer may replace it
     first = next(texts)
     try:
         for text in itertools.chain([first], texts):
             print(printable(text) if out.isatty() else text, end="", file=out, flush=True)
-    finally:  # what ended it stands on a line of its own
+    finally:  # so that an error begins on a new line
         print(file=out)
     return 0

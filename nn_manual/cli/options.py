@@ -14,7 +14,7 @@ from nn_manual.messages import one_line
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-#: The kinds of components, by the names of config.listing, which is loaded when it is needed.
+#: The kinds of components, as in config.listing, which is loaded only when it is needed.
 KINDS = ("layers", "losses", "optimizers", "schedules", "data", "initializers")
 
 EXIT_STATUSES = """\
@@ -25,25 +25,24 @@ exit status:
   4    a value that is not finite
   5    data, a run or a checkpoint that is missing, unreadable or corrupt
   6    a replay that doesn't reproduce the recorded step
-  7    of several processes, one was lost
+  7    one of several processes was lost
   129  hung up: the terminal was closed (SIGHUP)
   130  interrupted, by Ctrl-C (SIGINT)
   141  the reader of a pipe has gone
   143  terminated (SIGTERM)
 """
 
-
 EXIT_STATUSES_OF_A_FUNCTION = """\
 exit status:
   0    every value and every row is right
   2    usage, too little memory, or something can't be imported, doesn't fit or
        has no gradient
-  3    a value or a row is wrong, or the process ended in one
+  3    a value or a row is wrong, or a row ended the process
 """
 
 
 class _Version(argparse.Action):
-    """Prints the version of the installed package, which it takes a moment to find."""
+    """Prints the version of the installed package: only if it is asked for, since it takes a moment to find."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import PackageNotFoundError, version
@@ -56,10 +55,12 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; `command` is what runs them. Raises SystemExit(2) for bad usage, as argparse does."""
+    """The options of one command. Their `command` is the function that runs it. Raises SystemExit(2) for bad usage, as
+    argparse does.
+    """
     parser = _parser()
     options, others = parser.parse_known_args(arguments)
-    # argparse doesn't go back to the overrides once an option stood between them and CONFIG.
+    # argparse doesn't recognize overrides if an option stands between them and CONFIG.
     if others and (not hasattr(options, "overrides") or any(other.startswith("-") for other in others)):
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:
@@ -68,15 +69,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """What is wrong on the command line, as one printable line."""
+    """Reports what is wrong on the command line as one printable line."""
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Print it; argparse says nothing where that fails."""
+        """Print the help. argparse's own method says nothing if that fails."""
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the message, and exit with status 2. Of several processes, which have one command line,
-        the first of each machine prints.
+        """Print the usage and the message, and exit with status 2. If there are several processes, all have the same
+        command line: only the first on each machine prints.
         """
         if "RANK" in os.environ and os.environ.get("LOCAL_RANK", "0") != "0":
             self.exit(2)
@@ -95,108 +96,144 @@ def _parser() -> argparse.ArgumentParser:
     train = names.add_parser("train", help="train from a YAML config, every gradient compared with torch's")
     _add_config(train, nargs="?")
     train.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run, or from RUN/checkpoints/step-N")
-    train.add_argument("--run-dir", type=Path, metavar="DIR", help="default: runs/<config name>/<time>")
+    train.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="the new run directory (default: runs/<config name>/<time>)"
+    )
     train.set_defaults(command=commands.train)
     check = names.add_parser("check", help="compare every tensor of one batch with torch's, without training")
     _add_config(check, nargs="?")
-    check.add_argument("--catalogue", action="store_true", help="check every layer, loss and optimizer there is")
-    check.add_argument("--replay", type=Path, metavar="BUNDLE", help="run a step again that differed in a training run")
+    check.add_argument("--catalogue", action="store_true", help="check the package's layers, losses and optimizers")
+    check.add_argument(
+        "--replay", type=Path, metavar="BUNDLE", help="run a recorded step again that differed from torch's"
+    )
     check.add_argument("--ops", action="store_true", help="check every operation of nn_manual.ops")
     check.set_defaults(command=commands.check)
     function = names.add_parser(
         "check-function",
-        help="put an autograd.Function or a kernel through a battery, beside its definition",
+        help="check an autograd.Function or a kernel against its definition",
         epilog=EXIT_STATUSES_OF_A_FUNCTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    function.add_argument("function", metavar="MODULE:NAME", help="as in my_kernels:layer_norm")
+    function.add_argument("function", metavar="MODULE:NAME", help="the function, as in my_kernels:layer_norm")
     function.add_argument("--reference", required=True, metavar="MODULE:NAME", help="its definition, in torch")
-    function.add_argument("--shapes", required=True, metavar="SHAPES", help="of the inputs, as in NxD,D,D")
+    function.add_argument("--shapes", required=True, metavar="SHAPES", help="shapes of the inputs, as in NxD,D,D")
     function.add_argument(
         "--sizes",
         required=True,
         metavar="SIZES",
-        help="the full ones, as in N=8,D=128; several of a name, as in N=8,D=64,D=128, are tried and no others of it",
+        help="the full size for each name, as in N=8,D=128; with several for a name, as in N=8,D=64,D=128, no other "
+        "sizes of it are tried",
     )
     function.add_argument(
         "--dtype",
         action="append",
         default=[],
         metavar="DTYPE",
-        help="float32 (default), or one for each input, as in bfloat16,float32; again for another row",
+        help="dtype of the inputs, or one for each, as in bfloat16,float32 (default: float32); give it again for "
+        "another row",
     )
-    function.add_argument("--skip", action="append", default=[], metavar="ROW", help="a row or family of rows")
+    function.add_argument(
+        "--skip", action="append", default=[], metavar="ROW", help="a row or a family of rows to leave out"
+    )
     function.set_defaults(command=commands.check_function)
     plot = names.add_parser("plot", help="draw the curves of one or more runs")
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a run directory")
-    plot.add_argument("-o", "--output", type=Path, default=Path("loss.png"), metavar="FILE", help="PNG, SVG or PDF")
     plot.add_argument(
-        "--smoothing", type=float, default=0.0, metavar="WEIGHT", help="from 0 (none) to below 1, as in TensorBoard"
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("loss.png"),
+        metavar="FILE",
+        help="the figure: PNG, SVG or PDF (default: loss.png)",
     )
-    plot.add_argument("--log-y", action="store_true", help="logarithmic losses")
+    plot.add_argument(
+        "--smoothing",
+        type=float,
+        default=0.0,
+        metavar="WEIGHT",
+        help="smooth losses and accuracies: from 0 (none, the default) to below 1, as in TensorBoard",
+    )
+    plot.add_argument("--log-y", action="store_true", help="draw the losses on a logarithmic axis")
     plot.set_defaults(command=commands.plot)
     evaluate = names.add_parser("evaluate", help="loss, accuracy and confusion matrix of a trained model")
     _add_run(evaluate)
     _add_overrides(evaluate, "other data or loss, as in data.Arrays.file=other.csv")
     evaluate.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="the confusion matrix: PNG, SVG or PDF (RUN/confusion.png)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the confusion matrix: PNG, SVG or PDF (default: RUN/confusion.png)",
     )
     evaluate.set_defaults(command=commands.evaluate)
-    predict = names.add_parser("predict", help="what a trained model says of the examples in a file")
+    predict = names.add_parser("predict", help="a trained model's predictions for the examples in a file")
     _add_run(predict)
     predict.add_argument(
         "--input",
         type=Path,
         required=True,
         metavar="FILE",
-        help=".csv, .csv.gz or .npz, or - for a CSV on standard input",
+        help="the examples: .csv, .csv.gz or .npz, or - for a CSV on standard input",
     )
     predict.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help=".csv or .npz; a file of that name is replaced"
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the predictions: .csv or .npz; a file of that name is replaced",
     )
     predict.set_defaults(command=commands.predict)
-    summary = names.add_parser("summary", help="a config's layers, shapes, parameters, multiplications, check")
+    summary = names.add_parser("summary", help="a config's layers: shapes, parameters, multiplications, check")
     summary.add_argument(
-        "--measure", action="store_true", help="make a step of a large model, too, to say what one takes"
+        "--measure", action="store_true", help="make a step also of a large model, and say what it takes"
     )
     _add_config(summary)
     summary.set_defaults(command=commands.summary)
     unroll = names.add_parser("unroll", help="a config's training step as a script of NumPy, to read and to run")
     _add_config(unroll)
-    unroll.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of standard output")
-    unroll.add_argument("--run", action="store_true", help="the whole run: FILE, with its data beside it as .npz")
+    unroll.add_argument("-o", "--output", type=Path, metavar="FILE", help="the script (default: standard output)")
+    unroll.add_argument(
+        "--run", action="store_true", help="unroll the whole run: FILE, with its data beside it as .npz"
+    )
     unroll.set_defaults(command=commands.unroll)
     listing = names.add_parser("list", help="what a config can name, each with its keys, types and defaults")
-    listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (all)")
+    listing.add_argument("kind", nargs="?", choices=KINDS, metavar="KIND", help=f"{', '.join(KINDS)} (default: all)")
     listing.set_defaults(command=commands.list_components)
-    _add_sample(names.add_parser("sample", help="let the model of a run on Text write"))
+    _add_sample(names.add_parser("sample", help="text that a model trained on Text writes"))
     return parser
 
 
 def _add_sample(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="what the text begins with")
-    parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (500)")
+    parser.add_argument("--length", type=int, default=500, metavar="COUNT", help="characters to write (default: 500)")
     parser.add_argument(
-        "--temperature", type=float, default=1.0, help="below 1 likely characters become likelier, above 1 others (1)"
+        "--temperature",
+        type=float,
+        default=1.0,
+        help="below 1, likely characters become more likely; above 1, others do (default: 1)",
     )
-    parser.add_argument("--top-k", type=int, metavar="COUNT", help="draw from this many of the likeliest (all)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    parser.add_argument(
+        "--top-k", type=int, metavar="COUNT", help="draw only from so many of the likeliest characters (default: all)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the random draws (default: 0)")
     parser.set_defaults(command=commands.sample)
 
 
 def _add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     parser.add_argument("config", type=Path, metavar="CONFIG", nargs=nargs, help="a YAML file, as in config/")
-    _add_overrides(parser, "instead of the config's, as in optimizer.SGD.lr=0.05")
+    _add_overrides(parser, "a value in the place of the config's, as in optimizer.SGD.lr=0.05")
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument(
-        "--checkpoint", choices=["best", "last"], help="the weights: best on validation, or last (best where there are)"
+        "--checkpoint",
+        choices=["best", "last"],
+        help="which weights: the best on validation, or the last (default: the best, if there are any)",
     )
 
 
 def _add_overrides(parser: argparse.ArgumentParser, help: str) -> None:
-    # Without a default, argparse calls it required.
+    # Without a default, argparse says that it is required.
     parser.add_argument("overrides", nargs="*", default=[], metavar="KEY=VALUE", help=help)

@@ -1,4 +1,4 @@
-"""check-function's battery in a process of its own: a kernel may end it, and that is said, too."""
+"""check-function in a process of its own: a kernel may end the process, and this is reported, too."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from nn_manual.messages import one_line
 if TYPE_CHECKING:
     from nn_manual.functions.function_report import BatteryRow
 
-#: Seconds between two looks at whether the process still lives: what it has started may keep its end of the pipe open.
+#: Every so many seconds we look whether the process still lives: its own children may keep its end of the pipe open.
 LOOK_AFTER = 0.2
-#: Seconds that it has to end after its last word: what a kernel has left to do at exit.
+#: How many seconds it has to end after its last message: a kernel may have work left to do at exit.
 ENDS_WITHIN = 10
-#: How often a kernel may end it before the rows that are left are skipped: each costs the start of another process.
+#: How often a kernel may end it before all other rows are skipped: each time costs the start of another process.
 MOST_ENDS = 8
-#: What is under way begins so where it is a row.
+#: How the name of the work under way begins if it is a row.
 ROW = "row "
-#: Of Linux's prctl: the signal that a process gets when its parent has ended.
+#: An option of Linux's prctl: which signal a process gets when its parent has ended.
 PR_SET_PDEATHSIG = 1
-
 
 #: Function, reference, shapes, sizes, dtypes and rows to skip, as on the command line.
 Arguments: TypeAlias = tuple[str, str, str, str, list[str], list[str]]
@@ -49,10 +48,10 @@ class FunctionVerdict(NamedTuple):
 
 
 def check_in_own_process(*arguments: *Arguments) -> FunctionVerdict:
-    """`check_named_function(*arguments)` in a new process, and where a kernel ends it in a row, in another one behind
-    that row.
+    """Run `check_named_function(*arguments)` in a new process. If a kernel ends the process in a row, another process
+    goes on behind that row.
 
-    Raises what is wrong with the arguments, and ConfigError where the process ends while it imports.
+    Raises the errors of the arguments, and ConfigError where the process ends while it imports.
     """
     known: dict[str, tuple[str, str]] = {}
     suspected: set[str] = set()
@@ -66,9 +65,9 @@ def check_in_own_process(*arguments: *Arguments) -> FunctionVerdict:
 
 
 def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected: set[str]) -> FunctionVerdict | None:
-    """What a process says that runs all but the known rows; None where it ended in a row. Its rows are known then.
-    Where the reference ended it, a kernel may have written into memory before: it is only suspected, and the row runs
-    again, first of all in another process.
+    """The verdict of a process that runs all rows but the known ones; None where the process ended in a row. Then this
+    row is known, too. If the process ended in the reference, a kernel may have damaged the memory before: the reference
+    is only suspected, and the row runs again as the first one in another process.
     """
     parent_end, child_end = Pipe()
     with tempfile.TemporaryFile("w+") as dump, parent_end:
@@ -111,15 +110,15 @@ def _checked(arguments: Arguments, known: dict[str, tuple[str, str]], suspected:
         finally:
             process.kill()
             process.wait()
-            clear_line()  # of the bar that it may have left
+            clear_line()  # it may have left a bar
 
 
 def _start(connection: Connection, dump: IO[str]) -> subprocess.Popen[bytes]:
     descriptors = (connection.fileno(), dump.fileno())
-    # The path comes first: the current folder, where Python looks by itself, may have a random.py.
+    # sys.path is set first: by itself, Python also looks into the current folder, which may have a random.py.
     given = f"*{descriptors}, {os.getpid()}"
     code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import run; run({given})"
-    held_back = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it has no traceback for them
+    held_back = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it handles them without a traceback
     try:
         return subprocess.Popen([sys.executable, "-c", code], pass_fds=descriptors)
     finally:
@@ -127,7 +126,7 @@ def _start(connection: Connection, dump: IO[str]) -> subprocess.Popen[bytes]:
 
 
 def _received(reader: Connection, process: subprocess.Popen[bytes]) -> Iterator[tuple[str, Any]]:
-    """What the process says, until it ends."""
+    """The messages of the process, until it ends."""
     with suppress(EOFError, OSError):  # its end of the pipe is closed
         while reader.poll(LOOK_AFTER) or process.poll() is None or reader.poll():
             if reader.poll():
@@ -135,7 +134,7 @@ def _received(reader: Connection, process: subprocess.Popen[bytes]) -> Iterator[
 
 
 def _how_it_ended(status: int, dump: IO[str]) -> tuple[str, bool]:
-    """What is said of a process that ended without a last word, and whether a signal ended it in the reference."""
+    """How a process ended that has sent no last message, in words; and whether a signal ended it in the reference."""
     if -status in SIGNALS:
         raise Interrupted(-status)
     from nn_manual.functions.exceptions import is_of_the_reference_in_dump, place_in_dump
@@ -148,8 +147,8 @@ def _how_it_ended(status: int, dump: IO[str]) -> tuple[str, bool]:
 
 @own_streams()
 def run(own_end: int, dump: int, parent: int) -> None:
-    """What the process does: it is told the arguments and the known rows, and says which row begins, what came of it,
-    and in the end the verdict or what was raised.
+    """What the process does: it receives the arguments and the known rows. It sends a message when a row begins and
+    when it ends, and at last the verdict or the error that was raised.
     """
     _end_with(parent)
     for signum in SIGNALS:
@@ -166,7 +165,7 @@ def run(own_end: int, dump: int, parent: int) -> None:
             if isinstance(what, str):
                 _say(connection, "begins", what)
             else:
-                _say(connection, "row", (what.name, (what.verdict, what.note)))  # its class would bring torch along
+                _say(connection, "row", (what.name, (what.verdict, what.note)))  # a Row itself would need torch
 
         try:
             arguments: Arguments
@@ -181,10 +180,10 @@ def run(own_end: int, dump: int, parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Have a parent that is killed, and so can't end this process, take it along."""
+    """Let this process end when its parent does: a parent that is killed can't end it itself."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before that
+    if os.getppid() != parent:  # the parent ended before
         raise SystemExit(1)
 
 

@@ -1,4 +1,4 @@
-"""Standard output and standard error that may be closed, full, or a pipe without a reader."""
+"""Standard output and standard error, which may be closed, full, or a pipe without a reader."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, TextIO
 
 
 class _Own(io.TextIOWrapper):
-    """A standard stream behind a descriptor of its own, which code that runs here can't close: not by
-    `sys.stdout.close()`, not by `os.close(1)`, and not by a stream around `sys.stdout.buffer`, which is closed when
+    """A standard stream with a descriptor of its own. Code that runs here can't close it: not with
+    `sys.stdout.close()`, not with `os.close(1)`, and not with a stream around `sys.stdout.buffer`, which is closed when
     nobody holds it any more. Characters that the terminal lacks are written as escapes.
     """
 
@@ -30,21 +30,21 @@ class _Own(io.TextIOWrapper):
 
     @property
     def buffer(self) -> BinaryIO:
-        """Where bytes can be written: behind another descriptor of the same file."""
+        """A stream for bytes, with another descriptor of the same file."""
         if self._lent is None or self._lent.closed:
             self._lent = os.fdopen(os.dup(self.fileno()), "wb")
         return self._lent
 
     def detach(self) -> BinaryIO:
-        """The same: the stream stays whole."""
+        """The same as `buffer`: this stream can still be used."""
         return self.buffer
 
     def close(self) -> None:
-        """Flush: the stream is the command's to close."""
+        """Flush. Only the command closes the stream, with `end`."""
         self.flush()
 
     def end(self) -> None:
-        """Write what waits, where that can be, and close."""
+        """Write what waits, if that is possible, and close."""
         for write in (self._lent.close if self._lent else self.flush, self.flush, super().close):
             with suppress(OSError, ValueError):
                 write()
@@ -52,11 +52,11 @@ class _Own(io.TextIOWrapper):
 
 @contextmanager
 def own_streams() -> Iterator[TextIO]:
-    """The context in which standard output and standard error stay what they are, whatever code that runs here does to
-    them; `sys.stdout` and `sys.stderr` are put back at its end. Gives standard output.
+    """The context in which standard output and standard error stay usable, whatever code that runs here does to them.
+    At its end, `sys.stdout` and `sys.stderr` are restored. Gives standard output.
 
-    Where a standard stream is closed (`>&-`) the null device is put: otherwise the next file that is opened, a log or
-    the weights, would take its number, and what a library prints would land there.
+    The null device takes the place of a standard stream that is closed (`>&-`). Otherwise the next file that is opened,
+    a log or the weights, would get its number, and what a library prints would be written there.
     """
     for number in range(3):
         try:
@@ -74,7 +74,7 @@ def own_streams() -> Iterator[TextIO]:
 
 
 def _own(stream: TextIO | None, stack: ExitStack) -> TextIO:
-    """A stream on another descriptor of the same file; itself where it has none, as in a test or a notebook."""
+    """The stream with a descriptor of its own; the stream itself if it has none, as in a test or a notebook."""
     if stream is None:
         return stack.enter_context(open(os.devnull, "w"))
     try:
@@ -89,14 +89,14 @@ def _own(stream: TextIO | None, stack: ExitStack) -> TextIO:
 
 
 def clear_line() -> None:
-    """Where standard error is a terminal, have the next text begin on an empty line: what drew a bar may have ended."""
+    """If standard error is a terminal, let the next text begin on an empty line: a process may have left a bar."""
     if sys.stderr.isatty():
         with going_on_without_a_reader():
             print("\r\x1b[K", end="", file=sys.stderr)
 
 
 def is_closed(stream: TextIO) -> bool:
-    """Whether somebody has closed the stream, or what is under it."""
+    """Whether the stream, or the one under it, is closed."""
     try:
         return stream.closed
     except ValueError:  # what is under it was taken away
@@ -104,7 +104,7 @@ def is_closed(stream: TextIO) -> bool:
 
 
 class _Silenced:
-    """A stream that goes silent, and stays so, once it can't be written, or somebody has closed it."""
+    """A stream that writes nothing any more once it can't be written or somebody has closed it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -113,13 +113,13 @@ class _Silenced:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write `text`, or nothing."""
+        """Write `text`, or nothing if that isn't possible."""
         with self._going_silent():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, or go silent."""
+        """Flush, or do nothing if that isn't possible."""
         with self._going_silent():
             self._stream.flush()
 
@@ -127,7 +127,7 @@ class _Silenced:
     def _going_silent(self) -> Iterator[None]:
         try:
             yield
-        except OSError:  # under the stream: what waits in its buffer is written at exit, too
+        except OSError:  # the descriptor is replaced: what waits in the stream's buffer is also written at exit
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self._stream.fileno())
             os.close(null)
@@ -138,7 +138,7 @@ class _Silenced:
 
 @contextmanager
 def going_on_without_a_reader() -> Iterator[None]:
-    """The context in which nothing is reported as failed because nobody can be told."""
+    """The context in which the work goes on although nobody reads standard output or standard error any more."""
     streams: Any = [stream and _Silenced(stream) for stream in (sys.stdout, sys.stderr)]
     with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         try:
