@@ -15,8 +15,8 @@ from nn_manual.check.tolerances import LOW_PRECISION_FACTOR, MARGIN
 from nn_manual.errors import raise_if_out_of_memory
 from nn_manual.functions.arguments import as_tensor
 from nn_manual.functions.callables import floats
-from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.claim import FunctionClaim
+from nn_manual.functions.function_case import FunctionCase, eps_of
 from nn_manual.functions.pairs import pairs
 from nn_manual.functions.sensitivity import as_double, own_sensitivities, sensitivities
 
