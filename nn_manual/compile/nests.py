@@ -3,6 +3,8 @@
 A program is a list of items. An item is a loop, whose body is such a list again, or a leaf, which computes. Each access
 of a leaf says by how many bytes each loop around it moves it, the outermost loop first. Two loops may become one if no
 iteration of the second uses what another iteration of the first has written, and the other way round.
+
+The file is long because fusing asks many questions of one structure.
 """
 
 from __future__ import annotations

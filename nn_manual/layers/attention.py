@@ -1,6 +1,6 @@
 """Attention: each time of a sequence gets a weighted mean of values of the times up to it.
 
-A quarter of this file is the derivation: it stands beside the code that follows it line by line.
+The file is long because a quarter of it is the derivation, which the code follows line by line.
 """
 
 from __future__ import annotations

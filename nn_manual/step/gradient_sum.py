@@ -3,6 +3,8 @@
     InOrder     one process: slice after slice
     Reduced     several processes: each adds up its own slices, then an all-reduce adds these sums, in its own order
     Exchanged   several processes: each adds up one piece of the arena, for all slices in their order
+
+The file is long because the same sum is made in three ways.
 """
 
 from __future__ import annotations

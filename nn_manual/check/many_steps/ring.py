@@ -4,7 +4,7 @@ A step is kept whole: what it started from, its batch and random numbers, each t
 that the optimizer got, what the optimizer made. Arrays of one name lie one behind the other, (steps, ...), as torch
 takes them.
 
-This file is long: a step comes in as it is recorded, or copied while a plan runs, and all agree on one layout.
+The file is long because a step comes in as it is recorded, or copied while a plan runs, and all agree on one layout.
 """
 
 from __future__ import annotations

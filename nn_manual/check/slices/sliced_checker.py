@@ -6,7 +6,7 @@ together()      or: the slices ran side by side, and are compared as one batch  
 compare_sum()   its part in the loss of the batch, and the sum of the gradients
 compare()       clipping, the optimizer's step, and what the processes have in the end
 
-This file is long: one object sees to the slices, to their sum, and to what all processes find of both.
+The file is long because one object sees to the slices, to their sum, and to what all processes find of both.
 """
 
 from __future__ import annotations

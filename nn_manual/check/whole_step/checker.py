@@ -7,7 +7,7 @@ compare()      torch runs it again, anchored at what we computed   Proof: pairs 
                clipping and the optimizer's step                   absolute, scale
                StepCheck
 
-This file is long: one object is asked about a step at once, in full, and about all steps of a training.
+The file is long because one object is asked about a step at once, in full, and about all steps of a training.
 """
 
 from __future__ import annotations
