@@ -6,7 +6,7 @@ compared before ours takes its place, which proves forward; autograd then differ
 activations, which gives every gradient that backward must reproduce. A layer that is compared with central differences
 is anchored on the way back, too: where our grad_input is right, it travels on in place of theirs.
 
-The file is long because the run of one step meets each way in which a layer can be wrong, and each in which values are moved.
+The file is long because the run of one step meets each way in which a layer can be wrong, and values can be moved.
 """
 
 from __future__ import annotations
