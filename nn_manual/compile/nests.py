@@ -223,9 +223,7 @@ def _is_local(a: Access, b: Access, level: int) -> bool:
 
 
 def collapse(item: Item, level: int = 0) -> Item:
-    """The item with one loop in the place of two, where the outer loop contains the inner one alone and no access needs
-    both.
-    """
+    """The item with one loop in the place of two, where the outer holds only the inner and no access needs both."""
     if isinstance(item, Leaf):
         return item
     body = [collapse(each, level + 1) for each in item.body]
