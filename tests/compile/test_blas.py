@@ -1,4 +1,4 @@
-"""The BLASes at hand: where their products are, and how many threads they take."""
+"""The BLAS libraries: the addresses of their products, and their numbers of threads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nn_manual.compile.blas import BlasName, Choice, NoBlas, blas_of, blases, ch
 from nn_manual.compile.compiling import compile_step
 from nn_manual.errors import ConfigError
 
-#: mkl is an extra, and has no module: its libraries are found by what the package says of its files.
+#: mkl is an extra and has no module. Its libraries are found in the package's list of files.
 NAMES = [name for name in get_args(BlasName) if name != "mkl" or blas._mkls() is not None]
 
-#: Arguments of cblas_?gemm: row major, and matrices as they are or transposed.
+#: Arguments of cblas_?gemm: row major, not transposed, transposed.
 ROW_MAJOR, AS_IT_IS, TRANSPOSED = 101, 111, 112
 
 
@@ -40,7 +40,7 @@ def test_the_products_are_where_it_says(name: BlasName, dtype: Any, real: Any) -
     c: Array = np.full((3, 5), np.nan, dtype)
     at_a, at_b, at_c = (array.ctypes.data for array in (a, b, c))
     gemm(ROW_MAJOR, AS_IT_IS, TRANSPOSED, 3, 5, 4, 1.0, at_a, 4, at_b, 4, 0.0, at_c, 5)
-    np.testing.assert_array_equal(c, a @ b.T)  # of whole numbers, so exact
+    np.testing.assert_array_equal(c, a @ b.T)  # whole numbers: exact
 
 
 def test_those_at_hand_are_numpys_first() -> None:

@@ -1,4 +1,4 @@
-"""Kernels on disk: found again, never stale, and replaced where they are damaged."""
+"""Kernels on disk are found again, are never stale, and are replaced if they are damaged."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_another_process_is_writing_is_no_machine_code(plans: Plans, monkey
 
     def beside_another(path: Path) -> ModuleType:
         module = load(path)
-        gone = path.parent / "__pycache__" / f"{path.stem}.entry.nbi.tmp.{len(seen)}"  # numba has renamed it since
+        gone = path.parent / "__pycache__" / f"{path.stem}.entry.nbi.tmp.{len(seen)}"  # numba has renamed it already
         gone.symlink_to("gone")
         seen.append(gone)
         return module
@@ -124,7 +124,7 @@ def test_code_that_was_left_without_its_hash_is_compiled_again(plans: Plans) -> 
     assert not plans.lines
     again = set(plans.folder.glob("*.sha256"))
     assert again
-    assert again <= hashes.keys()  # without those of the BLASes that were measured, and aren't used
+    assert again <= hashes.keys()  # without the kernels that only measured a BLAS
 
 
 def test_a_folder_that_cant_be_written(plans: Plans) -> None:
@@ -136,7 +136,7 @@ def test_a_folder_that_cant_be_written(plans: Plans) -> None:
 
 @pytest.fixture
 def helped(monkeypatch: pytest.MonkeyPatch) -> dict[Path, bool]:
-    """Of each kernel, whether it was compiled when this process first asked for it. Two processes share them."""
+    """For each kernel: whether it was already compiled when this process needed it. Two processes share the kernels."""
     found: dict[Path, bool] = {}
     module = cache._module
 

@@ -1,4 +1,4 @@
-"""Which BLAS, and how many threads: the fastest at the products of a step, measured once."""
+"""The choice of BLAS and threads: the fastest for the products of a step, measured once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRODUCTS = Counter({Factors("f4", False, True, 8, 4, 3): 2, Factors("f8", True, 
 
 
 class Machine:
-    """Four cores, numpy's BLAS and mkl's. The seconds of a product are `seconds` by BLAS and threads."""
+    """A machine with four cores, numpy's BLAS and mkl's. `seconds` has the time of a product by BLAS and threads."""
 
     def __init__(self) -> None:
         self.seconds: dict[tuple[str, int], float] = {}
@@ -63,9 +63,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     ("numpys", "mkls", "wanted", "choice"),
     [
         ((1.0, 1.0, 1.0), (0.7, 1.0, 1.0), MEASURED, ("mkl", 1)),
-        ((1.0, 1.0, 1.0), (0.95, 1.0, 1.0), MEASURED, ("numpy", 1)),  # two measurements of one differ by as much
+        ((1.0, 1.0, 1.0), (0.95, 1.0, 1.0), MEASURED, ("numpy", 1)),  # two measurements of the same differ by as much
         ((1.0, 0.6, 0.4), (1.0, 0.6, 0.3), MEASURED, ("mkl", 4)),
-        ((1.0, 0.6, 0.58), (1.0, 0.6, 0.58), MEASURED, ("numpy", 2)),  # more threads that gain nothing
+        ((1.0, 0.6, 0.58), (1.0, 0.6, 0.58), MEASURED, ("numpy", 2)),  # more threads gain nothing
         ((1.0, 0.6, 0.4), (1.0, 0.6, 0.3), Choice("numpy"), ("numpy", 4)),
         ((1.0, 0.6, 0.4), (0.5, 0.6, 0.3), Choice(threads=2), ("numpy", 2)),
         ((1.0, 0.6, 0.4), (0.5, 0.4, 0.3), Choice(threads=2), ("mkl", 2)),
@@ -89,7 +89,7 @@ def test_who_is_hopeless_is_timed_no_more(machine: Machine) -> None:
     machine.seconds["mkl", 4] = 20
     assert fastest(PRODUCTS, MEASURED, Folder(print)) == ("numpy", 1)
     assert machine.timed["numpy", 1] == len(PRODUCTS) * (2 + MOST_ROUNDS)  # two to wake up
-    assert machine.timed["mkl", 4] == 4  # of the first product alone: two to wake up, and the two rounds that must be
+    assert machine.timed["mkl", 4] == 4  # one product: two calls to wake up, and two rounds
 
 
 def test_threads_of_the_environment_are_no_more_than_it_says(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_threads_of_the_environment_are_no_more_than_it_says(machine: Machine, m
 
 
 def test_the_products_of_a_step_are_timed() -> None:
-    """None takes no time, and twice as many twice as long."""
+    """Zero calls take no time, and twice as many calls take twice as long."""
     numpys = blas_of("numpy")
     clock = choosing._Clock(PRODUCTS, numpys, 1, Kernels(numpys.integer_bits, Folder(print)))
     assert clock.seconds == np.inf
@@ -116,13 +116,13 @@ def test_the_products_of_a_step_are_timed() -> None:
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was reported. The folder is a new one, and so is each choice."""
+    """The reports of choices that are made in a new folder."""
     monkeypatch.setenv(DIRECTORY, str(tmp_path / "kernels"))
     return []
 
 
 class Measured:
-    """In the place of `fastest`: counts, and says scipy."""
+    """Stands in for `fastest`: counts its calls and returns scipy."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -205,13 +205,13 @@ def test_the_products_of_a_multilayer_net() -> None:
 
 
 def test_products_in_loops_are_counted() -> None:
-    """Attention makes seven of each head of each example, whose scores it computes again for backward."""
+    """Attention needs seven products per head and example: it computes the scores again in backward."""
     model = Sequential(CausalSelfAttention(embed_dim=10, num_heads=2), seed=0, dtype="float64")
     batch = np.random.default_rng(0).standard_normal((3, 4, 10)), np.zeros((3, 4, 10))
     products = lowered(trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)).products
     of_heads = {each: count for each, count in products.items() if {each.m, each.n, each.k} == {4, 5}}
     assert sum(of_heads.values()) == 7 * 2 * 3
-    assert sum(products.values()) - sum(of_heads.values()) == 2 + 3  # those of the two linear maps; no grad_input
+    assert sum(products.values()) - sum(of_heads.values()) == 2 + 3  # of the two linear maps; no grad_input
 
 
 def test_a_net_without_products() -> None:
@@ -220,7 +220,7 @@ def test_a_net_without_products() -> None:
 
 @pytest.mark.skipif(not vector_bytes(), reason="own loops are for processors with AVX2")
 def test_own_loops_are_timed_beside_several_threads_alone(machine: Machine) -> None:
-    """On so many threads that they are left to nobody else, they are the same whose BLAS there is."""
+    """With one fixed number of threads, products in own loops aren't timed: they are the same with every BLAS."""
     machine.seconds = {(name, threads): 1e-3 for name in ("numpy", "mkl") for threads in (1, 2, 4)}
     products = Counter({Factors("f4", False, True, 64, 64, 64): 1})
     assert fastest(products, Choice(threads=1), Folder(print)) == ("numpy", 1)

@@ -1,4 +1,4 @@
-"""Each function is within its units in the last place of the true value, and has its limits."""
+"""Each function is near enough to the true value, in units in the last place, and has the right limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nn_manual.arrays import Array
 from nn_manual.compile import elementary
 from nn_manual.compile.intrinsics import f4_at, f8_at, no_overlap
 
-#: How far from the true value, in units of its last place: the worst of a million numbers, and a little.
+#: The largest error in units in the last place: the worst of a million numbers, and a little more.
 ULPS = {"exp": 1.1, "tanh": 2.0, "expit": 2.5}
 EXACT: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
@@ -37,12 +37,12 @@ EXACT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: By mpmath's name, where it has another one.
+#: mpmath's names, where they differ.
 OF_MPMATH = {"ndtr": "ncdf", "rint": "nint"}
 
 
 def computed(name: str, numbers: Array) -> Array:
-    """By a compiled loop over the numbers."""
+    """The function's values, from a compiled loop over the numbers."""
     is_single = numbers.dtype == np.float32
     of_both = getattr(elementary, name, None)
     function: Any = of_both or getattr(elementary, f"{name}_{'f4' if is_single else 'f8'}")
@@ -64,7 +64,7 @@ def computed(name: str, numbers: Array) -> Array:
 
 
 def numbers_of(name: str, dtype: Any) -> Array:
-    """Of all sizes, and more of those where the function isn't its limit."""
+    """Numbers of all sizes, most of them where the function isn't at its limit."""
     generator = np.random.default_rng(0)
     small = generator.uniform(-1, 1, 100_000) * 10.0 ** generator.uniform(-12, 0, 100_000)
     numbers = np.concatenate([generator.uniform(-12, 12, 100_000), generator.uniform(-103, 88, 50_000), small])

@@ -14,7 +14,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def leaf(source: int, target: int, *extents: int) -> Compute:
-    """One that doubles a contiguous array of these extents, of one layer's formula."""
+    """A leaf that doubles a contiguous array of these extents. All leaves are of one layer's formula."""
     strides = [4 * int(np.prod(extents[i + 1 :])) for i in range(len(extents))]
     dims = tuple(zip(extents, strides, strict=True))
     view = View(target, 0, extents, tuple(strides), FLOAT)
@@ -25,7 +25,7 @@ def leaf(source: int, target: int, *extents: int) -> Compute:
 
 
 def extents_of(item: Item) -> Any:
-    """The extents of loops, nested as they are; None for a leaf."""
+    """The extents of nested loops; None for a leaf."""
     return (item.extent, [extents_of(each) for each in item.body]) if isinstance(item, Loop) else None
 
 

@@ -1,4 +1,4 @@
-"""Steps that put their own batches together are, bit for bit, those that are given the same rows."""
+"""Steps that put their own batches together give the same bits as steps that are given these batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBERS = GENERATOR.standard_normal((50, 40))
 
 
 def new_plan(examples: Array) -> Plan:
-    """Of a small net, for batches of 4 of these examples."""
+    """The plan of a small net, for batches of 4 of these examples."""
     first: list[Layer] = [Linear(examples.shape[-1], 3)]
     if examples.dtype.kind == "i":
         first = [Embedding(10, 6), Linear(6, 3)]

@@ -1,4 +1,4 @@
-"""What layers with buffers save, taken apart and put together again."""
+"""What layers with buffers save is split into arrays and put together again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nn_manual.trace.trace import CannotTrace
 
 
 class Saved(NamedTuple):
-    """As a layer of the user's may have it."""
+    """As a user's layer may save it."""
 
     mean: Any
     settings: Any

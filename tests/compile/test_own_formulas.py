@@ -1,4 +1,4 @@
-"""Formulas of layers of one's own: compiled, they come to what NumPy makes, whether all of it is compiled or not."""
+"""Formulas of users' layers: compiled, in whole or in part, they give NumPy's values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nn_manual.arrays import Array
 from nn_manual.data import Examples
 from nn_manual.layers import Layer
 
-#: All of these is compiled.
+#: These are compiled as a whole.
 COMPILED: dict[str, Callable[[Array], Array]] = {
     "a cube": lambda x: x**3,
     "roots": lambda x: (x * x + 1) ** 0.5 + (x * x + 1) ** -0.5 + (x * x + 1) ** 1.7,
@@ -21,7 +21,7 @@ COMPILED: dict[str, Callable[[Array], Array]] = {
     "clip": lambda x: np.clip(x, -0.5, 0.5) * x + x.clip(0, 6),
     "rounded": lambda x: np.floor(x * 3) + np.ceil(x) + np.rint(x * 7) + np.sign(x),
 }
-#: Integers, floats that compiled code doesn't have, and what NumPy does beside it.
+#: Integers, floats that compiled code doesn't have, and operations that NumPy runs beside compiled code.
 IN_PART: dict[str, Callable[[Array], Array]] = {
     "int8 wraps": lambda x: x + (x > 0).astype(np.int8) * np.int8(100) * np.int8(3),
     "uint8 wraps below 0": lambda x: x + ((x > 0).astype(np.uint8) - np.uint8(1)).astype(x.dtype),

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not vector_bytes(), reason="own loops are for pr
 
 
 def product(factors: Factors, a: Array, b: Array, c: Array) -> None:
-    """c = a @ b, where a and b are as they lie in memory."""
+    """c = a @ b; a and b are given as they lie in memory."""
     address = Kernels(64, Folder(print)).address(kernel(factors), "")
     arguments = [0, factors.transposed_a, factors.transposed_b, *factors[3:]]
     for array in (a, b, c):
@@ -42,7 +42,7 @@ SIZES = [
 @pytest.mark.parametrize("layouts", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
 def test_it_is_the_product(m: int, n: int, k: int, layouts: str) -> None:
-    """Of parts of larger matrices, too, and nothing beside them is read or written."""
+    """Also for parts of larger matrices: nothing beside the parts is read or written."""
     of_a, of_b = ((rows, columns) for rows, columns in ((m, k), (k, n)))
     of_a, of_b = (shape[::-1] if each == "t" else shape for shape, each in zip((of_a, of_b), layouts, strict=True))
     for dtype in (np.float32, np.float64) if m * n * k < 64**3 else (np.float32,):
@@ -54,7 +54,7 @@ def test_it_is_the_product(m: int, n: int, k: int, layouts: str) -> None:
         product(factors, a[:, :-3], b[:, :-5], c[:, :n])
         first, second = a[:, :-3].astype(np.float64), b[:, :-5].astype(np.float64)
         expected = (first.T if layouts[0] == "t" else first) @ (second.T if layouts[1] == "t" else second)
-        # Roundings of sums whose numbers grow as the root of the count of terms, one after the other within a part.
+        # Sums are rounded at each term of a part; the partial sums grow as the root of the number of terms.
         atol = 3 * np.finfo(dtype).eps * (k * min(k, DEPTH)) ** 0.5
         np.testing.assert_allclose(c[:, :n], expected, rtol=0, atol=atol)
         np.testing.assert_array_equal(c[:, n:], 7)
@@ -63,7 +63,7 @@ def test_it_is_the_product(m: int, n: int, k: int, layouts: str) -> None:
 @pytest.mark.parametrize("is_transposed", [False, True])
 def test_what_is_no_number_stays(*, is_transposed: bool) -> None:
     a, b = np.ones((8, 300), np.float32), np.ones((16, 300) if is_transposed else (300, 16), np.float32)
-    c = np.full((8, 16), np.nan, np.float32)  # what was there before isn't read
+    c = np.full((8, 16), np.nan, np.float32)  # old values aren't read
     a[1, 100], a[2, 3], a[3, 127], a[3, 0] = np.nan, np.inf, np.inf, -np.inf
     product(Factors("f4", False, is_transposed, 8, 16, 300), a, b, c)
     expected = np.array([300, np.nan, np.inf, np.nan, 300, 300, 300, 300], np.float32)
@@ -110,7 +110,7 @@ def test_no_processor_without_such_vectors(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_step_has_them_on_so_many_threads() -> None:
-    """By themselves and in the loops of attention; without a word on threads all products are a BLAS's."""
+    """Alone and in the loops of attention. Without a number of threads a BLAS computes all products."""
     model = Sequential(CausalSelfAttention(embed_dim=64, num_heads=2), seed=0)
     batch = np.ones((2, 32, 64), np.float32), np.zeros((2, 32, 64), np.float32)
     step = lowered(trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch))

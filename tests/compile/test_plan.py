@@ -1,4 +1,4 @@
-"""A plan computes what the replay of its trace does, but for rounding."""
+"""A plan computes the same as the replay of its trace, except for rounding."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from nn_manual.trace.numpy_replay import replay
 from nn_manual.trace.step import trace_step
 from nn_manual.trace.step_arrays import given
 
-#: How far a number may be from the replay's, in units of eps of the array's largest: sums are added in another order,
-#: and a step has some of them one after the other. The worst seen is 3.
+#: How far a number may be from the replay's, in units of eps times the array's largest number: the order of sums
+#: differs, and a step has several sums in a row. The worst that was seen is 3.
 TOLERANCE = 32
 
 def compiled(trainer: Trainer, batch: tuple[Array, Array]) -> tuple[Any, Plan]:
@@ -56,13 +56,13 @@ def compiled(trainer: Trainer, batch: tuple[Array, Array]) -> tuple[Any, Plan]:
 
 
 def run_one(plan: Plan, arrays: Mapping[str, Array]) -> Done:
-    """One step, as for many."""
+    """Run the plan for one step."""
     own = {name: np.ascontiguousarray(arrays[name])[np.newaxis] for name in plan.program.of_steps}
     return plan.run(own.pop("input"), own.pop("target"), own)
 
 
 def states(trainer: Trainer, shapes: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
-    """What stays, as the replay has it."""
+    """The arrays that stay, in the forms of the given ones."""
     for name, array in persistent(trainer.model, trainer.optimizer, first_buffers(trainer.model)).items():
         if array.size and name in shapes:
             like = shapes[name]
@@ -71,7 +71,7 @@ def states(trainer: Trainer, shapes: Mapping[str, Array]) -> Iterator[tuple[str,
 
 
 def check_plan(trainer: Trainer, batches: Batches) -> None:
-    """After two steps the next one is compiled; from each of the others on, both go on from where the replay ends."""
+    """After two steps the next one is compiled. Then, before each step, the plan starts from where the replay ended."""
     model, optimizer = trainer.model, trainer.optimizer
     for batch in batches[:2]:
         trainer.train_step(*batch)
@@ -99,7 +99,7 @@ def check_plan(trainer: Trainer, batches: Batches) -> None:
 @pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=[str(layer) for layer, _ in LAYERS])
 def test_each_layer(layer: Layer, shape: Shape, dtype: str) -> None:
     model, batches = of_layer(layer, shape, dtype, 5)
-    # Not Adam, whose first steps are as large for a gradient that is rounding alone.
+    # Not Adam: its first steps are large even for a gradient that is rounding alone.
     check_plan(Trainer(model, MSELoss(), SGD(model, lr=0.01, momentum=0.9), check_every=0), batches)
 
 
@@ -131,7 +131,7 @@ def small() -> tuple[Trainer, Batches]:
 
 
 def of_steps(plan: Plan, count: int) -> dict[str, Array]:
-    """The coefficients of as many steps."""
+    """The coefficients of `count` steps."""
     coefficients = [
         {f"{i}.{name}": value.copy() for i, part in enumerate(plan.optimizer.parts)
          for name, value in part.rounded_coefficients(plan.optimizer.num_steps + 1 + step).items()}
@@ -141,7 +141,7 @@ def of_steps(plan: Plan, count: int) -> dict[str, Array]:
 
 
 def test_many_steps_in_one_call() -> None:
-    """They are those of the plain trainer, and end as well: 10 steps of this net move its weights by 0.3."""
+    """The steps are those of the plain trainer, and end at the same weights: 10 steps move them by 0.3."""
     trainer, batches = small()
     plain, _ = small()
     for batch in batches[:2]:
@@ -193,7 +193,7 @@ KINDS = {
     "layer", [ReLU(), Tanh(), GELU(), GELU("tanh"), Softmax(-1), LayerNorm(6), Linear(6, 6)], ids=str
 )
 def test_kinds_of_numbers(layer: Layer, kind: str) -> None:
-    """Gradients have the same numbers, and what is no number in the same places."""
+    """Gradients have the same numbers, and NaN and infinity in the same places."""
     generator = np.random.default_rng(0)
     model = Sequential(Linear(6, 6), copy.deepcopy(layer), seed=0)
     model.param_arena[:42] = np.concatenate([np.eye(6).ravel(), np.zeros(6)])
@@ -210,5 +210,5 @@ def test_kinds_of_numbers(layer: Layer, kind: str) -> None:
     assert done.num_steps == int(is_finite)
     np.testing.assert_array_equal(np.isfinite(grad), np.isfinite(expected))
     scale = np.abs(expected[np.isfinite(expected)]).max(initial=0)
-    # Huge and tiny numbers in one sum cancel: in another order four digits are left of some.
+    # Huge numbers in a sum cancel: in another order some sums have four digits left.
     np.testing.assert_allclose(grad, expected, rtol=1e-4, atol=1e-5 * scale)

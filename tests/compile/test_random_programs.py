@@ -1,4 +1,4 @@
-"""A sample of random programs: the text of their kernels, run by Python, gives what they give."""
+"""A sample of random programs: their kernels' texts, run by Python, give what the programs give."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.interpreted import differs
 from benchmarks.tracing.programs import Program
 
-#: Some seconds'; `scripts/benchmark.py trace compiled` takes 2,000.
+#: These take some seconds; `scripts/benchmark.py trace compiled` runs 2,000.
 SAMPLE = range(1_000_000, 1_000_040)
 
 
@@ -19,7 +19,7 @@ def test_a_sample_is_the_same() -> None:
 
 
 def test_what_was_found() -> None:
-    """A product into a larger array; (1, n) assigned to (n,); a mask where= beside a factor that is a mask."""
+    """A product into a larger array; (1, n) assigned to (n,); a mask in where= and another as a factor."""
     numbers, flags = np.arange(1.0, 5), np.array([True, False, True, True])
     for lines in (
         ["v = a * 1", "np.matmul(v, v, out=v)"],

@@ -1,4 +1,4 @@
-"""No two temporaries that are alive at once have a byte in common."""
+"""Two temporaries that are alive at once share no byte."""
 
 from __future__ import annotations
 

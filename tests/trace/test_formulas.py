@@ -1,4 +1,4 @@
-"""What users write in their layers: it is traced, and replayed as it is, or it is refused."""
+"""Formulas that users may write in their layers: each is traced and replayed exactly, or refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GENERATOR = np.random.default_rng(0)
 
 @dataclass(eq=False)
 class Own(Layer):
-    """A formula of itself and its input; the gradient is none."""
+    """A layer whose formula gets the layer and its input. Its backward isn't a real gradient."""
 
     def __post_init__(self) -> None:
         self.count, self.kept, self.numbers = 0, None, np.zeros(3)
@@ -66,7 +66,7 @@ def changed(x: Any, change: Callable[[Any], object]) -> Any:
 
 
 def with_numbers(x: Any) -> Any:
-    """A number stays what it is when a sum, or the array that it was taken from, changes."""
+    """A number stays the same when the array that it was taken from changes, or a sum that begins with it."""
     y = x.copy()
     total = x.sum()
     number, more = y[0, 0], total
@@ -165,7 +165,7 @@ TRACED: dict[str, Formula] = {
 
 
 def _applied(function: Any, x: Any) -> Any:
-    """A function with the arguments that it needs, added up; its result isn't always shaped as x."""
+    """Calls a function with the arguments that it needs, and adds up its result, whose shape may differ from x's."""
     if function in (np.stack, np.vstack, np.hstack):
         return function([x, x]).sum()
     if function is np.clip:

@@ -7,7 +7,7 @@ from benchmarks.tracing.drawing import draw_program
 from benchmarks.tracing.fuzz import differs, same_bits
 from benchmarks.tracing.programs import Program
 
-#: A second's; `scripts/benchmark.py trace fuzz` takes 100,000.
+#: These take a second; `scripts/benchmark.py trace fuzz` runs 100,000.
 SAMPLE = range(1_000_000, 1_000_060)
 
 
@@ -18,7 +18,7 @@ def test_a_sample_is_repeated() -> None:
 
 
 def test_what_was_found() -> None:
-    """A view that NumPy makes of an address alone, and of that a view without a number."""
+    """A view that NumPy makes from an address alone, and an empty view of it."""
     lines = ["v = np.lib.stride_tricks.sliding_window_view(a + 1, 2)", "w = v[1:1]", "x = v[:1]"]
     program = Program(lines, {"a": np.ones(3)})
     assert not differs(program)

@@ -1,4 +1,4 @@
-"""A step that is traced and replayed is the trainer's, bit for bit."""
+"""The replay of a traced step gives the same bits as the trainer's step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from nn_manual.trace.trace import CannotTrace
 
 
 def check_replays(trainer: Trainer, batches: Batches) -> None:
-    """After two steps the next one is traced on the third batch, and replayed on the others."""
+    """After two steps, the next step is traced on the third batch, and replayed on the batches that follow."""
     model, optimizer = trainer.model, trainer.optimizer
     for batch in batches[:2]:
         trainer.train_step(*batch)
@@ -108,7 +108,7 @@ def test_nothing_moves_and_each_operation_knows_where_it_stands() -> None:
 
 
 def test_a_slice_and_an_update_are_together_a_step() -> None:
-    """Forward, loss and backward write gradients alone; clipping and update take them. The buffers move elsewhere."""
+    """The trace of a slice writes gradients alone; the trace of an update takes them. Neither moves the buffers."""
     model, generator = a_whole_net(), np.random.default_rng(0)
     optimizer = AdamW(model, lr=0.01, groups=[{"parameters": "*.bias", "weight_decay": 0, "lr": 0.1}])
     batch = generator.standard_normal((9, 6), np.float32), generator.integers(0, 7, 9)

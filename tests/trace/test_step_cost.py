@@ -1,4 +1,4 @@
-"""What a trace states of a step's memory and multiplications."""
+"""The memory and the multiplications of a step, from its trace."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_multiplications(formula: Callable[..., Any], shapes: list[tuple[int, ..
 
 
 def test_memory() -> None:
-    """At the peak two of 800 bytes and one of 80; what the step is given doesn't count."""
+    """At the peak two arrays of 800 bytes are alive, with the second formula also one number. What the step is given doesn't count."""
     assert peak_memory(trace_of(lambda x: np.exp(np.tanh(np.exp(x)))[:10] + 1, (100,))) == 1600
     assert peak_memory(trace_of(lambda x: np.exp(x)[:10] + np.exp(x).sum(), (100,))) == 1608
 
@@ -56,7 +56,8 @@ def test_a_step() -> None:
     forward, for_input = 10 * (3 * 4 + 4 * 2), 10 * 4 * 2
     for_biases = 10 * (4 + 2)
     assert num_multiplications(trace) == 2 * forward + for_input + for_biases
-    # While the loss is added up: tanh's output, what dropout left of it, the mask; the differences, their squares.
+    # At the peak the loss is computed. Alive are the outputs of tanh and of dropout, the mask, the differences, their
+    # squares and the sum.
     assert peak_memory(trace) == 4 * (3 * 40 + 2 * 20 + 1)
 
 
@@ -66,7 +67,7 @@ def test_a_loop_counts_each_of_its_iterations() -> None:
     trace = trace_step(model, MSELoss(), SGD(model, lr=0.1), *batch)
     gates, rows = 4 * 4, 7 * 2
     of_input, of_state, of_bias = rows * gates * 3, rows * gates * 4, rows * gates
-    # The state before the first time is 0: the product for the gradient of weight_hh leaves it out.
+    # The state before the first step in time is 0: the product for the gradient of weight_hh leaves it out.
     assert num_multiplications(trace) == 3 * of_input + 2 * of_state + 6 * 2 * gates * 4 + 2 * of_bias
 
 

@@ -1,4 +1,4 @@
-"""What a tracer hands out, and what it hears of."""
+"""The arrays that a tracer hands out, and the loops that it notes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def doubled(values: Array) -> Array:
 def test_a_function_that_is_one_operation() -> None:
     with Tracer({}) as tracer:
         x = tracer.give("x", np.arange(3.0))
-        assert type(doubled(np.ones(2))) is np.ndarray  # none of the trace's
+        assert type(doubled(np.ones(2))) is np.ndarray  # no array of the trace
         result = doubled(x)
         assert isinstance(result, Traced)
         trace = tracer.trace({"result": result})

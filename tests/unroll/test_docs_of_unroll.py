@@ -1,4 +1,4 @@
-"""docs/unroll.md: the piece that it shows is one of the page."""
+"""docs/unroll.md: the lines that it shows stand on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each layer, loss and optimizer of the package as a script: bit for bit the step, for two sizes of the batch."""
+"""Scripts with each layer, loss and optimizer of the package give the step's bits, for two sizes of the batch."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from nn_manual.optim import Optimizer
 from nn_manual.unroll.command import proven_script
 from nn_manual.unroll.sections import Subject
 
-#: But for those whose first dimension isn't the batch.
+#: All layers, without those whose first dimension isn't the batch.
 LAYERS = [
     (layer, shape)
     for layer, shape in every_component.LAYERS
     if getattr(layer, "batch_first", True) and getattr(layer, "start_dim", 1)
 ]
-#: How many examples the largest batch has, and the one that is proven beside it.
+#: The number of examples in the largest batch, and in the smaller one that is compared, too.
 SIZES = 6, 3
 
 
@@ -104,7 +104,7 @@ def test_each_optimizer(optimizer: Any, settings: dict[str, Any]) -> None:
 
 
 class Shifted(BatchNorm1d):
-    """output = as BatchNorm1d's, whose running mean moves towards another one"""
+    """output = as BatchNorm1d's; the running mean moves towards another mean"""
 
     def update_buffers(self, saved: tuple[Array, ...]) -> None:
         normalized, _, mean, variance = saved
@@ -124,13 +124,13 @@ def test_what_the_buffers_need_too_is_no_part_of_what_is_saved() -> None:
 
 @dataclass(eq=False)
 class Unit(Layer):
-    """output = input / norm, of each row, with a spectrum that isn't one of np's own functions"""
+    """output = input / norm of each row, from a spectrum, whose function isn't in np itself"""
 
     def forward(self, input: Array) -> tuple[Array, Array]:
         norm = np.linalg.norm(input, axis=1, keepdims=True)
         return np.fft.irfft(np.fft.rfft(input / norm), input.shape[1]).astype(input.dtype), norm
 
-    def backward(self, saved: Array, grad_output: Array) -> Array:  # any: the script must say the same
+    def backward(self, saved: Array, grad_output: Array) -> Array:  # not the gradient: the script must only do the same
         return grad_output / saved
 
 
@@ -145,7 +145,7 @@ def test_functions_of_numpys_modules() -> None:
 
 @dataclass(eq=False)
 class Picked(Layer):
-    """output = input[:, places], and what lies there twice is added up in backward."""
+    """output = input[:, places]. Backward adds up the gradients of places that occur twice."""
 
     places: tuple[int, ...] = (0, 2, 2)
 
@@ -172,7 +172,7 @@ def test_indices_of_several_parts() -> None:
 
 @dataclass(eq=False)
 class Solved(Layer):
-    """output = inverse(matrix) @ input, for each example, and what comes later in a row is added to it."""
+    """output = inverse(matrix) @ input for each example; in each row, later elements are added to earlier ones."""
 
     size: int
 
@@ -203,7 +203,7 @@ def test_a_matrix_that_must_have_an_inverse_and_rows_that_are_turned_around() ->
 
 @dataclass(eq=False)
 class Scaled(Layer):
-    """output = input / std, of each feature; std is the sample's"""
+    """output = input / std of each feature, with the standard deviation of a sample"""
 
     def forward(self, input: Array) -> tuple[Array, tuple[Array, Array]]:
         std = input.std(axis=0, ddof=1)

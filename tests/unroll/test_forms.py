@@ -1,4 +1,4 @@
-"""The text behind an array's name gives the view that is meant."""
+"""The text behind an array's name gives the right view."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from nn_manual.unroll.command import unroll
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 
-#: Both are short, and between them they have most of what a page can have.
+#: Both are short. Together they show most of what a page can contain.
 NAMES = "spirals", "digits"
 
 

@@ -1,4 +1,4 @@
-"""Statements that repeat, but for their numbers, become loops; numbers that follow the batch become its size."""
+"""Lines that differ in their numbers alone become loops; numbers that depend on the batch become its size."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from nn_manual.unroll.command import unroll, write
 
 ROOT = Path(__file__).parents[2]
 
-#: By config, what makes its run short: some steps, the last of an epoch on a smaller batch.
+#: By config, the overrides that make its run short: a few steps, and a smaller last batch in each epoch.
 SHORTER = {
     "convnet": ["epochs=1", "batch_size=48"],
     "diabetes": ["epochs=3"],
@@ -32,7 +32,7 @@ SHORTER = {
     "trace_relu": ["epochs=5"],
 }
 
-#: Runs a file where there is nothing but Python and NumPy.
+#: Runs a file with nothing but Python and NumPy.
 ALONE = """\
 import runpy, sys
 sys.modules |= dict.fromkeys(("nn_manual", "scipy", "torch", "sklearn"))
@@ -52,7 +52,7 @@ def losses_of_run(config: RunConfig) -> list[float]:
 
 
 def losses_of_script(config: RunConfig, directory: Path) -> list[float]:
-    """What the script prints."""
+    """The numbers that the script prints."""
     path = directory / "step.py"
     write(unroll(config, "a config", run="step.npz"), path)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
