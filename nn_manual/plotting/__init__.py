@@ -1,4 +1,4 @@
-"""Run directories to figures."""
+"""Draws figures of run directories."""
 
 from nn_manual.plotting.confusion import plot_confusion
 from nn_manual.plotting.figure import draw_runs, plot_runs

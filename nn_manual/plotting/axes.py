@@ -1,4 +1,4 @@
-"""What all axes of a figure share: how a run looks, the range, the labels, the key, marks for what is off the scale."""
+"""What all axes of a figure share: a run's colour and mark, the range, the labels, the key, marks off the scale."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 #: 1000 wide.
 MAXIMUM_POINTS = 1000
 
-#: Colours of runs that people with any colour blindness tell apart (Okabe and Ito's, but for its yellow, too pale for
-#: a line), then three more. None is the red of a mismatch.
+#: Colours of runs that people with any colour blindness can tell apart (Okabe and Ito's, without the yellow, which is
+#: too pale for a line), then three more. None of them is the red of a mismatch.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c510a", "#333333", "#999999", "#5e3c99", "#a6d854")
 #: Marks of runs: with more runs than colours, the same colour comes with another mark.
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
-#: What is wrong, and nothing else, is red. What is beyond its tolerance by rounding alone has a colour of its own.
+#: Only what is wrong is red. What is beyond its tolerance by rounding alone has a colour of its own.
 WRONG, EXCUSED = "#d00000", "#e69f00"
 
 #: Two curves coincide where their values differ by less than this: about a pixel.
 COINCIDE = 5e-3
 
-#: Characters of a key that stands beside the title on one line, of which each handle takes as many as HANDLE.
+#: The most characters of a key that has one line beside the title; each handle counts as HANDLE characters.
 MAXIMUM_KEY, HANDLE = 80, 6
 
 #: Positions (n,), values (n,), the colour.
@@ -49,12 +49,12 @@ class Look(NamedTuple):
 
 
 def looks(num_runs: int) -> list[Look]:
-    """One for each run; no two are the same, for up to 70."""
+    """A look for each run. No two are the same for up to 70 runs."""
     return [Look(COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]) for i in range(num_runs)]
 
 
 def widths(curves: Sequence[Curve]) -> list[float]:
-    """How many points wider than usual each curve is drawn: those that later ones cover show at both sides of them."""
+    """How many points wider than usual each curve is drawn: one that later curves cover shows on both sides of them."""
     covered = [0] * len(curves)
     for (below, (x, y, _)), (_, (other_x, other_y, _)) in combinations(enumerate(curves), 2):
         _, here, there = np.intersect1d(x, other_x, return_indices=True)
@@ -64,7 +64,7 @@ def widths(curves: Sequence[Curve]) -> list[float]:
 
 
 class Mark(NamedTuple):
-    """How values are shown that have no place on an axis."""
+    """How values that have no place on an axis are shown."""
 
     applies: Callable[[Array], Array]
     #: Fraction of the axes' height: at the foot for too low, at the top for too high.
@@ -77,7 +77,7 @@ TOO_LARGE = Mark(np.isnan, 0.96, {"linestyle": "", "marker": "x", "markersize": 
 
 
 def mark(axes: Axes, curves: Sequence[Curve], mark: Mark, meaning: str) -> Key:
-    """Draw marks for the values that have no place on the axes' scale; returns their entry in the key, if any."""
+    """Draw marks for the values that have no place on the axes' scale. Returns their entry in the key, if any."""
     marked = [(x[mark.applies(y)], colour) for x, y, colour in curves]
     count = sum(x.size for x, _ in marked)
     if not count:
@@ -93,7 +93,7 @@ def mark(axes: Axes, curves: Sequence[Curve], mark: Mark, meaning: str) -> Key:
 
 
 def finish(axes: Axes, title: str, unit: str, positions: Sequence[Array], key: Key) -> None:
-    """Labels, the range that holds all `positions`, and the key to the styles.
+    """Set the labels, the range that holds all `positions`, and the key to the styles.
 
     The key stands above the axes, where it covers no curve.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAXIMUM_NUMBERS, MAXIMUM_NAMES = 20, 130
 #: Characters of a class's name.
 MAXIMUM_NAME = 16
-#: Inches: the squares' side with few classes and with many; and of names, title and scale beside them.
+#: Inches: the side of a square with few classes, and with many; the names, the title and the scale beside them.
 LARGE_SQUARE, SMALL_SQUARE, FRAME = 0.5, 0.085, 2.0
 #: The fewest inches that the squares take: with two classes, the labels beside them need as much.
 SMALLEST_SIDE = 2.0
@@ -31,8 +31,8 @@ def plot_confusion(confusion: Array, classes: Sequence[str], output: Path, title
     """Draw `confusion` (classes, classes), counts of examples by their class and by the predicted one, into the file
     `output` (.png, .svg or .pdf) and return it.
 
-    A row is a class; its colours are the parts of its examples. Raises ConfigError for another ending, and DataError
-    for an `output` that can't be written.
+    A row is a class; a colour says which part of its examples got the predicted class. Raises ConfigError for another
+    ending, and DataError for an `output` that can't be written.
     """
     return save(partial(draw_confusion, confusion, classes, title), output)
 
@@ -74,5 +74,5 @@ def draw_confusion(confusion: Array, classes: Sequence[str], title: str = "") ->
 
 
 def _printable(name: str) -> str:
-    """A name; one of blanks or control characters, such as a line's end, as Python writes it."""
+    """A name; as Python writes it if it has only blanks, or has control characters, such as a line's end."""
     return name if name.isprintable() and name.strip() else quoted(name)

@@ -1,7 +1,8 @@
-"""Run directories to one figure: loss, accuracy, and how far the gradients of each step were from torch's.
+"""One figure of run directories: loss, accuracy, and how far the gradients of each step were from torch's.
 
-The axes stand above each other: epochs for the first two, steps for the others, each from 0 to the longest run's end,
-so for one finished run they cover the same time. pyplot isn't used: it would keep each figure in memory.
+The axes stand above each other, over epochs for the first two and over steps for the others. Each goes from 0 to the
+end of the longest run, so for one finished run they cover the same time. pyplot isn't used: it would keep each figure
+in memory.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from nn_manual.run_directory.metrics import RecordedRun, read_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Characters of a run's name in the legend, and of a label, of which two columns fit the figure.
+#: The most characters of a run's name in the legend, and of a label if two columns are to fit the figure.
 MAXIMUM_NAME, MAXIMUM_LABEL = 36, 62
-#: Characters of what is said of a run.
+#: The most characters of the note about a run.
 MAXIMUM_NOTE = 70
 
 
@@ -48,7 +49,7 @@ def plot_runs(runs: Sequence[Path], output: Path, *, smoothing: float = 0.0, log
 
 
 def draw_runs(runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: bool = False) -> Figure:
-    """The figure of `plot_runs`: axes for all that at least one run has recorded, and the heat map of a single run.
+    """The figure of `plot_runs`: axes for all that at least one run has recorded, and a heat map for a single run.
 
     A run has one colour in all axes; a line's label is the column that it shows. Raises DataError if no run has
     recorded anything.
@@ -97,7 +98,7 @@ def draw_runs(runs: Sequence[RecordedRun], *, smoothing: float = 0.0, log_y: boo
 
 
 def _labels(runs: Sequence[RecordedRun]) -> list[str]:
-    """The name of each run, and what is to be said of it."""
+    """The name of each run, with a note about it if there is one."""
     names = shorten([run.name for run in runs], MAXIMUM_NAME)
     labels = []
     for number, (run, name) in enumerate(zip(runs, names, strict=True), start=1):
@@ -123,6 +124,6 @@ def _name_runs(figure: Figure, labels: Sequence[str], looks: Sequence[Look], num
     legend = figure.legend(
         handles, ["run"] * len(labels), loc="outside upper left", ncols=num_columns, frameon=False
     )
-    # Only here, because legend() leaves out labels with a leading underscore; and a $ begins no formula.
+    # The texts are set here, because legend() leaves out labels with a leading underscore; a $ must begin no formula.
     for label, text in zip(labels, legend.get_texts(), strict=True):
         text.set(text=label, parse_math=False)

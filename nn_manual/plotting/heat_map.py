@@ -1,4 +1,4 @@
-"""The ledger of one run: a row for each tensor, time from left to right, the colour how far off the tensor was."""
+"""The ledger of one run: a row for each tensor, steps from left to right; the colour says how far off a tensor was."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-#: The most columns and rows that are drawn. A column is two pixels wide or more, so that none gets lost; a row has the
-#: height of its name, and with this many the map is as high as the figure is wide.
+#: The most columns and rows that are drawn. A column is at least two pixels wide, so that none gets lost. A row is as
+#: high as its name, and with this many rows the map is as high as the figure is wide.
 MAXIMUM_COLUMNS, MAXIMUM_ROWS = 400, 50
 #: Inches: a row, with text of 6 points; the title, the steps and their label; the names and the scale beside the map.
 ROW_HEIGHT, FRAME_HEIGHT, FRAME_WIDTH = 0.13, 0.75, 1.0
 #: Characters of a tensor's name, for which FRAME_WIDTH has room.
 MAXIMUM_NAME = 24
 
-#: Percent of the tolerance. Correct float32 values lie near 1, float64 near 0.1 or 0.01; what is less gets the colour
-#: of the lowest.
+#: The scale in percent of the tolerance. Correct float32 values lie near 1, float64 near 0.1 or 0.01. A value below the
+#: lowest gets the colour of the lowest.
 LOWEST, HIGHEST = 1e-2, 100
 TICKS = (0.01, 0.1, 1, 10, HIGHEST)
-#: From light to dark blue; what has no place on this scale has a colour of its own.
+#: The scale goes from light to dark blue. A value without a place on it has a colour of its own.
 SCALE = "Blues"
 EQUAL, NOT_COMPARED = "#e4e4e4", "#ffffff"
 
 
 def rows_to_draw(ledger: Ledger) -> Array:
     """Indices, ascending, of the tensors that get a row: up to MAXIMUM_ROWS, those that are wrong, then the worst."""
-    largest = np.fmax.reduce(ledger.percent, axis=0)  # of NaN and a number, the number
+    largest = np.fmax.reduce(ledger.percent, axis=0)  # ignores NaN where there is a number
     worst = np.lexsort((-largest, ledger.verdict.max(axis=0) != MISMATCH))
     return np.sort(worst[:MAXIMUM_ROWS])
 
 
 def pool(values: Array, num_steps: Array) -> tuple[Array, Array, int]:
-    """The largest value of each stretch of checked steps, (columns, tensors); in which line each begins, and how many
-    steps make a stretch. Line i of (lines, tensors) stands for the worst of num_steps[i]: one that reaches into two
-    stretches counts in both.
+    """The largest value of each stretch of checked steps, (columns, tensors); in which line each stretch begins; and
+    how many steps a stretch has. Line i of `values`, (lines, tensors), stands for the worst of num_steps[i] steps. A
+    line that reaches into two stretches counts in both.
     """
     ends = np.cumsum(num_steps, dtype=np.float64)
     stretch = math.ceil(ends[-1] / MAXIMUM_COLUMNS)
@@ -101,7 +101,7 @@ def draw_heat_map(axes: Axes, run: RecordedRun) -> None:
 
 
 def _edges(run: RecordedRun, first: Array, stretch: int) -> Array:
-    """The steps between which each column lies."""
+    """The steps at the edges of the columns."""
     first_step, last_step, num_steps = (run.gradients[key] for key in ("first_step", "last_step", "num_steps"))
     within_first = (last_step[0] - first_step[0]) / max(num_steps[0] - 1, 1)
     distance = within_first or np.ptp(first_step[:2]) or 1
@@ -112,7 +112,7 @@ def _edges(run: RecordedRun, first: Array, stretch: int) -> Array:
 
 
 def _colours() -> Colormap:
-    """Without the lightest blues, which would pass for white."""
+    """The colours of the scale, without the lightest blues, which look white."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 

@@ -29,9 +29,9 @@ from nn_manual.run_directory.metrics import COUNTS, RecordedRun
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: A curve with at most this many points shows each of them: a single one would be no line at all.
+#: A curve with at most this many points has a mark at each of them: a single point would be no line at all.
 MAXIMUM_MARKERS = 50
-#: So many marks tell a longer curve of several from the others.
+#: How many marks a longer curve has, to be told from those of other runs.
 FEW_MARKERS = 8
 
 TRAINING: Style = {"linestyle": "-", "linewidth": 1.5, "markersize": 3}
@@ -43,12 +43,12 @@ TOLERANCE: Style = {"linestyle": "-", "linewidth": 1.2, "color": "0.3"}
 BEYOND: Style = {"linestyle": "", "marker": "D", "markersize": 5, "markerfacecolor": "white"}
 MISMATCH: Style = {"linestyle": "", "marker": "X", "markersize": 9, "color": WRONG}
 
-#: Percent of the tolerance: the axis reaches up to here at least, as a mistake in a formula mostly lies above, and not
-#: higher than the latter.
+#: Percent of the tolerance: the top of the axis is at least LEAST_TOP, as most mistakes in a formula lie above it, and
+#: at most MOST_TOP. Its bottom is at least LEAST_BOTTOM.
 LEAST_TOP, MOST_TOP = 1e4, 1e12
 LEAST_BOTTOM = 1e-12
 
-#: Characters of a mismatch's name in the key.
+#: The most characters of a mismatch's name in the key.
 MAXIMUM_NAME = 26
 
 
@@ -85,7 +85,7 @@ def _in_key(style: Style) -> Style:
 def _draw_epochs(
     axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look], column: str, style: Style, smoothing: float
 ) -> list[Curve]:
-    """Draw one column of metrics.jsonl over epochs, smoothed, and return the raw curves that there are."""
+    """Draw one column of metrics.jsonl over epochs, smoothed. Returns the raw curves of the runs that have it."""
     drawn = [(run, look) for run, look in zip(runs, looks, strict=True) if column in run.metrics]
     curves = [(run.metrics["epoch"], _drawable(_values(run, column)), look.colour) for run, look in drawn]
     for (epochs, values, colour), (run, look), wider in zip(curves, drawn, widths(curves), strict=True):
@@ -99,7 +99,7 @@ def _draw_epochs(
 
 
 def _marked(num_points: int, index: int, num_runs: int) -> tuple[int, int] | list[int] | None:
-    """Which points of a curve show: each, none, or a few of several runs, which don't fall on those of the others."""
+    """Which points of a curve get a mark: all, none, or with several runs a few, at other places than in other runs."""
     if num_points <= MAXIMUM_MARKERS:
         return None
     distance = num_points // FEW_MARKERS
@@ -107,14 +107,14 @@ def _marked(num_points: int, index: int, num_runs: int) -> tuple[int, int] | lis
 
 
 def _values(run: RecordedRun, column: str) -> Array:
-    """A column of metrics.jsonl; per example where it is a sum over examples."""
+    """A column of metrics.jsonl. A sum over examples is divided by their number."""
     values, count = run.metrics[column], COUNTS.get(column)
     return values / run.metrics[count] if count in run.metrics else values
 
 
 def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequence[Look]) -> None:
-    """The worst error of each checked step, in percent of what the tolerance of that tensor allows, and one line at
-    100%. What lies beyond is marked: rounding, which is excused, and the mismatch that ended a run.
+    """The worst error of each checked step, in percent of what the tolerance of that tensor allows, and a line at 100%.
+    Errors beyond are marked: those by rounding, which are excused, and the mismatch that ended a run.
     """
     checked = [(run, look) for run, look in zip(runs, looks, strict=True) if run.gradients["step"].size]
     curves = [(run.gradients["step"], percent_of_tolerance(run), look.colour) for run, look in checked]
@@ -152,8 +152,8 @@ def draw_gradient_errors(axes: Axes, runs: Sequence[RecordedRun], looks: Sequenc
 
 
 def percent_of_tolerance(run: RecordedRun) -> Array:
-    """The worst error of each line of gradients.jsonl in percent of what its tensor's tolerance allows; NaN for what no
-    axis has room for.
+    """The worst error of each line of gradients.jsonl, in percent of what its tensor's tolerance allows; NaN for an
+    error above MOST_TOP.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         percent = 100 * run.gradients["relative"] / run.gradients["tolerance"]
@@ -161,11 +161,11 @@ def percent_of_tolerance(run: RecordedRun) -> Array:
 
 
 def _mark_mismatches(axes: Axes, curves: Sequence[Curve], mismatches: Sequence[Array]) -> Key:
-    """A run has one at most, at its end."""
+    """Mark the mismatches. A run has at most one, at its end."""
     wrong = []
     for (steps, percent, _), names in zip(curves, mismatches, strict=True):
         for line in np.flatnonzero(names != ""):
-            # What can't be compared has no percent: it stands at the top.
+            # A step that can't be compared has no percent: its mark stands at the top.
             known = np.isfinite(percent[line])
             axes.plot(
                 steps[line], percent[line] if known else TOO_LARGE.height, label="mismatch",
@@ -183,7 +183,7 @@ def _steps_in_a_point(run: RecordedRun) -> int:
 
 
 def _set_percent_range(axes: Axes, curves: Sequence[Curve]) -> None:
-    """From the least to the largest error, and at least as high as mistakes lie; with room for the marks."""
+    """Set the range from the smallest to the largest error, and at least up to LEAST_TOP, with room for the marks."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     values = np.concatenate([values for _, values, _ in curves])
@@ -203,12 +203,12 @@ def _percent(value: float, _: int) -> str:
 
 
 def smooth(values: Array, smoothing: float) -> Array:
-    """Exponential moving average, weighted so that the first values count no more than later ones, shape (n,).
+    """The exponential moving average, weighted so that the first values don't count more than later ones, shape (n,).
 
         output[n] = sum_k smoothing**(n - k) * values[k] / sum_k smoothing**(n - k),   k = 0 ... n
 
-    Both sums follow from the ones before: times `smoothing`, plus values[n] and plus 1. At smoothing 0 the output is
-    `values`. A value that isn't finite is left out of both sums and stays what it is.
+    Both sums follow from the sums before, times `smoothing`: the first one plus values[n], the second one plus 1. With
+    smoothing 0, the output is `values`. A value that isn't finite is left out of both sums and stays as it is.
     """
     output = np.array(values, np.float64)
     weighted_sum = sum_of_weights = 0.0
@@ -222,8 +222,8 @@ def smooth(values: Array, smoothing: float) -> Array:
 def steps_to_draw(percent: Array, is_mismatch: Array) -> Array:
     """Indices, ascending, of the lines that a curve of gradient errors is drawn through.
 
-    Up to MAXIMUM_POINTS lines: all. More: the worst of each of MAXIMUM_POINTS equal stretches, and each mismatch, so
-    that the curve never looks better than the run was.
+    Of up to MAXIMUM_POINTS lines, these are all. Of more, they are the worst of each of MAXIMUM_POINTS equal stretches,
+    and each mismatch, so that the curve never looks better than the run was.
     """
     edges = np.linspace(0, percent.size, min(percent.size, MAXIMUM_POINTS) + 1).astype(np.int64)
     worst = [start + np.argmax(percent[start:stop]) for start, stop in pairwise(edges)]  # NaN counts as the maximum
@@ -231,5 +231,5 @@ def steps_to_draw(percent: Array, is_mismatch: Array) -> Array:
 
 
 def _drawable(values: Array) -> Array:
-    """NaN in place of what matplotlib's axes fail at: room around numbers near 1.8e308, float64's end, overflows."""
+    """The values, with NaN for those from 1e300 on: near float64's largest number, matplotlib's margins overflow."""
     return np.where(np.abs(values) < 1e300, values, np.nan)

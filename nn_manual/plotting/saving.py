@@ -1,4 +1,4 @@
-"""A figure's file: its endings, and how it is written."""
+"""The file of a figure: which endings it may have, and how it is written."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from nn_manual.run_directory.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The endings of a figure's file, and what to leave out of each: the time of drawing, so that the same runs give
-#: the same bytes.
+#: The endings of a figure's file, with metadata that leave out the time of drawing: the same runs give the same bytes.
 FORMATS: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
-#: matplotlib's settings: the size of text in points, and what the ids in an SVG are made from, random otherwise.
-#: Any, as for matplotlib's type checker each key is a type of its own.
+#: matplotlib's settings: the size of text in points, and a salt for the ids in an SVG, which would be random without.
+#: Its type is Any, because matplotlib's stubs have a type for each key.
 SETTINGS: Any = {"font.size": 9, "svg.hashsalt": "nn_manual"}
 
 
@@ -30,17 +29,17 @@ def check_ending(output: Path) -> None:
 
 
 def save(draw: Callable[[], Figure], output: Path) -> Path:
-    """Write what `draw` draws to the file `output`, atomically; returns it. Raises DataError where it can't be written,
-    and ConfigError as `check_ending`.
+    """Write what `draw` draws to the file `output`, atomically; returns `output`. Raises DataError where it can't be
+    written, and ConfigError as `check_ending` does.
     """
     import matplotlib
 
     check_ending(output)
     ending, buffer = output.suffix.lower(), io.BytesIO()
     with warnings.catch_warnings():
-        # A name may have letters that the font lacks: the figure shows boxes.
+        # A name may have letters that the font lacks: the figure shows boxes in their place.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        # All losses are 0: their marks say so.
+        # All losses may be 0: their marks say so.
         warnings.filterwarnings("ignore", "Data has no positive values")
         with matplotlib.rc_context(SETTINGS):
             draw().savefig(buffer, format=ending[1:], metadata=FORMATS[ending], dpi=150)

@@ -1,4 +1,4 @@
-"""Names of runs and tensors, cut so that what differs stays."""
+"""Names of runs and tensors, shortened so that they still differ."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def shorten(names: Sequence[str], length: int) -> list[str]:
-    """The names as can be printed, those of more than `length` characters without a part that an ellipsis stands for.
+    """The names as printable text. In a name of more than `length` characters, an ellipsis takes the place of a part.
 
-    The part is the middle, or as near to it as lets no other name fit what is left. Names that differ in too many
-    places for that lose their middle.
+    This part is the middle, or as near to it as possible so that no other name fits what is left. If there is no such
+    part, it is the middle.
     """
     names = [one_line(name) for name in names]
     return [name if len(name) <= length else _cut(name, set(names) - {name}, length) for name in names]

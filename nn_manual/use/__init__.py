@@ -1,1 +1,1 @@
-"""What is done with a run that has ended, or with a config alone: evaluated, sampled, summarised, replayed."""
+"""What can be done with a run that has ended, or with a config alone: evaluate, predict, sample, summarise, replay."""

@@ -24,13 +24,13 @@ from nn_manual.run_directory.within import within
 from nn_manual.training.trainer import Trainer
 from nn_manual.use.trained import Checkpoint, TrainedRun, recorded_sha256
 
-#: What of a run's config an evaluation may change.
+#: The keys of a run's config that an evaluation may change.
 OVERRIDES = ("data", "loss", "seed")
 
 
 class EvaluatedRun(NamedTuple):
-    """What a run's model makes of some examples. `bits` are those a character of a text. `confusion`, int64 (classes,
-    classes), counts the targets by their class and by the class that the model predicts; None for a regression.
+    """The result of a run's model on some examples. `bits` are the bits per character of a text. `confusion`, int64
+    (classes, classes), counts the targets by their class and by the predicted class; it is None for a regression.
     """
 
     examples: str
@@ -44,7 +44,7 @@ class EvaluatedRun(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the figure of the confusion is headed with."""
+        """The title of the figure of the confusion."""
         return f"{counted(self.num_examples, 'example')}, accuracy {self.accuracy:.2%}"
 
     def __str__(self) -> str:
@@ -60,11 +60,11 @@ class EvaluatedRun(NamedTuple):
 def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) -> EvaluatedRun:
     """Evaluate a trained run, which was read from `directory`.
 
-    Without overrides, on its validation part, or on its training part if there is no other. `overrides`, such as
-    "data.Arrays.file=other.csv", give other data; of these, each example counts, and the training's transform is
-    applied. Relative paths count from the current folder. The loss can be another one, too.
+    Without overrides, this takes its validation part, or its training part if it has no other. `overrides`, such as
+    "data.Arrays.file=other.csv", give other data: then all examples are taken, and the training's transform is applied.
+    Relative paths count from the current folder. The loss can be another one, too.
 
-    Raises ConfigError for an override that is wrong or of something else, DataError for data that can't be read or that
+    Raises ConfigError for an override that is wrong or of another key, DataError for data that can't be read or that
     the model doesn't fit, and NotFiniteError.
     """
     config = load_config(within(directory, CONFIG_FILE), overrides, folder=Path.cwd())
@@ -89,7 +89,7 @@ def evaluate(run: TrainedRun, directory: Path, overrides: Sequence[str] = ()) ->
 
 
 def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[str, Examples]:
-    """The examples to evaluate, and in words which these are. `sha256` is that of the run's own, where it is known."""
+    """The examples to evaluate, and in words which they are. `sha256` is that of the run's own data, if it is known."""
     data, source = config.data, _source(config.data)
     is_own = data == run.config.data and config.seed == run.config.seed
     if not is_own and "validation_fraction" in {field.name for field in fields(data)}:  # type: ignore[arg-type]  # each data set is a dataclass
@@ -108,10 +108,8 @@ def _examples(config: RunConfig, run: TrainedRun, sha256: str | None) -> tuple[s
     return f"all of {source}, {examples}", split.train
 
 
-
-
 def _source(data: Dataset) -> str:
-    """What a message calls the data: their file, if they have one, or else their class."""
+    """What a message calls the data: by their file, if they have one, or else by their class."""
     place = getattr(data, "file", None) or getattr(data, "folder", None)
     if place == STANDARD_INPUT:
         return "standard input"
@@ -125,7 +123,7 @@ def _check_fit(run: TrainedRun, loss: Loss, examples: Examples, source: str) -> 
     input, target = examples
     try:
         run.model.check_dtype(input)
-        output_shape = run.model.output_shape((2, *input.shape[1:]))  # of one alone, batch normalization takes no step
+        output_shape = run.model.output_shape((2, *input.shape[1:]))  # batch normalization takes no single example
         run.model.check_values(input)
         loss.check_data(target)
         num_predictions = len(input) * output_shape[0] // 2  # a model may make several of each example
@@ -136,7 +134,8 @@ def _check_fit(run: TrainedRun, loss: Loss, examples: Examples, source: str) -> 
 
 
 def _class_names(run: TrainedRun, confusion: Array | None) -> tuple[str, ...]:
-    """The classes of the data; and those beyond that the model predicts, as one of characters may, by their indices."""
+    """The names of the classes of the data. A model of characters may predict other classes: these have their indices.
+    """
     if confusion is None:
         return ()
     known = run.transform.names.classes or tuple(map(str, range(len(confusion))))

@@ -1,4 +1,4 @@
-"""What only a step of a run can show: what its trace multiplies and keeps alive, and how its check is proven."""
+"""What only a step of a run can show: its multiplications, its memory, and how many steps are proven together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nn_manual.training.trainer import Trainer
 
 
 class FirstStep(NamedTuple):
-    """A trainer that has made no step, and the batch of its first one."""
+    """A trainer that has made no step, and the batch of its first step."""
 
     trainer: Trainer
     input: Array
@@ -29,7 +29,7 @@ class FirstStep(NamedTuple):
 
 def measured(config: RunConfig, split: Split | None) -> Iterator[str]:
     """What the first step of a run takes, and how it is checked: sentences, each with its subject before a colon.
-    `split` is the config's data where they have been read.
+    `split` has the config's data, if they have been read.
     """
     step = _first_step(config, split)
     yield from _costs(config, step)
@@ -56,7 +56,7 @@ def _first_step(config: RunConfig, split: Split | None) -> FirstStep | NNManualE
 
 
 def _costs(config: RunConfig, step: FirstStep | NNManualError) -> Iterator[str]:
-    """What a step on such a batch keeps alive and multiplies, stated from its trace, and what isn't compiled of it."""
+    """What a step on such a batch keeps in memory and multiplies, by its trace, and which part of it isn't compiled."""
     if isinstance(step, NNManualError):
         yield f"training step: what it takes isn't known: {_first_line(step)}"
         return
@@ -76,7 +76,7 @@ def _costs(config: RunConfig, step: FirstStep | NNManualError) -> Iterator[str]:
 
 
 def _how_checked(config: RunConfig, step: FirstStep | NNManualError) -> str:
-    """Which steps of a run are checked, and how many of them together: found by one step on the first batch."""
+    """Which steps of a run are checked, and how many are proven together: a step on the first batch shows it."""
     steps = steps_checked(config)
     if not config.gradient_check.every:
         return steps

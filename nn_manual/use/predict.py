@@ -1,4 +1,4 @@
-"""What a trained model says of new examples: from a file to a file."""
+"""A trained model's predictions for new examples: from a file to a file."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ PREDICTED_CLASS = "predicted_class"
 
 
 def predict(run: TrainedRun, input: Path, output: Path) -> int:
-    """Write the run's predictions for the examples in the file `input` to the file `output`; returns how many examples
-    there are. The input "-" is a CSV on standard input.
+    """Write the run's predictions for the examples in the file `input` to the file `output`; returns how many there
+    are. The input "-" is a CSV on standard input.
 
-    The examples are in the units of the training's source, with its columns: a CSV needs those of training by name, in
-    any order, and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An
-    .npz has an array of the name that the training's had, or "input".
+    The examples are in the units of the training's data. A CSV needs the columns of the training by name, in any order,
+    and may have others. Where these have no names, a CSV has as many columns as an example has numbers. An .npz needs
+    an array with the same name as in training, or "input".
 
     A classification writes the class and the probability of each class: columns headed `predicted_class` and by the
     classes' names, or arrays `predicted_class` (an index), `probabilities` and `classes` (the names). A regression
-    writes values, in the units of its source: columns headed as the targets were, or an array `values`. A file that is
-    there already is replaced, at once and as a whole.
+    writes values, in the units of the training's data: columns headed as the targets were, or an array `values`. A file
+    that exists is replaced as a whole.
 
     Raises ConfigError for another ending, a run on Text, and an output that is the input; DataError for an input that
     can't be read or doesn't fit, and an output that can't be written; NotFiniteError.
@@ -75,7 +75,7 @@ def _read(run: TrainedRun, file: Path) -> Array:
 
 
 def _names(run: TrainedRun, num_outputs: int) -> list[str]:
-    """What the outputs are called: as the classes, or the targets, in training."""
+    """The names of the outputs: those of the classes, or of the targets, in training."""
     known = run.transform.names.classes if run.is_classification else None
     known = known or run.transform.names.target
     if known is not None and len(known) == num_outputs:

@@ -1,10 +1,10 @@
-"""A step that differed from torch's, run again from its bundle: another day, after a fix, on another machine.
+"""A step that differed from torch's, run again from its bundle: on another day, after a fix, on another machine.
 
-A step is its tensors and its formulas. What a layer keeps from step to step is not in a bundle. A mistake that comes
-from there is not reproduced, and a replay says so.
+A bundle has the tensors of a step, and names its formulas. It doesn't have what a layer keeps from step to step. A
+mistake that comes from there is not reproduced, and a replay says so.
 
-Nothing in a bundle is code. A layer of the user's own is imported from where config.yaml says, or an override:
-`nn-manual check --replay mismatch-step-17 layer_folder=/home/me/layers`.
+Nothing in a bundle is code. A layer of the user's own is imported from the folder that config.yaml names, or an
+override: `nn-manual check --replay mismatch-step-17 layer_folder=/home/me/layers`.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ if TYPE_CHECKING:  # torch is only loaded for what is checked
 class Replay:
     """A step that was run again. str() reports what it was and what it is.
 
-    `report` is None where it equals torch's now. `deviations` say how far the gradients that the layers received are
-    from the recorded ones, as fractions of their norm: 0 where they are exactly the same. `changed` names
-    the modules whose file is another one now. `moved` names a gradient that was computed before the wrong tensor and
+    `report` is None where the step equals torch's now. `deviations` say how far the gradients that the layers received
+    are from the recorded ones, as fractions of their norm: 0 where they are exactly the same. `changed` names the
+    modules whose file has changed. `moved` names a gradient that was computed before the wrong tensor, and that
     deviates by more than rounding.
     """
 
@@ -68,7 +68,7 @@ class Replay:
 
     @property
     def not_reproduced(self) -> str | None:
-        """Why a step that equals torch's now is not the recorded one put right; None where it is, or is still wrong."""
+        """Why a step that equals torch's now doesn't count as corrected; None where it does, or is still wrong."""
         if self.report is not None:
             return None
         if self.moved is not None:
@@ -103,8 +103,8 @@ def replay(directory: Path, overrides: Sequence[str] = ()) -> Replay:
     """Run the step in the bundle `directory` again: forward, loss, backward, clipping and the optimizer's step, checked
     as in training, and as closely as the steps that are looked at again there.
 
-    Raises DataError for a bundle that is missing, incomplete or corrupt, and ConfigError where its config can't be read
-    or a layer of the user's own isn't found, or raises where nothing is compared.
+    Raises DataError for a bundle that is missing, incomplete or corrupt. Raises ConfigError where its config can't be
+    read, and where a layer of the user's own isn't found or raises an error outside of the comparison.
     """
     check_bundle_exists(directory)
     bundle = read_bundle(within(directory, BUNDLE_FILE))
@@ -129,7 +129,7 @@ def _run_again(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapp
     except GradientMismatch as mismatch:
         report = mismatch.report
     assert trainer.checker is not None
-    if report is None and trainer.slicing.is_plain:  # a run looks as closely at some steps, and may have found it so
+    if report is None and trainer.slicing.is_plain:  # a run looks closely at some steps, and may have found it there
         seen = trainer.checker.look_closely()
         report = None if seen.agrees else seen
     replayed = grad_outputs(trainer.checker)
@@ -163,7 +163,7 @@ def _config(path: Path, overrides: Sequence[str]) -> RunConfig:
 
 
 def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mapping[str, Array]) -> Trainer:
-    """The run's trainer, standing where the step begins. Raises DataError where the tensors aren't the config's."""
+    """The run's trainer, at the start of the step. Raises DataError where the tensors don't fit the config."""
     model = config.new_model()
     optimizer = config.optimizer(model)
     optimizer.num_steps = bundle.step - 1
@@ -181,7 +181,7 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
         config.loss.check_target(placeholder(prediction_shape, model.dtype), tensors[TARGET])
     except (ValueError, TypeError) as error:
         raise DataError(f"{directory / TENSORS_FILE}: doesn't fit {CONFIG_FILE}: {error}") from error
-    # A slice that was wrong is a batch of its own; what slices make together takes all of them.
+    # A wrong slice is replayed as a batch of its own; a wrong sum of slices takes all of them.
     is_slice, num_slices = bundle.first_row is not None, config.slices or 1
     sizes = {rows.stop - rows.start for rows in cut(config.batch_size, num_slices if is_slice else 1)}
     compiled = config.compiled and len(tensors[INPUT]) in sizes  # a smaller last batch never is
@@ -198,7 +198,7 @@ def _trainer(config: RunConfig, directory: Path, bundle: Bundle, tensors: Mappin
 
 
 def _set_lrs(trainer: Trainer, bundle: Bundle, directory: Path) -> None:
-    """Give the optimizer and its groups the lrs of the step. Raises DataError where they aren't as many."""
+    """Give the optimizer and its groups the lrs of the step. Raises DataError where their numbers differ."""
     members = trainer.optimizer.members
     if len(bundle.lrs) != len(members):
         given = counted(len(bundle.lrs), "lr")
@@ -212,7 +212,7 @@ def _named(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:
 
 
 def _deviation(replayed: Array, recorded: Array) -> float:
-    """max|replayed - recorded| as a fraction of max|recorded|; of two shapes it is infinite."""
+    """max|replayed - recorded| as a fraction of max|recorded|; infinite where the shapes differ."""
     if np.array_equal(replayed, recorded, equal_nan=True):
         return 0.0
     if replayed.shape != recorded.shape:

@@ -30,16 +30,16 @@ def sample(
     seed: int = 0,
     checkpoint: Checkpoint | None = None,
 ) -> Iterator[str]:
-    """The prompt, and then each of `length` characters that the model of a run on Text writes behind it.
+    """The prompt, and then one by one `length` characters that the model of a run on Text writes after it.
 
         p = softmax(prediction / temperature), over the top_k largest predictions
 
-    The model sees the last characters, as many as the `context` of its training. `seed` alone decides what is drawn: a
-    longer text begins as a shorter one. `checkpoint` says which weights, as for `load_run`.
+    The model sees the last `context` characters, as in its training. `seed` alone decides what is drawn: a longer text
+    begins like a shorter one. `checkpoint` says which weights, as for `load_run`.
 
-    Raises, before the prompt, ConfigError for settings out of range, a run on other data, and a character of the prompt
-    that the training text never had, and DataError for a run that can't be read. Raises NotFiniteError where the model
-    puts out a value that is not finite.
+    Before the prompt, it raises ConfigError for settings out of range, a run on other data, and a character of the
+    prompt that is not in the training text, and DataError for a run that can't be read. Later, it raises NotFiniteError
+    where the model puts out a value that is not finite.
     """
     _check_settings(prompt, length, temperature, top_k, seed)
     run = read_trained(directory, checkpoint)
@@ -61,20 +61,21 @@ def sample(
 
 @quiet
 def draw(prediction: Array, temperature: float, top_k: int | None, random: np.random.Generator) -> int:
-    """The index of a class, drawn with the probabilities softmax(prediction / temperature) of the `top_k` largest in a
-    prediction (classes,); of equal ones the first are taken. Raises NotFiniteError where one isn't finite.
+    """The index of a class, drawn with the probabilities softmax(prediction / temperature) over the `top_k` largest
+    values of a prediction (classes,). Of equal values, the first ones are taken. Raises NotFiniteError where a value
+    isn't finite.
     """
     if not np.isfinite(prediction).all():
         raise NotFiniteError("the model's prediction is not finite")
     largest = np.argsort(-prediction, kind="stable")[:top_k]
-    # The largest is subtracted first: however low the temperature, its own exp is 1.
+    # The largest value is subtracted first: so its exp is 1, however low the temperature is.
     shifted = prediction[largest].astype(np.float64) - prediction[largest[0]]
     exponential = np.exp(shifted / temperature)
     return int(largest[random.choice(len(largest), p=exponential / exponential.sum())])
 
 
 def _last(prediction: Array) -> Array:
-    """Of one window, the prediction behind its last character: (time, classes) or (1, classes, time) to (classes,)."""
+    """The prediction after the last character of a window: (time, classes) or (1, classes, time) to (classes,)."""
     return prediction[-1] if prediction.ndim == 2 else prediction[0, :, -1]
 
 
@@ -105,12 +106,12 @@ def _indices(prompt: str, vocabulary: tuple[str, ...]) -> list[int]:
 
 
 def _check_fit(model: Sequential, num_characters: int, lengths: range, directory: Path) -> None:
-    """Raise ConfigError where the model takes no text of one of these lengths, and DataError where it has another
+    """Raise ConfigError where the model doesn't take text of these lengths, and DataError where it has another
     vocabulary.
     """
     for length in lengths:
         try:
-            output_shape = model.output_shape((2, length))  # of one alone, batch normalization takes no training step
+            output_shape = model.output_shape((2, length))  # batch normalization takes no single example
         except ValueError as error:
             prompt = counted(lengths[0], "character")
             raise ConfigError(f"the model doesn't take a prompt of {prompt}: {error}") from error

@@ -1,7 +1,8 @@
 """A config's model as a table.
 
-Layers, shapes, parameters, multiplications, and what each layer is checked against; the memory that it takes; and what
-a step takes, where one is made to find out. All else is known from shapes: no model is made, and nothing of its size.
+Layers, shapes, parameters, multiplications, and what each layer is checked against; the memory that the model takes;
+and what a step takes, if one is made to find out. All else follows from the shapes: no model is made, and nothing of
+its size.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from nn_manual.model.ties import Ties
 from nn_manual.run.loading import quiet
 from nn_manual.use.measuring import measured, steps_checked
 
-#: Columns of a terminal, and those that a layer's name has at least.
+#: Columns of a terminal, and the fewest of them for a layer's name.
 WIDTH, NAME_WIDTH = 80, 12
-#: Shapes are followed for two examples: of one alone, batch normalization takes no training step.
+#: Shapes are followed for two examples, because batch normalization doesn't take a single one in training.
 NUM_EXAMPLES = 2
-#: The most parameters with which a step is made unasked: with more it takes gigabytes and minutes.
+#: The most parameters with which a step is made without --measure: with more, it may take gigabytes and minutes.
 MOST_MEASURED = 1_000_000
-#: What a training keeps of numbers, in words.
+#: Words for the numbers that a training keeps.
 NUMBERS = ("parameters", "gradients", "the optimizer's vectors")
 HEADER = ("layer", "output", "parameters", "products", "checked against")
 
 
 class Sizes(NamedTuple):
-    """How many numbers a training keeps: of parameters, a shared one once; of gradients, where each use of a shared one
-    has its own beside their sum; and of the optimizer's vectors.
+    """How many numbers a training keeps: the parameters, a shared one once; the gradients, with one for each use of a
+    shared parameter beside their sum; and the optimizer's vectors.
     """
 
     parameters: int
@@ -44,9 +45,9 @@ class Sizes(NamedTuple):
 
 
 class LayerRow(NamedTuple):
-    """A layer: its name behind as many blanks as it is deep, and for one example the shape of its output and about how
-    many multiplications its forward takes. None stands for what isn't known, or what the layers in it have. `note` is
-    what there is to say of `counterpart`, or empty.
+    """A layer: its name, indented by its depth, and for one example the shape of its output and about how many
+    multiplications its forward takes. None stands for what isn't known, or what is in the rows of its inner layers.
+    `note` says more about `counterpart`, or is empty.
     """
 
     name: str
@@ -59,11 +60,11 @@ class LayerRow(NamedTuple):
 
 @quiet
 def summary(config: RunConfig, *, measure: bool = False) -> str:
-    """The table, 80 columns wide, the memory of what is trained, what a step of a run takes, and how the steps are
-    checked. For what only a step can show, one is made where the model is small, or else with `measure`.
+    """The table, 80 columns wide, the memory that a training takes, what a step of a run takes, and how the steps are
+    checked. A step is made to find out what only a step can show, if the model is small or with `measure`.
 
-    Raises DataError where nothing but the data says what shape an example has, and they can't be read, and ConfigError
-    where these don't fit the model.
+    If only the data say what shape an example has, they are read: raises DataError where this fails, and ConfigError
+    where the data don't fit the model.
     """
     example_shape, split = config.data.example_shape, None
     if example_shape is None:
@@ -95,14 +96,14 @@ def summary(config: RunConfig, *, measure: bool = False) -> str:
 
 
 def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[LayerRow]:
-    """The row of a layer, and of those in it."""
+    """The row of a layer, and the rows of the layers in it."""
     label = f"{'  ' * depth}{name} {type(layer).__name__}"
     children = layer.children()
     output_shape = num_products = num_parameters = None
     if shape is not None:
         try:
             output_shape = _of_one(layer.output_shape(shape))
-        except ValueError:  # a composite of the user's needn't state what its layers get
+        except ValueError:  # a user's composite needn't state what its layers get
             shape = None
     if not children:
         num_parameters = layer.num_parameters
@@ -118,7 +119,7 @@ def _rows(layer: Layer, name: str, shape: Shape | None, depth: int) -> Iterator[
 
 
 def _counterpart(layer: Layer, label: str) -> tuple[str, str]:
-    """What a layer is checked against, in a word, and what more there is to say of it."""
+    """What a layer is checked against, in a word, and what more there is to say about it."""
     if isinstance(layer, Sequential):
         return "its layers", ""
     from nn_manual.check.twin.layers import Source, counterpart_of
@@ -134,7 +135,7 @@ def _counterpart(layer: Layer, label: str) -> tuple[str, str]:
 
 
 def _sizes(config: RunConfig) -> Sizes:
-    """Those of a training."""
+    """How many numbers a training of this config keeps."""
     shapes = Sequential.without_memory(*config.model).parameter_shapes()
     ties = Ties(shapes, [(first, other) for first, other in config.tied])
     own = sum(size_of(shape) for name, shape in shapes.items() if name not in ties.first_of)
@@ -144,7 +145,7 @@ def _sizes(config: RunConfig) -> Sizes:
 
 
 def _memory(config: RunConfig, sizes: Sizes) -> str:
-    """What they take, and whether the machine has it."""
+    """The memory that these numbers take, and a warning if the machine has less."""
     numbers = (sizes.parameters, sizes.gradients, sizes.vectors)
     needed, itemsize = sum(numbers), DTYPES[config.dtype].itemsize
     said = [f"{_bytes(number * itemsize)} of {what}" for number, what in zip(numbers, NUMBERS, strict=True) if number]
@@ -155,7 +156,7 @@ def _memory(config: RunConfig, sizes: Sizes) -> str:
 
 
 def _not_measured(config: RunConfig) -> Iterator[str]:
-    """That no step was made, and what would have made one."""
+    """Sentences that say what isn't known without a step, and how to make one."""
     unknown = ["what a step multiplies and keeps in memory"]
     if config.compiled:
         unknown.append("what of it is compiled")
@@ -169,13 +170,13 @@ def _not_measured(config: RunConfig) -> Iterator[str]:
 
 
 def _bytes(number: int) -> str:
-    """In MB, or in GB from a thousand of them on: two digits, and all of those before the point."""
+    """A number of bytes in MB, or in GB from 1000 MB on: with two digits, or with all digits before the point."""
     size, unit = (number / 1e6, "MB") if number < 1e9 else (number / 1e9, "GB")
     return f"{size:,.0f} {unit}" if size >= 100 else f"{size:.2g} {unit}"
 
 
 def _of_one(shape: Shape) -> Shape:
-    """The shape that one of NUM_EXAMPLES has: without the batch, unless there are several rows for each example."""
+    """The shape for one of NUM_EXAMPLES examples: without the batch, unless an example has several rows."""
     num_rows = shape[0] // NUM_EXAMPLES
     return shape[1:] if num_rows == 1 else (num_rows, *shape[1:])
 
@@ -189,7 +190,7 @@ def _count(number: int | None) -> str:
 
 
 def _aligned(cells: list[tuple[str, str, str, str, str]]) -> list[str]:
-    """The table's lines: names and counterparts to the left, numbers to the right."""
+    """The lines of the table: names and counterparts are aligned to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     widths[0] = max(NAME_WIDTH, min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
     lines = []

@@ -28,14 +28,14 @@ from nn_manual.run_directory.weights import read_weights
 from nn_manual.run_directory.within import within
 from nn_manual.training.evaluation_slices import slice_size
 
-#: Which weights: those that were best on the validation part, or those of the last step.
+#: Which weights: the best ones on the validation part, or those of the last step.
 Checkpoint = Literal["best", "last"]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedRun:
-    """A run, ready to be used: `run.predict(array)`. `transform` is what was done to the data's numbers in training,
-    and their names. `checkpoint` says which weights `model` has.
+    """A run, ready to be used: `run.predict(array)`. `transform` has what was done to the data's numbers in training,
+    and the names of the data. `checkpoint` says which weights `model` has.
     """
 
     model: Sequential
@@ -50,15 +50,15 @@ class TrainedRun:
 
     @quiet
     def predict(self, array: Array) -> Array:
-        """What the model says of examples (examples, ...), whose numbers are in the units of the data's source: they
-        are standardised as in training.
+        """The model's predictions for examples (examples, ...). Their numbers are in the units of the data's source,
+        and are standardised here as in training.
 
-        Returns float64. For a classification, the probability of each class, (examples, classes), or, where the model
-        predicts several places of each example, such as each character of a text, (examples, places, classes). For a
-        regression, values (examples, outputs), not standardised.
+        Returns float64. For a classification, this is the probability of each class, (examples, classes); where the
+        model predicts several places of each example, such as each character of a text, it is (examples, places,
+        classes). For a regression, these are values (examples, outputs), which are not standardised.
 
-        Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out what is no
-        number.
+        Raises ValueError for examples that the model doesn't take, and NotFiniteError where it puts out a value that is
+        not finite.
         """
         input = self._as_input(np.asarray(array))
         size = slice_size(self.model, input.shape[1:])
@@ -78,7 +78,7 @@ class TrainedRun:
         return prediction.reshape(len(input), len(prediction) // len(input), *prediction.shape[1:])
 
     def _as_input(self, array: Array) -> Array:
-        """The examples as the model takes them. Raises ValueError, with the index of a number that it doesn't."""
+        """The examples as the model takes them. Raises ValueError, with the index of a number that it doesn't take."""
         if array.ndim < 2 or not len(array):
             raise ValueError(f"an array of examples has shape (examples, ...), not {array.shape}")
         if array.dtype.kind not in "biuf":
@@ -96,7 +96,7 @@ class TrainedRun:
             raise ValueError(f"the number at {index} is {array[index]}, not {wanted}")
         input = array.astype(dtype)
         try:
-            self.model.output_shape((2, *input.shape[1:]))  # of one alone, batch normalization takes no training step
+            self.model.output_shape((2, *input.shape[1:]))  # batch normalization takes no single example
         except ValueError as error:
             raise ValueError(f"examples of shape {input.shape[1:]} don't fit the model: {error}") from error
         self.model.check_values(input)
@@ -109,16 +109,16 @@ def load_run(path: str | os.PathLike[str], checkpoint: Checkpoint | None = None)
         run = nn_manual.load_run("runs/digits/2026-01-31_12-00-00.000000")
         probabilities = run.predict(images)
 
-    `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step.
-    By default it is the best where there are any. Of a run that has not ended, or was stopped, they are those in its
-    newest checkpoint. Raises DataError for one without a checkpoint, a file that is missing or corrupt, weights that
-    aren't the config's, and best ones that were not kept; ConfigError where a layer of the user's own isn't found.
+    `checkpoint` says which weights: "best" are those with the lowest validation loss, "last" those of the last step. By
+    default, they are the best ones if there are any. For a run that was stopped or has not ended, they come from its
+    newest checkpoint. Raises DataError for such a run without a checkpoint, a file that is missing or corrupt, weights
+    that don't fit the config, and best ones that were not kept; ConfigError where a user's own layer isn't found.
     """
     return read_trained(Path(path), checkpoint)
 
 
 def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun:
-    """As `load_run`."""
+    """What `load_run` returns."""
     config = read_config(directory)
     _check_unchanged(directory)
     kept, model = _kept_weights(directory, which), config.new_model()
@@ -130,7 +130,7 @@ def read_trained(directory: Path, which: Checkpoint | None = None) -> TrainedRun
 
 
 def _check_unchanged(directory: Path) -> None:
-    """Raise DataError where the config of a run that has ended, or what was done to its data, isn't what it was."""
+    """Raise DataError where a run has ended, and its config or its data.json has changed since."""
     recorded = recorded_sha256(directory)
     for name in (CONFIG_FILE, DATA_FILE):
         if name in recorded and sha256_of_file(within(directory, name)) != recorded[name]:
@@ -138,7 +138,7 @@ def _check_unchanged(directory: Path) -> None:
 
 
 def recorded_sha256(directory: Path) -> dict[str, str]:
-    """What summary.json says of the files and of the examples of a run that has ended; nothing for another."""
+    """The SHA-256 that summary.json has of the files and the examples of a run that has ended; none for another run."""
     summary = read_summary(directory) or {}
     return {name: str(sha256) for name, sha256 in summary.get("sha256", {}).items()}
 
@@ -152,7 +152,7 @@ def read_config(directory: Path) -> RunConfig:
 
 
 class _Weights(NamedTuple):
-    """Weights by torch's names, the file that they are from, and which they are."""
+    """Weights by torch's names, the file from which they come, and which ones they are."""
 
     weights: dict[str, Array]
     path: Path
@@ -160,8 +160,7 @@ class _Weights(NamedTuple):
 
 
 def _kept_weights(directory: Path, which: Checkpoint | None) -> _Weights:
-    """The weights asked for: those that the run left at its end, or, where it has not ended, in its newest checkpoint.
-    """
+    """The weights that are asked for: from the end of the run, or from its newest checkpoint if it has not ended."""
     summary = read_summary(directory)
     if summary is None or "stopped" in summary:
         return _of_checkpoint(directory, which, summary)
