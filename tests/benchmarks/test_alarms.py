@@ -67,5 +67,5 @@ def test_few_steps_are_beyond_the_tolerance_by_rounding(
     rows = capsys.readouterr().out.splitlines()
     assert [row.split(":")[0] for row in rows[:2]] == ["appeals, float32", "appeals, float64"]
     assert all(row.endswith(" of 300 steps") for row in rows[:2])
-    monkeypatch.setattr(alarms, "FEW_APPEALS", 0)  # the first step of all goes to the arbiter
+    monkeypatch.setattr(alarms, "FEW_APPEALS", 0)  # the first step of all goes to the judge
     assert not alarms.appeals()
