@@ -1,5 +1,5 @@
-"""What runs and their files survive. Each part is a module here, whose `main()` prints its figures and returns whether
-all of them are reached.
+"""What runs and their files survive. Each part is a module here: its `main()` prints figures, and returns whether all
+of them are reached.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ PARTS = ("kills", "failures", "flips", "directories", "configs", "typos", "data_
 
 
 def main(parts: Sequence[str] = (), *, cases: range | None = None) -> int:
-    """Run the parts asked for, by default all: 0, or 1 where a figure is missed, or 2 for an unknown part. Of the run
-    directories, `cases` are those to be run.
+    """Run these parts, by default all. Returns 0, or 1 if a figure is missed, or 2 for an unknown part. `cases` are the
+    cases of `directories` to run.
     """
     unknown = set(parts) - set(PARTS)
     if unknown:

@@ -1,4 +1,4 @@
-"""A hundred thousand configs drawn at random: each loads, or is refused with a place in the file, and soon."""
+"""A hundred thousand configs drawn at random: each must soon load, or be refused with a place in the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nn_manual.config import load_config
 from nn_manual.errors import ConfigError
 
 SOURCES = {"bytes changed": changed_files(), "grammar of YAML": documents, "keys and types": schema_configs()}
-#: In so many parts each source is drawn from, each with a seed of its own.
+#: Each source of configs is drawn from in so many parts, each with its own seed.
 NUM_PARTS = 40
 NUM_CONFIGS = 100_000
 #: Far more than any of these takes, even on a machine that is busy.
@@ -29,8 +29,8 @@ MOST_SECONDS = 20
 
 @dataclass
 class Tally:
-    """How many configs loaded, how many were refused, the seconds that the slowest took, and by each other end that
-    there was the shortest config of it.
+    """How many configs loaded, how many were refused, the seconds of the slowest, and for each other ending the
+    shortest config that had it.
     """
 
     num_loaded: int = 0
@@ -49,7 +49,7 @@ class Tally:
 
 
 def main() -> bool:
-    """Print the figures; whether each config loaded or was refused with a place."""
+    """Print the figures. Returns whether each config loaded or was refused with a place."""
     num_of_part = -(-NUM_CONFIGS // (len(SOURCES) * NUM_PARTS))
     parts = list(product(SOURCES, range(NUM_PARTS), [num_of_part]))
     tallies = {source: Tally() for source in SOURCES}
@@ -78,7 +78,7 @@ def drawn(source: str, number: int, num_configs: int) -> Tally:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run.yaml")
 
-        # Nothing is shrunk: a campaign goes on after a fault, and keeps the shortest config of each kind.
+        # Nothing is shrunk: the campaign goes on after a fault, and keeps the shortest config of each kind.
         @seed(number)
         @settings(
             max_examples=num_configs,

@@ -28,7 +28,7 @@ LARGEST = 0.02
 
 
 def cost_of(name: str, overrides: list[str]) -> tuple[int, float, float]:
-    """How many checkpoints a run writes, the seconds that they take, and those of the run."""
+    """How many checkpoints a run writes, the seconds that they take, and the seconds of the whole run."""
     times: list[float] = []
     write = CheckpointKeeper.write
 
@@ -49,7 +49,7 @@ def cost_of(name: str, overrides: list[str]) -> tuple[int, float, float]:
 
 
 def main(runs: tuple[tuple[str, list[str]], ...] = RUNS) -> bool:
-    """Print the part of each run; whether none is larger than LARGEST."""
+    """Print this part for each run. Returns whether none is larger than LARGEST."""
     passed = True
     for name, overrides in runs:
         num_checkpoints, of_checkpoints, seconds = cost_of(name, overrides)

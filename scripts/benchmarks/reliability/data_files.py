@@ -1,8 +1,9 @@
-"""Damaged data files: each loads, or is refused by a DataError of one line, in memory for twice the arrays.
+"""Damaged data files: each must load, or be refused by a DataError of one line, in at most twice the memory of its
+arrays.
 
-Two measurements of memory. The damaged files are small: tracemalloc, which sees what Python, numpy, zlib and csv
-allocate, touched or not, finds arrays that a header declares and the file hasn't. What a load needs beside its arrays
-shows with large files, each read in a process of its own: the resident memory at its peak.
+Memory is measured in two ways. The damaged files are small. There tracemalloc sees everything that Python, numpy, zlib
+and csv allocate, touched or not, so it finds arrays that a header declares but the file doesn't have. Large files, each
+read in a process of its own, show what a load needs beside its arrays: the peak of the resident memory.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from nn_manual.data import MNIST, Arrays, Dataset, Text
 from nn_manual.errors import DataError
 
 NUM_FILES = 100_000
-#: Files of one piece of work: some seconds.
+#: How many files are one piece of work, which takes some seconds.
 NUM_AT_ONCE = 1_000
 #: A load of such a file takes a millisecond.
 SLOW_SECONDS = 5.0
@@ -54,7 +55,7 @@ class Outcome:
 
 
 def main() -> bool:
-    """Print what became of all files, and the memory of large ones; whether all is as it must be."""
+    """Print what became of all files, and the memory of large ones. Returns whether everything is as it must be."""
     passed = campaign(NUM_FILES)
     return memory() and passed
 
@@ -106,7 +107,7 @@ def load_damaged(piece: tuple[str, int, int]) -> Outcome:
 
 
 def write_valid(folder: Path, kind: str) -> Path:
-    """Write the valid file of this kind, and those that belong to it; the one that is to be damaged."""
+    """Write the valid file of this kind, and the files that belong to it. Returns the one to damage."""
     if not kind.startswith("idx"):
         file = folder / f"file{kind}"
     else:
@@ -121,7 +122,7 @@ def write_valid(folder: Path, kind: str) -> Path:
 
 
 def dataset(file: Path, random: np.random.Generator) -> Dataset:
-    """What reads such a file, with some of the settings that it takes."""
+    """The data set that reads such a file, with some of the settings that it takes."""
     if "idx3" in file.name:
         return MNIST(file.parent)
     if file.suffix == ".txt":

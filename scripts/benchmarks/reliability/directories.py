@@ -1,9 +1,9 @@
-"""Run directories edited at random, and a command that reads each: it says what is wrong in a line, with the right
-status, and touches nothing outside of the run.
+"""Run directories edited at random, each read by a command: it must say in one line what is wrong, with the right
+status, and touch nothing outside of the run.
 
 A case is a copy of a run that was trained at the start, some edits of it (`edited_runs`), and one of COMMANDS, in a
-process forked from one that has imported everything. Every 12th case of a command is not edited, or is as good as that,
-and must succeed. The number of a case determines all of it: `--cases 17:18` runs the 17th again.
+process forked from one that has imported everything. Every 12th case of a command is not edited, or edited without
+effect, and must succeed. The number of a case determines everything about it: `--cases 17:18` runs the 17th again.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE
 
 NUM_CASES = 10_000
 SEED = 29
-#: Cases of one piece of work: less than a minute.
+#: How many cases are one piece of work, which takes less than a minute.
 NUM_AT_ONCE = 100
-#: In so many rounds of all commands there is one that edits nothing.
+#: One in so many rounds of all commands edits nothing.
 HARMLESS_EVERY = 12
 #: Lines on standard error: a mismatch has a report, a config a line for each mistake.
 MOST_LINES, MOST_LINES_OF_REPORT = 12, 60
-#: The longest of them: what `one_line` leaves, and some words.
+#: The longest of these lines: what `one_line` leaves, and some words.
 LONGEST_LINE = 1_200
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case; `problems` is empty where all is right."""
+    """What became of a case; `problems` is empty if all is right."""
 
     number: int
     command: str
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def main(cases: range | None = None) -> bool:
-    """Print what became of the cases, and of each that went wrong; whether none did."""
+    """Print what became of the cases, and of each that went wrong. Returns whether none did."""
     numbers = range(NUM_CASES) if cases is None else cases
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -148,7 +148,7 @@ def _names(case: Path) -> list[str]:
 
 
 def _edit_nothing(scene: Scene) -> None:
-    """Nothing, or what makes no difference."""
+    """Edit nothing, or make an edit that makes no difference."""
     chance = scene.random.integers(6)
     if chance == 0:
         link = scene.folder / "link"
@@ -165,8 +165,8 @@ def _edit_nothing(scene: Scene) -> None:
 
 
 def _named_in(directory: Path) -> list[str]:
-    """What the config in a directory names: files, and the folder of layers. A folder around the directory, as a path
-    that was cut off may name, is left out: in it nothing would be heard.
+    """What the config in a directory names: files, and the folder of layers. A folder that contains the directory is
+    left out: a path that was cut off may name one, and no access inside it would be noticed.
     """
     path, found = directory / CONFIG_FILE, list[str]()
     if path.is_symlink() or not path.is_file():
@@ -186,13 +186,13 @@ def _named_in(directory: Path) -> list[str]:
 
 
 def statuses(scene: Scene, unedited: int) -> set[int]:
-    """The exit statuses that are right for an edited run, one of them that of a run that isn't edited.
+    """The exit statuses that are right for an edited run; one of them is that of a run that isn't edited.
 
-    5 is always right: a file is refused. It alone is right where the edit is known to be wrong. Elsewhere 0 is, too:
-    not every edit makes a difference. 2 is right where the config is edited, or what a checkpoint says of it, or for
-    `sample` the characters that a prompt may have. Where numbers are computed, other weights, data or settings may make
-    some that are not finite (4). Then `resume` may find a tensor that is always zero, or a mismatch that the run once
-    had (3), and `replay` another step (6) or none that is wrong (0).
+    5 is always right: a file is refused. It is the only right status if the edit is known to be wrong. Otherwise 0 is
+    right, too: not every edit makes a difference. 2 is right if the edit is in the config, or in what a checkpoint says
+    of it, or for `sample` in the characters that a prompt may have. If the command computes numbers, other weights,
+    data or settings may make some that are not finite (4). Then `resume` may find a tensor that is always zero, or a
+    mismatch that the run once had (3), and `replay` another step (6) or no wrong step (0).
     """
     if scene.is_wrong:
         return {5}
@@ -206,7 +206,7 @@ def statuses(scene: Scene, unedited: int) -> set[int]:
 
 
 def problems_of(scene: Scene, ended: Ended, right: set[int], data: str) -> list[str]:
-    """All that is wrong with how a case ended."""
+    """Everything that is wrong with the end of a case."""
     changes_first = sorted(ended.touched, key=lambda line: line.startswith(("'reads ", "'lists ")))
     problems = [f"it {line}" for line in changes_first[:4]]
     secrets = [SECRET, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in scene.secrets)]

@@ -1,4 +1,6 @@
-"""Configs drawn at random, as bytes: files of config/ with bytes changed, a grammar of YAML, and what the keys take."""
+"""Configs drawn at random, as bytes: files of config/ with changed bytes, texts from a grammar of YAML, and values that
+keys take.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ SCALARS = (
     *("9" * 18, "9" * 19, "9" * 30, "9" * 5000, "2024-01-01", "=", "null", "true", "no", "é", "漢", "''", "|"),
     *('"\\uD800"', '"\\U0010FFFF"', '"\\UFFFFFFFF"', '"\\x00"', '"\\e[31m"', "x" * 300, "a.b", "../../etc/passwd"),
 )
-#: Words, spaces and signs of the files: what is put together of them comes close to being valid.
+#: Words, spaces and signs of the files: texts that are put together from them are nearly valid.
 WORDS = sorted({word for file in FILES for word in re.findall(r"\w+|\s+|[^\w\s]", file.decode())})
 
 pieces = st.sampled_from([*WORDS, *MARKS, *SCALARS])
@@ -67,7 +69,7 @@ pieces = st.sampled_from([*WORDS, *MARKS, *SCALARS])
 
 @st.composite
 def changed_files(draw: st.DrawFn) -> bytes:
-    """A file of config/ in which some bytes, or stretches of bytes, are other ones, are gone or stand elsewhere."""
+    """A file of config/ in which some bytes, or stretches of bytes, are changed, deleted or moved."""
     content = draw(st.sampled_from(FILES))
     for _ in range(draw(st.integers(1, 5))):
         start = draw(st.integers(0, len(content)))
@@ -93,7 +95,7 @@ properties = st.sampled_from([""] * 12 + ["&a ", "&b ", "!!str ", "!x ", "!!map 
 
 
 def _collections(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Lists and mappings, in brackets, in braces and in blocks, of what is in them."""
+    """Lists and mappings of these items, in brackets, in braces and in blocks."""
     items = st.lists(inner, max_size=5)
     entries = st.lists(st.tuples(scalars, inner).map(": ".join), max_size=5)
     return st.one_of(
@@ -117,7 +119,7 @@ bombs = st.tuples(
     st.sampled_from([3, 63, 64, 65, 66, 500, 3000]),
 ).map(lambda pair: pair[0] * pair[1])
 
-#: Documents of a grammar of YAML, or what begins as such.
+#: Documents from a grammar of YAML, or beginnings of them.
 documents = st.tuples(
     st.sampled_from([""] * 9 + ["\ufeff", "%YAML 1.1\n---\n", "---\n", "--- |\n", "# x\n"] + [FULL] * 6),
     st.one_of(st.recursive(scalars, _collections, max_leaves=25), words, bombs),
@@ -129,7 +131,7 @@ ODD_VALUES: tuple[Any, ...] = (
     *(None, True, -1, 0, 2**31, 2**40, 2**62, 2**63 - 1, -(2**63), 2**64, 10**30, "", "x", [], {}, [[]], {"x": 1}),
     *(1e-320, 1e308, -0.5, "\x1b", "\u202e", "1e-3", "null", {"Linear": None}, {"Repeat": {"times": 2}}),
 )
-#: What keys of each type take, not all of it in range.
+#: Values for keys of each type; not all of them are in range.
 PLAIN: dict[Any, tuple[Any, ...]] = {
     bool: (True, False),
     int: (0, 1, 2, 3, 4, 8, 10, 32, 64, 784, -1, 10**6),
@@ -147,7 +149,7 @@ PERCENT = st.integers(0, 99)
 
 @st.composite
 def schema_configs(draw: st.DrawFn) -> bytes:
-    """A file of config/ in which some keys have other values that they take, and now and then ones that they don't."""
+    """A file of config/ in which some keys have other values, mostly such as they take."""
     config = _plain_config(draw(st.sampled_from(FILES))) | _arguments(draw, RunConfig, 0, share=draw(SHARES))
     style = draw(st.sampled_from([True, False, None]))
     return yaml.safe_dump(config, default_flow_style=style, sort_keys=False, allow_unicode=True).encode()
@@ -162,7 +164,7 @@ def _plain_config(content: bytes) -> dict[str, Any]:
 
 
 def _value(draw: st.DrawFn, hint: Any, depth: int) -> Any:
-    """What a key of this type takes; one in a hundred is an odd value."""
+    """A value that a key of this type takes; one in a hundred is an odd value."""
     if draw(PERCENT) == 99:
         return draw(st.sampled_from([*ODD_VALUES, *WORDS]))
     origin, members = get_origin(hint), get_args(hint)
@@ -184,7 +186,9 @@ def _value(draw: st.DrawFn, hint: Any, depth: int) -> Any:
 
 
 def _arguments(draw: st.DrawFn, cls: Any, depth: int, share: int = 90) -> dict[str, Any]:
-    """Keyword arguments of a class: so many in a hundred of its own, of which one in a hundred has another name."""
+    """Keyword arguments of a class: each of its own is there with a chance of so many in a hundred, and one in a
+    hundred has another name.
+    """
     hints = get_type_hints(cls, include_extras=True)
     arguments = {}
     for field in fields(cls):

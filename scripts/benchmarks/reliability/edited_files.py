@@ -1,6 +1,6 @@
 """Edits of one file of a run: values of its JSON or YAML, its lines, its arrays, its bytes.
 
-An edit takes the file and a generator, changes the file, and returns in words what it did.
+An edit takes the file and a generator, changes the file, and returns a description of what it did.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from nn_manual.messages import one_line
 
 Edit: TypeAlias = Callable[[Path, Generator], str]
 
-#: What only text can say: numbers beyond all floats, what JSON has no word for, brackets nearly as deep as Python goes.
+#: Values that only text can express: numbers beyond all floats, values that JSON doesn't have, brackets nearly as deep
+#: as Python allows.
 RAW = {
     "@1e999": "1e999",
     "@NaN": "NaN",
@@ -28,18 +29,18 @@ RAW = {
     "@deep object": '{"x":' * 900 + "0" + "}" * 900,
     "@long number": "9" * 5000,
 }
-#: What takes the place of a value.
+#: Values that replace another one.
 JUNK: list[Any] = [
     *(None, True, False, 0, 1, -1, 1.5, -0.5, 1e300, 2**62, 2**63, 2**70, -(2**70), 10**9),
     *("", "x", "0", "\0", "\ud800", "\x1b[2J", "\u202e", "..", "../../../x", "a/b", "x" * 5000, "é\n\r"),
     *([], {}, [None], [[]], ["x"], {"x": 1}, {"float": "inf"}, {"float": "x"}, {"float": []}, [1, "x", {}]),
     *RAW,
 ]
-#: A config may ask for more epochs, and for memory: these are its own to name.
+#: A config may ask for more epochs, and for memory: other values of these keys are no mistake.
 SMALL_JUNK = [value for value in JUNK if not (isinstance(value, int | float) and value > 2)]
-#: What is no number of threads: OpenBLAS takes some of them for another one, and says nothing.
+#: Values that can't be a number of threads: OpenBLAS takes some of them for another number, and says nothing.
 THREADS = (10**9, 2**31, 2**70, 0, -1, 1.5, "x", True, [1])
-#: Counts in a manifest that are of one place in the run, by the object that has them.
+#: Counts in a manifest that belong to one place in the run, by the object that has them.
 COUNTS = {
     "": ("step", "epoch", "batch"),
     "last": ("epoch", "step"),
@@ -47,7 +48,7 @@ COUNTS = {
     "tally": ("num_steps",),
     "early_stopping": ("num_epochs_since",),
 }
-#: Those that have a bound. The others have one value that is right.
+#: Counts that have a bound. For the others only one value is right.
 BOUNDED = ("best.epoch", "best.step", "tally.num_steps", "early_stopping.num_epochs_since")
 #: Other lines.
 LINES = [
@@ -93,7 +94,7 @@ def _few(random: Generator) -> int:
 
 
 def _edit_tree(tree: Any, random: Generator, junk: list[Any]) -> str:
-    """Edit one place of a tree of dicts and lists: each key of the top is as likely, however much it holds."""
+    """Edit one place of a tree of dicts and lists: each key of the top is equally likely, however much it holds."""
     place, keys, node = tree, list[Any](), tree
     while isinstance(node, dict | list) and node and (not keys or random.random() < 0.6):
         place = node
@@ -133,7 +134,7 @@ def _as_yaml(tree: Any) -> str:
 
 
 def edit_threads(path: Path, random: Generator) -> str:
-    """A number of threads in a manifest that there can't be."""
+    """An impossible number of threads in a manifest."""
     manifest = json.loads(path.read_bytes())
     manifest["blas"]["num_threads"] = value = one_of(random, THREADS)
     path.write_text(_as_json(manifest))
@@ -141,7 +142,7 @@ def edit_threads(path: Path, random: Generator) -> str:
 
 
 def edit_counts(path: Path, random: Generator) -> str:
-    """A count in a manifest that is of another place in the run."""
+    """A count in a manifest that belongs to another place in the run."""
     manifest = json.loads(path.read_bytes())
     holders = {"": manifest} | {f"{name}.": manifest[name] for name in COUNTS if name}
     places = [(name + key, holder, key) for name, holder in holders.items() for key in COUNTS[name.removesuffix(".")]]
@@ -234,7 +235,7 @@ def edit_arrays(path: Path, random: Generator) -> str:
 
 
 def edit_header(path: Path, random: Generator) -> str:
-    """Another header of a safetensors file, whose data stay."""
+    """Another header of a safetensors file; its data stay."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     try:

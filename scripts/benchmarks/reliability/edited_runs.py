@@ -1,7 +1,7 @@
-"""Run directories edited at random: links, names, folders and files of other kinds, and what `edited_files` does.
+"""Run directories edited at random: links, names, folders and files of other kinds, and the edits of `edited_files`.
 
-What lies outside of a run is in a folder beside it: a copy of the whole run, which a link can lead to, and files whose
-contents nobody may see.
+A folder beside the run stands for everything outside of it: it has a copy of the whole run, to which a link can lead,
+and files whose contents nobody may see.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from nn_manual.run_directory.checkpoints import CHECKPOINTS_DIRECTORY, MANIFEST_
 from nn_manual.run_directory.ledger import GRADIENTS_FILE
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, METRICS_FILE, SUMMARY_FILE, WEIGHTS_FILE
 
-#: What a canary says, in a file that no run has to do with.
+#: The text of a canary, in a file that has nothing to do with any run.
 SECRET = "CANARY-7d1f0c"
 
 _OF_A_MODEL = (CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE, BEST_FILE)
@@ -52,7 +52,7 @@ READ = {
     "plot": (CONFIG_FILE, METRICS_FILE, GRADIENTS_FILE, SUMMARY_FILE),
     "replay": (),
 }
-#: Names for a manifest, of files that it doesn't have. Those of the first line are there, outside.
+#: Names for a manifest, of files that the checkpoint doesn't have. Those in the first line exist, but outside.
 NAMES = [
     *("../../../outside/secret.txt", "../../../outside/twin/metrics.jsonl", "/dev/zero"),
     *("../../../x", "../manifest.json", "", ".", "..", "/", "~", "a/b", "a\0b", "x" * 5000, "\ud800", "\x1b[2J"),
@@ -66,7 +66,7 @@ STEPS = ["step-" + name for name in ("", "-4", "004", "0", "5", "99", "9" * 200,
 class Scene:
     """A case before its command runs: `run/`, a copy of the run that was made with a name, and `outside/` in a folder.
     Edits may change the `arguments` of the command. `words` say what was done; `edited` are the names of the files.
-    `is_wrong` says that the command can't do with it what it should.
+    `is_wrong` says that the command can't succeed with it.
     """
 
     folder: Path
@@ -85,12 +85,12 @@ class Scene:
 
     @property
     def outside(self) -> Path:
-        """What has nothing to do with the run."""
+        """The folder that has nothing to do with the run."""
         return self.folder / "outside"
 
     @property
     def secrets(self) -> list[Path]:
-        """The files there of which nobody may see anything."""
+        """The files there that nobody may read."""
         return [self.outside / "secret.txt", self.outside / "folder" / "secret.json"]
 
     def targets(self) -> list[Path]:
@@ -119,7 +119,7 @@ Change = Callable[[Scene, Path], None]
 
 
 def edit(scene: Scene) -> None:
-    """One edit, sometimes two, of different files: links come last, for no edit may follow one."""
+    """One edit, sometimes two of different files. Links come last, since no edit may follow a link."""
     changes = list[tuple[Path, Change]]()
     for _ in range(1 + int(scene.random.random() < 0.25)):
         target = one_of(scene.random, scene.targets())
@@ -143,8 +143,8 @@ def _content(scene: Scene, target: Path) -> None:
 
 
 def _name_another_file(path: Path, random: Generator) -> str:
-    """Another name among a manifest's files, in the place of one of them or beside them, with the digest of that one or
-    the right one.
+    """Another name among a manifest's files, in the place of one of them or beside them, with the digest of the
+    replaced file or with the right one.
     """
     manifest = json.loads(path.read_bytes())
     name = one_of(random, [*NAMES, str(path.parents[3] / "outside" / "secret.txt")])
@@ -226,7 +226,7 @@ def _rename(scene: Scene, target: Path) -> None:
 
 
 def _temporary(scene: Scene, target: Path) -> None:
-    """What a process that was killed may seem to have left."""
+    """A file as a killed process may leave it."""
     path = target.parent / f".{target.name}.77.tmp"
     others = {"a folder outside": scene.outside / "folder", "a file outside": scene.outside / "secret.txt",
               "a folder of the run": scene.run, "itself": path, "nothing": Path("none")}  # fmt: skip

@@ -1,7 +1,7 @@
 """A disk that refuses: the k-th write, fsync or rename of a run fails, for each k, in each of three ways.
 
-The run must end with one line of error and the exit status 5, and go on from the checkpoint before to the end of a run
-that never stopped.
+The run must end with one line of error and the exit status 5. It must then go on from the last checkpoint, and end like
+a run that never stopped.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ NOTES = ("stopped in epoch ", "to go on from step ", "to start it again: ")
 
 
 class Disk:
-    """Counts what is asked of the disk, and refuses the `failing`-th request, a write when half of it is written."""
+    """Counts the requests to the disk, and refuses the `failing`-th; a write is refused when half of it is written."""
 
     def __init__(self, failing: int = 0, error: int = 0) -> None:
         self.num_requests, self.failing, self.error = 0, failing, error
 
     def request(self) -> bool:
-        """Note a request; whether it is to fail."""
+        """Count a request. Returns whether it is to fail."""
         self.num_requests += 1
         return self.num_requests == self.failing
 
     def refuse(self) -> None:
-        """Raise what the system would."""
+        """Raise the error that the system would raise."""
         raise OSError(self.error, os.strerror(self.error))
 
     @contextmanager
@@ -93,7 +93,7 @@ class _Watched:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is wrong with how a run ended; empty where nothing is."""
+    """What is wrong with the end of a run; empty if nothing is."""
 
     request: int
     error: int
@@ -101,7 +101,7 @@ class Outcome:
 
 
 def problem_of(disk: Disk, folder: Path, expected: dict[str, str]) -> str:
-    """Run with a disk that fails once, go on, and say what is not as it should be."""
+    """Run with a disk that fails once, go on, and say what is wrong."""
     run, said = folder / "run", folder / "said"
 
     def failing() -> None:
@@ -133,7 +133,7 @@ def problem_of(disk: Disk, folder: Path, expected: dict[str, str]) -> str:
 
 
 def campaign(folder: Path, every: int = 1) -> tuple[int, list[Outcome]]:
-    """The number of requests of a run, and the outcome where each `every`-th of them fails."""
+    """The number of requests of a run, and an outcome for each `every`-th of them, which fails."""
     disk = Disk()
     with disk.watching():
         assert nn_manual(["train", *RUN, "--run-dir", str(folder / "whole")]) == 0
@@ -147,7 +147,7 @@ def campaign(folder: Path, every: int = 1) -> tuple[int, list[Outcome]]:
 
 
 def main(every: int = 1) -> bool:
-    """Print how many runs met a disk that fails, and what was wrong with any; whether nothing was."""
+    """Print how many runs met a failing disk, and what was wrong with any. Returns whether nothing was."""
     with quick_runs(), tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         num_requests, outcomes = campaign(Path(folder), every)
     wrong = [outcome for outcome in outcomes if outcome.problem]

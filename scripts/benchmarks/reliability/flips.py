@@ -1,4 +1,4 @@
-"""Checkpoints with another bit, or cut off: none may be read, and an older one must be offered."""
+"""Checkpoints with a flipped bit, or cut off: none may be read, and an older one must be offered."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def spoilt(data: bytes, num_flips: int, generator: np.random.Generator, step: in
 
 
 def problem_of(directory: Path, offered: Path) -> str:
-    """What is wrong with how a run whose newest checkpoint is spoilt is refused; empty where nothing is."""
+    """What is wrong with the refusal of a run whose newest checkpoint is spoilt; empty if nothing is."""
     try:
         resume(directory)
     except DataError as error:
@@ -50,7 +50,8 @@ def problem_of(directory: Path, offered: Path) -> str:
 
 
 def main(num_flips: int = NUM_FLIPS, step: int = 1) -> bool:
-    """Print how many spoilt checkpoints were refused; whether all of them were. `step` is that of the lengths."""
+    """Print how many spoilt checkpoints were refused. Returns whether all of them were. `step` is that of the lengths.
+    """
     generator = np.random.default_rng(0)
     problems: list[str] = []
     num_spoilt = 0

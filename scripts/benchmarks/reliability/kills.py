@@ -1,7 +1,7 @@
-"""Runs that are killed and go on: each must end as the run that was never stopped, bit for bit.
+"""Runs that are killed and go on: each must end bit for bit like the run that was never stopped.
 
-A kill is SIGKILL, at a drawn step or at a drawn byte of a checkpoint that is being written. All processes are forked
-from one that has imported everything, so that hundreds of kills take minutes.
+A kill is a SIGKILL at a random step, or at a random byte of a checkpoint that is being written. All processes are
+forked from one that has imported everything, so that hundreds of kills take minutes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Kill:
     byte: int = 0
 
     def arm(self) -> None:
-        """Have this process end there."""
+        """Make this process end at that place."""
         if self.step is not None:
             _kill_after_step(self.step)
         else:
@@ -141,7 +141,8 @@ def end_of(directory: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run that was killed: whether it went on, within an epoch, and what is another at its end."""
+    """What became of a run that was killed: whether it went on, whether within an epoch, and what differs at its end.
+    """
 
     was_killed: bool
     resumed: bool
@@ -150,7 +151,7 @@ class Outcome:
 
 
 def outcome(config: RunConfig, kill: Kill, expected: dict[str, str], directory: Path) -> Outcome:
-    """Kill a run, go on with it, and compare its end with that of one that was never stopped."""
+    """Kill a run, go on with it, and compare its end with the end of a run that was never stopped."""
 
     def killed() -> None:
         kill.arm()
@@ -167,8 +168,8 @@ def outcome(config: RunConfig, kill: Kill, expected: dict[str, str], directory: 
 
 
 def drawn_kills(number: int, generator: np.random.Generator, num_steps: int, sizes: list[int]) -> list[Kill]:
-    """Two thirds at a step, after the first checkpoint and before the last step, and one third within a save, but the
-    first; `sizes` has the bytes of each save.
+    """Two thirds of the kills come at a step, after the first checkpoint and before the last step. One third come
+    within a save, but not the first; `sizes` has the bytes of each save.
     """
     kills = []
     for index in range(number):
@@ -181,7 +182,7 @@ def drawn_kills(number: int, generator: np.random.Generator, num_steps: int, siz
 
 
 def campaign(config: RunConfig, number: int, seed: int, folder: Path) -> list[Outcome]:
-    """Many kills of runs of one config. The run that is never stopped is checked to be one that has learned."""
+    """Many kills of runs of one config. The run that is never stopped must have learned."""
     directory = folder / "whole"
     sizes: list[int] = []
     write_files = checkpoints._write_files
@@ -190,7 +191,7 @@ def campaign(config: RunConfig, number: int, seed: int, folder: Path) -> list[Ou
         write_files(path, *arguments)
         sizes.append(sum(file.stat().st_size for file in path.iterdir()))
 
-    # Here, and not in a process of its own: what is imported on the way need not be imported by the others.
+    # This runs here, not in a process of its own, so that the forks need not import anything again.
     with patch.object(checkpoints, "_write_files", measured), contextlib.redirect_stdout(io.StringIO()):
         run(config, directory)
     start = config.new_model().state_dict()
@@ -209,7 +210,7 @@ def campaign(config: RunConfig, number: int, seed: int, folder: Path) -> list[Ou
 @contextlib.contextmanager
 def quick_runs() -> Iterator[None]:
     """The context for runs in forks: without the figure, which takes a second, and with pools of one thread, because a
-    fork of a process whose pools have more can hang.
+    fork of a process with larger pools can hang.
     """
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -221,7 +222,7 @@ def quick_runs() -> Iterator[None]:
 
 
 def main(num_kills: int = NUM_KILLS, within_epoch: int = WITHIN_EPOCH) -> bool:
-    """Print what became of the runs; whether all of them went on and ended as they should."""
+    """Print what became of the runs. Returns whether all of them went on and ended as they should."""
     outcomes = []
     for name, overrides in (("digits.yaml", DIGITS), ("dropout, batch norm, Adam", MIXED)):
         config = load_config(ROOT / "config" / "digits.yaml", overrides)

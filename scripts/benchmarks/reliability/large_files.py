@@ -14,7 +14,7 @@ import numpy as np
 from nn_manual.data import MNIST, Arrays, Dataset, Split, Text
 
 #: What a load may take beside twice the arrays: its buffers, slices of the numbers, a text's table of all characters,
-#: and of a small file what deflate could make of it at most.
+#: and for a small file the most that deflate could unpack from it.
 FIXED_BYTES = 8 << 20
 NUM_COLUMNS = 20
 #: Kinds of large files, and whether their numbers are standardised, for which float64 is needed on the way to float32.
@@ -25,7 +25,8 @@ CASES = [
 
 
 def memory(num_rows: int = 1_000_000) -> bool:
-    """Print the peak of each case beside its arrays; whether all are within twice of them and FIXED_BYTES."""
+    """Print the peak of each case beside its arrays. Returns whether all are within twice the arrays and FIXED_BYTES.
+    """
     print(f"{'large files, float32':40} {'arrays':>8} {'peak':>8} {'peak/arrays':>12}")
     passed = True
     for kind, standardize in CASES:
@@ -38,7 +39,7 @@ def memory(num_rows: int = 1_000_000) -> bool:
 
 
 def peak_of(kind: str, standardize: bool, num_rows: int) -> tuple[int, int]:
-    """The bytes of a file's arrays, and those by which the process that loads it grows."""
+    """The bytes of a file's arrays, and the bytes by which the process that loads it grows."""
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder), kind, num_rows)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -72,7 +73,7 @@ def _dataset(folder: Path, kind: str, standardize: bool) -> Dataset:
 
 
 def _write(folder: Path, kind: str, num_rows: int) -> None:
-    """A table of so many rows, or as many bytes of text or images as make some such arrays."""
+    """Write a table of so many rows, or as much text or as many images as give arrays of about that size."""
     folder.mkdir(exist_ok=True)
     if kind.startswith("csv"):
         header = ",".join(f"x{column}" for column in range(NUM_COLUMNS)) + ",y\n"
@@ -95,7 +96,7 @@ def _write(folder: Path, kind: str, num_rows: int) -> None:
 
 
 def bytes_of(split: Split) -> int:
-    """The memory of all arrays: what a text's windows share counts once."""
+    """The memory of all arrays; memory that the windows of a text share counts once."""
     arrays = [array for part in (split.train, split.validation) for array in part if array.size]
     num_bytes, reached = 0, 0
     for start, stop in sorted(map(np.lib.array_utils.byte_bounds, arrays)):

@@ -2,8 +2,8 @@
 takes.
 
 The tensors are those of a real step. The errors are drawn: from 0.01 to 100% of the tolerance, some equal to torch's,
-and one step in EXCUSED_EVERY with a tensor beyond its tolerance by rounding, which has a line of its own. A real run
-has fewer: none in 400 steps.
+and one step in EXCUSED_EVERY with a tensor beyond its tolerance by rounding, which gets its own line. A real run has
+fewer such steps: none in 400 steps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nn_manual.run_directory.metrics import CONFIG_FILE, METRICS_FILE
 from nn_manual.training.trainer import Trainer
 
 NUM_STEPS, NUM_EPOCHS, EXCUSED_EVERY = 1_000_000, 1_000, 1_000
-#: So many steps are drawn, and come again and again in another order.
+#: So many steps are drawn. They are repeated, each time in another order.
 DRAWN = 500
 
 #: What is wanted.
@@ -55,7 +55,7 @@ class Step:
 
 
 def main() -> bool:
-    """Print both figures, and return whether they are what is wanted."""
+    """Print both figures. Returns whether they are good enough."""
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder)
         write_run(run)

@@ -1,4 +1,4 @@
-"""Small runs of each kind, whose directories `directories` edits, and the commands that read them."""
+"""Small runs of each kind, and the commands that read them; the campaign `directories` edits their directories."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from nn_manual.run.new_run import run
 from nn_manual.run.writer import FIGURE_FILE
 from nn_manual.run_directory.checkpoints import checkpoints_of
 
-#: Each reads a run directory, but for replay, which reads a bundle in one.
+#: Each command reads a run directory, except `replay`, which reads a bundle in one.
 COMMANDS = ("resume", "evaluate", "predict", "plot", "sample", "replay")
 
 
 @dataclass(frozen=True)
 class Made:
-    """A run to be made. `commands` read it; a step after which it is killed leaves it without an end. `data` is the
-    file for `predict`.
+    """A run to make. `commands` read it. If it is killed after a step, it has no end. `data` is the file for `predict`.
     """
 
     name: str
@@ -95,7 +94,7 @@ optimizer: {SGD: {lr: 0.1, momentum: 0.9}}
 """
 #: The name of the run whose layer is wrong, and of the bundle in it.
 WRONG, BUNDLE = "wrong", "mismatch-step-1"
-#: Where the layers lie: WRONG, or put right.
+#: Where the layers lie: WRONG, or corrected.
 RIGHT = "right"
 
 _LAYER = """\
@@ -154,7 +153,7 @@ def _write_csv(file: Path, heading: str, rows: list[str]) -> None:
 
 
 def _make(made: Made, data: Path, directory: Path) -> None:
-    """Train one run. What stops it is what is to stop it."""
+    """Train one run. Only what is meant to stop it may stop it."""
     file = data / f"{made.name}.yaml"
     file.write_text(made.config)
     config = load_config(file)
@@ -177,9 +176,9 @@ def _make(made: Made, data: Path, directory: Path) -> None:
 
 
 def arguments_of(command: str, made: Made, data: Path, run: Path, random: Generator) -> tuple[list[str], int]:
-    """A command line that reads the directory `run`, with some of the options that there are, and the exit status that
-    it ends with where nobody has edited the directory. `data` has what the configs name; what is written lies in `out/`
-    beside the run, or in it.
+    """A command line that reads the directory `run`, with some of the possible options, and its exit status if nobody
+    has edited the directory. `data` has the files that the configs name. Output is written to `out/` beside the run, or
+    into the run.
     """
     out, some = run.parent / "out", bool(random.integers(2))
     weights = ["--checkpoint", "last"] if random.random() < 0.3 else []

@@ -22,14 +22,14 @@ OTHER_TYPES = {
     "list": ("3", "true", "{zz: 1}"),
     "mapping": ("3", "true", "[abc]"),
 }
-#: Beyond every range: no size, no rate and no dimension is so small.
+#: A number beyond every range: no size, rate or dimension is so small.
 TOO_SMALL = "-7777777"
-#: One of no set of words.
+#: A word that no key takes.
 NO_WORD = "zzz"
 
 
 class Mistake(NamedTuple):
-    """A config with a mistake: of which kind, where (from 1), the key as it was, and the text of all."""
+    """A config with a mistake: its kind, its line and column (from 1), the original key, and the whole text."""
 
     kind: str
     line: int
@@ -39,8 +39,8 @@ class Mistake(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key, or the name of a component, in a YAML text: its node, that of its value if it has one, and whether it
-    stands in braces.
+    """A key, or the name of a component, in a YAML text: its node, the node of its value if there is one, and whether
+    it stands in braces.
     """
 
     node: Any
@@ -73,8 +73,8 @@ def misspelled(text: str, key: Key) -> Iterator[Mistake]:
 
 
 def typos(name: str) -> list[str]:
-    """What comes of a name by one slip of a finger: a letter left out, two in the wrong order, one beside the right
-    one, or one too many, which is one of these.
+    """The names that one slip of a finger makes of a name: a letter is missing, two letters are in the wrong order, or
+    a neighbour of the right letter stands in its place or is typed as well.
     """
     found = {name[:index] + name[index + 1 :] for index in range(len(name))}
     for index, (first, second) in enumerate(pairwise(name)):
@@ -88,7 +88,7 @@ def typos(name: str) -> list[str]:
 
 
 def neighbours(letter: str) -> str:
-    """The keys around that of a letter, in its case."""
+    """The keys around a letter's key, in the letter's case."""
     places = {key: (row, column) for row, keys in enumerate(ROWS) for column, key in enumerate(keys)}
     row, column = places[letter.lower()]
     near = [key for key, place in places.items() if abs(place[0] - row) <= 1 and abs(place[1] - column) <= 1]

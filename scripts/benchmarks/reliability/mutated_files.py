@@ -1,7 +1,7 @@
 """Valid data files of each kind, and damage: bits flipped, bytes cut off, put in or doubled, other sizes and headers.
 
-Damage to compressed bytes ends at a checksum. So half of the compressed files are damaged inside, before they are
-compressed: their checksums are right.
+Checksums find damage to compressed bytes. So half of the compressed files are damaged before they are compressed: their
+checksums are right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from numpy.random import Generator
 
 Damage: TypeAlias = Callable[[bytes, Generator], bytes]
 
-#: What is put in: what ends or quotes a cell, what Python takes for a number and a table must not, and no numbers.
+#: What is put in: characters that end or quote a cell, texts that Python takes for a number but a table must not, and
+#: texts that aren't numbers.
 TOKENS = [
     *(b",", b"\n", b"\r", b"\r\n", b'"', b"\0", b" ", b"\xef\xbb\xbf", b"\xff", b"\xff\xfe", b"\xc3\xa9", b"\x1b[2J"),
     *(b"1_0", "\u0661".encode(), "\uff11".encode(), b"nan", b"-inf", b"1e999", b"-1", b"0.5", b"9" * 400, b"0x10"),
@@ -89,7 +90,7 @@ def _double(content: bytes, random: Generator) -> bytes:
 
 
 def _resize(content: bytes, random: Generator) -> bytes:
-    """Another size in four bytes: as IDX has it, from the header on, or as zip and gzip, from the end."""
+    """Another size in four bytes: near the header, as in IDX, or near the end, as in zip and gzip."""
     size = int(random.choice(SIZES)) if random.random() < 0.7 else int(random.integers(2**12))
     if random.random() < 0.5:
         place = 4 * int(random.integers(5))
@@ -99,7 +100,7 @@ def _resize(content: bytes, random: Generator) -> bytes:
 
 
 def _other_header(content: bytes, random: Generator) -> bytes:
-    """The beginning of another kind of file, or what numpy's header might say."""
+    """The beginning of another kind of file, or another header of numpy's."""
     what = random.integers(3)
     if what == 0:
         kinds = list(KINDS)
@@ -138,7 +139,7 @@ _CSV = b'name,a,"b",y\r\n' + b"".join(b'"row, %d",%d,%.1f,%d\r\n' % (row, row, r
 _X = _npy(np.arange(36.0).reshape(12, 3))
 _IMAGES = _idx((np.arange(3 * 784) % 251).astype(np.uint8).reshape(3, 28, 28))
 
-#: Of each kind of file: the content, and what packs it.
+#: For each kind of file: the content, and the function that packs it.
 KINDS: dict[str, tuple[bytes, Callable[[bytes], bytes] | None]] = {
     ".csv": (_CSV, None),
     ".csv.gz": (_CSV, lambda content: gzip.compress(content, 1, mtime=0)),

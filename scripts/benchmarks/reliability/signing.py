@@ -1,4 +1,4 @@
-"""Digests that are taken of the files of a run, put right again after an edit: as somebody does who means harm."""
+"""The digests of a run's files, corrected after an edit, as an attacker would do it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nn_manual.run.training_run import BEST_FILE
 from nn_manual.run_directory.checkpoints import MANIFEST_FILE
 from nn_manual.run_directory.metrics import CONFIG_FILE, DATA_FILE, SUMMARY_FILE, WEIGHTS_FILE
 
-#: How a manifest begins; then comes its digest, which is taken with zeros in its place.
+#: How a manifest begins. Then comes its digest, which is computed with zeros in its place.
 _BEGINNING, _ZEROS = b'{\n  "sha256": "', "0" * 64
 
 
 def sign_again(path: Path, run: Path) -> None:
-    """Put every digest right that is taken of a file in a run directory, as far as what has the digest can be read."""
+    """Correct every digest of a file in a run directory, as far as the file that contains the digest can be read."""
     digest = _sha256(path)
     if path.name == MANIFEST_FILE:
         _sign(path, {})
@@ -40,7 +40,9 @@ def sign_again(path: Path, run: Path) -> None:
 
 
 def _sign(manifest: Path, digests: dict[str, str], config: str | None = None) -> None:
-    """Give a manifest some files' digests, and its own. Any text that begins as one can be signed."""
+    """Write the digests of some files into a manifest, and the manifest's own. Any text that begins like a manifest can
+    be signed.
+    """
     content = _object(manifest)
     if isinstance(content, dict):
         content |= {} if config is None else {"config": config}

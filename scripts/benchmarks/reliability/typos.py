@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 
 
 def main() -> bool:
-    """Print the figures; whether all mistakes are refused on their lines, and enough hints are right."""
+    """Print the figures. Returns whether all mistakes are refused on their lines, and enough hints are right."""
     counts: Counter[str] = Counter()
     for config, outcomes in zip(CONFIGS, on_all_cores(_outcomes, CONFIGS), strict=True):
         for outcome in outcomes:
@@ -53,8 +53,8 @@ def _outcomes(config: Path) -> list[Outcome]:
 
 
 def outcomes(config: Path, every: int = 1) -> Iterator[Outcome]:
-    """What becomes of each mistake in a config, or of each `every`-th one. A typo that makes another valid name of a
-    key is none.
+    """What becomes of each mistake in a config, or of each `every`-th one. A typo that makes another valid key doesn't
+    count.
     """
     text = config.read_text(encoding="utf-8")
     number = 0

@@ -1,7 +1,8 @@
 """A process that is watched: which files it opens, lists and changes, and whether it ends in time.
 
-`sys.addaudithook` tells of each file that Python opens, lists, makes, renames or removes. Its path is followed through
-links to where it really leads. What a library does in C is not seen: a digest of the files beside shows what it wrote.
+`sys.addaudithook` reports each file that Python opens, lists, makes, renames or removes. Its path is followed through
+links to where it really leads. The hook doesn't see what a library does in C: a digest of the files beside the run
+shows what that wrote.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import matplotlib as mpl
 
 from benchmarks.processes import ROOT, status_of
 
-#: What a case may take beside what the process has when it begins, and the seconds in which it must end: a case takes
-#: a second at most, and FIFOs are waited for without end.
+#: The memory that a case may take beside what the process has at its beginning, and the seconds in which it must end: a
+#: case takes a second at most, but a read of a FIFO would wait for ever.
 MEMORY, LARGEST_FILE, SECONDS = 1 << 30, 1 << 28, 60
-#: Where each event has a path that is changed, and the folder that it counts from. What shutil says of itself is left
-#: out: the same is heard of each file that it then removes.
+#: Where each event has the path that is changed, and the folder where the path starts. shutil's own events are left
+#: out: each file that it removes has an event, too.
 CHANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "os.remove": ((0, 1),),
     "os.rmdir": ((0, 1),),
@@ -39,19 +40,19 @@ CHANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "os.link": ((0, 2), (1, 3)),
     "os.symlink": ((1, 2),),
 }
-#: The same where a link is followed.
+#: The same for events that follow a link.
 CHANGES_BEHIND_LINKS = {"os.truncate": ((0, -1),), "os.chmod": ((0, 2),), "os.chown": ((0, 3),), "os.utime": ((0, 3),)}
 LISTS = {"os.listdir", "os.scandir"}
-#: What nothing that reads a run has to do.
+#: What no command that reads a run needs to do.
 NEVER = {"subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.chdir", "socket.connect"}
-#: What Python and its libraries read. /dev/null is written, too.
+#: What Python and its libraries read; they also write to /dev/null.
 OF_THE_SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev/urandom", os.devnull)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: the status is None where it had to be killed. `touched` are lines on what it had nothing to
-    do with.
+    """How a process ended; the status is None if it had to be killed. `touched` has a line for each file that it should
+    not have touched.
     """
 
     status: int | None
@@ -61,8 +62,9 @@ class Ended:
 
 
 class Watch:
-    """Hears of all files that this process opens, lists and changes. It writes a line to `log` for each that lies
-    neither in `read` nor in `written`, or that is changed and isn't in `written`; so for all else in `folder`.
+    """Notes all files that this process opens, lists and changes. It writes a line to `log` for each file that lies
+    neither in `read` nor in `written`, or that is changed and doesn't lie in `written`; also for everything else in
+    `folder`.
     """
 
     def __init__(self, log: int, folder: Path, read: Iterable[str], written: Iterable[str]) -> None:
@@ -71,7 +73,7 @@ class Watch:
         own = [str(ROOT), sys.prefix, sys.base_prefix, *filter(None, sys.path)]
         self.read = (*self.written, *_real([*read, *own, *OF_THE_SYSTEM]))
         assert not _is_in(os.path.realpath(folder), self.read), f"what is read in {folder} would not be heard"
-        #: The folder that the path counts from in a call of os.open under way: the event doesn't say it.
+        #: The folder where the path of the current os.open starts: the event doesn't say it.
         self._folder = -1
 
     def begin(self) -> None:
@@ -140,8 +142,8 @@ def _is_in(path: str, folders: Sequence[str]) -> bool:
 
 
 def watched(work: Callable[[], int], folder: Path, read: Iterable[str], written: Iterable[str]) -> Ended:
-    """Do some work in a process of its own, within SECONDS and MEMORY; what it returns is the exit status. Its streams
-    go to files in `folder`. It runs in `out/` of that, and temporary files are in `tmp/`.
+    """Do some work in a process of its own, within SECONDS and MEMORY; what the work returns is the exit status. Its
+    streams go to files in `folder`. It runs in `folder`'s `out/`, and its temporary files lie in `tmp/`.
     """
     files = {name: folder / name for name in ("said", "errors", "touched")}
     process = os.fork()
@@ -185,7 +187,7 @@ def _begin(folder: Path, files: dict[str, Path], read: Iterable[str], written: I
 
 
 def _status(work: Callable[[], int]) -> int:
-    """What Python would make of the end of some work."""
+    """The exit status that Python would give to the end of some work."""
     status = 1
     try:
         status = work()
@@ -200,7 +202,7 @@ def _status(work: Callable[[], int]) -> int:
 
 
 def digest_of(folder: Path) -> str:
-    """The SHA-256 of all that is in a folder: names, kinds, permissions, contents, and where links lead."""
+    """The SHA-256 of everything in a folder: names, kinds, permissions, contents, and where links lead."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
