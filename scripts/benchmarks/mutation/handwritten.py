@@ -1,7 +1,7 @@
-"""Wrong backward passes written by hand: the mistakes that people make, ten or more of each class that stands here.
+"""Wrong backward passes written by hand: the mistakes that people make, ten or more for each class in this file.
 
-Each is a formula for one gradient that takes the place of the right one, everything else staying as it is. A class that
-does not stand here has the mistakes that are made by rule.
+Each is a formula for one gradient that takes the place of the right one; everything else stays as it is. A class that
+is not in this file has only the mistakes that are made by rule.
 """
 
 # ruff: noqa: ARG005 - the formulas of one table take the same arguments, and being wrong, many leave some out
@@ -61,8 +61,8 @@ NEGATIVE_SQUARES = {description: _negative(formula) for description, formula in 
 
 
 class Rows(NamedTuple):
-    """What CrossEntropyLoss's gradient is made of: the probabilities p, the weights of the classes, which rows count,
-    what is given of each class, and the smoothing.
+    """What CrossEntropyLoss's gradient is made of: the probabilities p, the weights of the classes, the rows that
+    count, the share of each class in the target, and the smoothing.
     """
 
     p: Array
@@ -79,13 +79,13 @@ class Rows(NamedTuple):
 
     @property
     def all_counted(self) -> Rows:
-        """The same, with a share for what is ignored: class 1 in the examples."""
+        """The same, but ignored examples have a share, too: class 1 in the examples."""
         given = np.where(self.counted, self.given, np.eye(len(self.weight), dtype=self.p.dtype)[1])
         return self._replace(counted=np.ones_like(self.counted), given=given)
 
     @property
     def label(self) -> Array:
-        """The class of which most is given."""
+        """The class with the largest share in the target."""
         label: Array = self.given.argmax(axis=1)
         return label
 
@@ -97,13 +97,13 @@ class Rows(NamedTuple):
 
 
 def _gradient(p: Array, q: Array) -> Array:
-    """The right formula, where p and q are right."""
+    """The formula, which is right if p and q are right."""
     gradient: Array = q.sum(axis=1, keepdims=True) * p - q
     return gradient
 
 
 def _cross_entropy(wrong: Callable[[CrossEntropyLoss, Rows], Array]) -> Formula:
-    """A formula of the loss and the rows; divided by the total of a mean."""
+    """The formula of the loss and the rows, divided by the total if the loss is a mean."""
 
     def formula(loss: CrossEntropyLoss, saved: Saved) -> Array:
         p = saved.exponential / saved.exponential_sum[:, np.newaxis]
@@ -169,7 +169,7 @@ LOSSES: dict[type, dict[str, dict[str, Formula]]] = {
 
 
 def handwritten(owner: type) -> Iterator[Mutant]:
-    """The wrong backward passes of a layer or a loss; none of a class that has none here."""
+    """The wrong backward passes of a layer or a loss; empty for a class that has none here."""
     for tensor, formulas in (LAYERS | LOSSES).get(owner, {}).items():
         for description, formula in formulas.items():
             if tensor == SAVED:

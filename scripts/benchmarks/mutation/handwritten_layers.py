@@ -1,4 +1,4 @@
-"""Wrong backward passes of layers, written by hand: the formulas of `handwritten`, of the layer, what it saved, and
+"""Wrong backward passes of layers, written by hand: formulas as in `handwritten`, of the layer, what it saved, and
 grad_output.
 """
 
@@ -16,13 +16,13 @@ from nn_manual.arrays import Array
 from nn_manual.layers import GELU, LayerNorm, Linear, ReLU, Tanh
 from nn_manual.layers.fast_forms import rows
 
-#: The gradients of a layer whose forward computes the derivative: the formulas are of the layer and its input, and give
-#: what is saved.
+#: The gradients of a layer whose forward computes the derivative: formulas of the layer and its input, for what is
+#: saved.
 SAVED = "saved"
 
 
 def _gelu(wrong: Callable[[GELU, Array, Array, Array], Array]) -> Formula:
-    """A derivative, of the layer, the input x, the probability p and the right derivative."""
+    """A derivative: a formula of the layer, the input x, the probability p and the right derivative."""
 
     def formula(gelu: GELU, input: Array) -> Array:
         output, derivative = GELU.forward(gelu, input)
@@ -48,12 +48,12 @@ def _mean(norm: LayerNorm, array: Array) -> Array:
 
 
 def _examples(norm: LayerNorm, array: Array) -> Array:
-    """The leading dimensions seen as one."""
+    """The array with its leading dimensions as one."""
     return array.reshape(-1, *norm.shape)
 
 
 def _std(norm: LayerNorm, saved: tuple[Array, Array]) -> Array:
-    """What each example was divided by, in as many dimensions as the input."""
+    """The number by which each example was divided, in as many dimensions as the input."""
     normalized, std = saved
     return std.reshape(*normalized.shape[: -len(norm.shape)], *[1] * len(norm.shape))
 

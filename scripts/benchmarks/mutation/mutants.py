@@ -1,4 +1,6 @@
-"""Mutants: a class with one mistake in one of its methods, and the names of what the mistake can make wrong."""
+"""Mutants: a class with one mistake in one of its methods, and the names of the tensors that the mistake can make
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from benchmarks.mutation.observing import head, observe, statements
 from benchmarks.mutation.operators import mistakes, replaced
 from benchmarks.mutation.replacing import replace_method
 
-#: For each element that a method returns, the names of the tensors that come of it.
+#: For each element that a method returns, the names of the tensors that come from it.
 Returns = tuple[frozenset[str], ...]
 
 
@@ -26,9 +28,9 @@ Returns = tuple[frozenset[str], ...]
 class Mutant:
     """A mistake in a method.
 
-    `tensors` are the names of what it can make wrong ("grad_weight", "output", ...), one of which must be named first;
-    `line` and `mutated` are the line as it was and with the mistake in it. `changed` is a subclass of the owner, of the
-    same name, with the mistake.
+    `tensors` are the names of the tensors that it can make wrong ("grad_weight", "output", ...); the check must name
+    one of them first. `line` and `mutated` are the line without and with the mistake. `changed` is a subclass of the
+    owner, of the same name, with the mistake.
     """
 
     owner: type
@@ -48,8 +50,8 @@ def mutants(
 ) -> Iterator[Mutant]:
     """Every mutant of one method, each text once.
 
-    `tensors` are the names of all that the method computes, `returns` of what comes of each element that it returns.
-    `run` makes the class that it is given work, so that it is known what kinds of values stand where.
+    `tensors` are the names of all tensors that the method computes; `returns` has those that come from each element
+    that it returns. `run` runs the class that it is given, which shows what kinds of values stand where.
     """
     function = inspect.getattr_static(owner, method)  # its own, or one that it shares with others
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -73,8 +75,8 @@ def mutants(
 
 
 def previous(self: Any, value: Any) -> Any:
-    """What `value` was when the method ran last, as in an array that is kept and was not filled anew; `value` itself
-    the first time, and where the shape is another.
+    """What `value` was in the last run of the method, as in an array that is kept and not filled again. It is `value`
+    itself in the first run, and if the shape has changed.
     """
     before = vars(self).get("_previous", value)
     self._previous = copy.deepcopy(value)
@@ -82,7 +84,7 @@ def previous(self: Any, value: Any) -> Any:
 
 
 def _compiled(function: Callable[..., Any], tree: ast.Module, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function that the tree defines, where `function` was defined, with more `names` known."""
+    """The function that the tree defines, in the place where `function` was defined, with more `names` known."""
     namespace = {**function.__globals__, **names}
     code = ast.unparse(tree)  # not the tree itself, which has some nodes in two places and others without a line
     exec(compile(code, f"<{function.__qualname__}, changed>", "exec"), namespace)
@@ -97,8 +99,8 @@ def _computed(
     tensors: frozenset[str],
     touched: Callable[[ast.AST], bool],
 ) -> frozenset[str]:
-    """The names of what a statement computes, or what is computed of what it stores; none where nothing is known, and
-    all `tensors` of the method where it stores what another method that writes gradients makes of its values.
+    """The names of the tensors that a statement computes, or that are computed from what it stores. Empty if nothing is
+    known. All `tensors` of the method if it stores what another method that writes gradients makes of its values.
 
     For a `return`, only the elements that are `touched` count.
     """

@@ -1,4 +1,4 @@
-"""What stands in a method: its statements, the expressions in them, and what those were when it ran."""
+"""What a method consists of: its statements, the expressions in them, and the values of these when the method ran."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Methods and functions that only refuse bad input: without them, right input gives the same.
+#: Methods and functions that only refuse bad input: without them, right input gives the same results.
 GUARDS = ("check_gradient", "check_mask", "_check", "output_shape")
 
 #: What belongs to an array's shape or kind, and not to its values.
@@ -66,7 +66,7 @@ def expressions(tree: ast.AST) -> list[ast.expr]:
                 parts = []
             case ast.Call(ast.Attribute(attr="zeros_like")):  # shaped as an array, whatever its values are
                 parts = []
-            case ast.Call(ast.Attribute(attr="put"), arguments):  # its array is written to, as that of an assignment
+            case ast.Call(ast.Attribute(attr="put"), arguments):  # its array is written to, as in an assignment
                 parts = [*arguments]
             case ast.Call(function, arguments):
                 parts = [*(_read(function) if isinstance(function, ast.Attribute) else []), *arguments]
@@ -84,8 +84,8 @@ def _read(node: ast.AST) -> list[ast.expr]:
 
 
 def observe(tree: ast.Module, install: Callable[[ast.Module, dict[str, Any]], object]) -> dict[ast.expr, Any]:
-    """What each of the `expressions` of a method was when it ran last. `install(tree, names)` makes a changed method
-    of the changed tree, which can use `names`, and runs it.
+    """The value of each of the `expressions` of a method in its last run. `install(tree, names)` makes a method from
+    the changed tree, which can use `names`, and runs it.
     """
     copied = copy.deepcopy(tree)
     nodes = expressions(tree)
@@ -106,7 +106,7 @@ class _Watched(ast.NodeTransformer):
         self._indices = {id(node): index for index, node in enumerate(nodes)}
 
     def visit(self, node: ast.AST) -> Any:
-        """The node, its children watched."""
+        """The node, with its children watched."""
         self.generic_visit(node)
         if not isinstance(node, ast.expr) or id(node) not in self._indices:
             return node

@@ -1,7 +1,7 @@
-"""Mutation operators: the mistakes of deriving by hand, made in the syntax tree of a method.
+"""Mutation operators: the mistakes that people make in derivations, made in the syntax tree of a method.
 
-Every operator is applied at every place of a method where it applies, one place at a time. Which places those are is
-found out by running the method once: a sign goes before numbers, a transpose behind matrices.
+Every operator is applied at every place of a method where it fits, one place at a time. A run of the method shows which
+places these are: a sign goes before numbers, a transpose behind matrices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
 }
 #: Operations whose operands can be swapped without a change.
 COMMUTATIVE = (ast.Add, ast.Mult)
-#: Functions and methods that are taken for each other.
+#: Functions and methods that people mistake for each other.
 NAMES = {"sum": "mean", "mean": "sum", "argmax": "argmin", "expm1": "exp", "exp": "expm1", "maximum": "minimum"}
 
 
@@ -49,8 +49,8 @@ class Mistake(NamedTuple):
 
 
 def mistakes(statement: ast.stmt, values: dict[ast.expr, Any]) -> Iterator[Mistake]:
-    """All mistakes of one statement. `values` holds what its expressions, and all names of the method that can be
-    read there, were when the method ran.
+    """All mistakes in one statement. `values` has the values of its expressions, and of all names that can be read
+    there, from a run of the method.
     """
     yield from _dropped(statement)
     nodes = list(ast.walk(head(statement)))
@@ -76,7 +76,7 @@ def _dropped(statement: ast.stmt) -> Iterator[Mistake]:
 
 
 def _of_number(node: ast.expr) -> Iterator[Mistake]:
-    """Mistakes that any real number, or array of them, can meet with."""
+    """Mistakes that any real number, or array of them, can have."""
     if not (isinstance(node, ast.Constant) and node.value == 0):  # -0, 2 * 0: the same
         yield Mistake(node, ast.UnaryOp(ast.USub(), node), "sign")
         for factor in (1.001, 2):
@@ -85,7 +85,7 @@ def _of_number(node: ast.expr) -> Iterator[Mistake]:
 
 
 def _of_array(node: ast.expr, value: Any) -> Iterator[Mistake]:
-    """Mistakes that any array can meet with."""
+    """Mistakes that any array can have."""
     if not isinstance(value, np.ndarray):
         return
     if value.ndim > 1 and not (isinstance(node, ast.Attribute) and node.attr == "T"):
@@ -131,12 +131,13 @@ def _of_structure(node: ast.AST, values: dict[ast.expr, Any]) -> Iterator[Mistak
 
 
 def _is_discarded(node: ast.expr, statement: ast.stmt) -> bool:
-    """Whether it is what a line is run for, but the value of nothing: that of a call which writes its result itself."""
+    """Whether a line runs it, but nothing uses its value: a call that writes its result itself."""
     return isinstance(statement, ast.Expr) and statement.value is node
 
 
 def _in_formula(nodes: list[ast.AST]) -> set[ast.AST]:
-    """The nodes that are calculated with, or lie on a scale: an integer elsewhere is an index, a length, or a case."""
+    """The nodes whose numbers are calculated with or compared: an integer elsewhere is an index, a length, or a case.
+    """
     found: set[ast.AST] = set()
     for node in nodes:
         match node:

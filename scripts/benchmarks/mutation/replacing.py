@@ -22,7 +22,7 @@ def replace_method(owner: type[Any], method: str, replacement: Callable[..., Any
 
 def replace_gradient(owner: type[Any], tensor: str, formula: Formula) -> type[Any]:
     """A subclass of `owner`, of the same name, in which `formula` gives the gradient `tensor`: "grad_input" or "grad_"
-    and a parameter of a layer, "grad_prediction" or "grad_target" of a loss. The other gradients stay right, but for
+    and a parameter of a layer, "grad_prediction" or "grad_target" of a loss. The other gradients stay right, except
     those that are computed from this one.
 
     A layer that has no such parameter (a Linear without bias) stays right, too.
@@ -44,7 +44,9 @@ def replace_gradient(owner: type[Any], tensor: str, formula: Formula) -> type[An
 
 
 def replace_saved(owner: type[Any], formula: Formula) -> type[Any]:
-    """A subclass of `owner`, of the same name, whose forward saves what `formula` gives of the layer and the input."""
+    """A subclass of `owner`, of the same name, whose forward saves what `formula` computes from the layer and the
+    input.
+    """
     right = owner.forward
 
     def replaced(self: Any, input: Array) -> tuple[Array, Any]:
@@ -54,7 +56,7 @@ def replace_saved(owner: type[Any], formula: Formula) -> type[Any]:
 
 
 def change_gradient(owner: type[Any], tensor: str, change: Callable[[Array], Array]) -> type[Any]:
-    """A subclass of `owner`, of the same name, in which `change` makes a gradient of the right one, a copy."""
+    """A subclass of `owner`, of the same name, in which `change` makes a gradient from a copy of the right one."""
     right = getattr(owner, method_of(owner, tensor))
 
     def changed(self: Any, *arguments: Any) -> Array:

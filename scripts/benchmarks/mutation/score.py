@@ -17,7 +17,9 @@ from nn_manual.errors import NotFiniteError
 
 
 class Verdict(NamedTuple):
-    """What one trial said of a mutant: the first that it called wrong, and whether that is what the mistake made."""
+    """What one trial said of a mutant: the first tensor that it called wrong, and whether the mistake made that one
+    wrong.
+    """
 
     words: str
     is_right: bool
@@ -27,9 +29,10 @@ class Verdict(NamedTuple):
 class Score:
     """What became of the mutants of one class.
 
-    Caught mutants failed in at least one trial; `misnamed` are those of them of which some trial blamed something else,
-    with its words. `raised` stopped with an error of their own before there was anything to compare. `survivors` passed
-    and are proven to compute the same, `missed` passed and are not; `wrongly_proven` failed in spite of a proof.
+    Caught mutants failed in at least one trial. `misnamed` are caught mutants for which a trial blamed something else,
+    with its words. `raised` are mutants that stopped with an error of their own before there was anything to compare.
+    `survivors` passed and are proven to compute the same; `missed` passed without such a proof; `wrongly_proven` failed
+    in spite of a proof.
     """
 
     owner: str
@@ -72,7 +75,7 @@ class Score:
 def score(subject: Subject, mutants: Iterable[Mutant]) -> Score:
     """Put mutants of one class through its trials."""
     result = Score(subject.owner.__name__)
-    # A mistake may overflow or divide by zero; what counts is what the check says about it.
+    # A mistake may overflow or divide by zero; only what the check says counts.
     with np.errstate(all="ignore"):
         for mutant in mutants:
             result.add(mutant, subject)
@@ -80,15 +83,15 @@ def score(subject: Subject, mutants: Iterable[Mutant]) -> Score:
 
 
 def verdict(mutant: Mutant, trial: Trial) -> Verdict | Exception | None:
-    """What a trial says: a verdict; the mutant's own error, where it raised and the check has no words for it; or None,
-    where it passed.
+    """What a trial says: a verdict; or the mutant's own error, if it raised one for which the check has no words; or
+    None if it passed.
     """
     try:
         failure = next((case.failure for case in trial.cases if case.failure is not None), None)
     except NotFiniteError as error:
         words = str(error)
         named = any(f"{trial.prefix}{tensor} of {trial.label} " in words for tensor in mutant.tensors)
-        # What a step that wasn't checked made of a parameter, the next one finds.
+        # The next step finds what an unchecked step has done to a parameter.
         return Verdict(words, named or (trial.label == "optimizer" and words.endswith("before the step")))
     except Exception as error:  # whatever the mutant raises
         notes = getattr(error, "__notes__", [])

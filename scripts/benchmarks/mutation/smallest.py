@@ -20,9 +20,9 @@ ERRORS = {"float32": (1e-2, 1e-4, 2e-5, 1e-5), "float64": (1e-2, 1e-10, 2e-12, 1
 
 
 class Smallest(NamedTuple):
-    """For one tensor of one class: the smallest of ERRORS that is always caught, as are all larger ones; infinite where
-    none is. `num_errors` were made. `num_alone` of them say nothing: the gradient is rounding alone there, as after
-    batch normalization of equal numbers, and twice the gradient is not caught either.
+    """For one tensor of one class: the smallest of ERRORS that is always caught, together with all larger ones;
+    infinite if none is. `num_errors` were made. `num_alone` of them say nothing: there the gradient is only rounding,
+    as after batch normalization of equal numbers, and twice the gradient is not caught, either.
     """
 
     owner: str
@@ -33,7 +33,7 @@ class Smallest(NamedTuple):
     num_alone: int
 
 
-#: Where a tensor is made wrong: everywhere by one factor, or in one row or one element, that of its largest magnitude.
+#: Where a tensor is made wrong: everywhere by one factor, or only in the row or the element with the largest magnitude.
 PLACES: dict[str, Callable[[Array], Any]] = {
     "everywhere": lambda right: slice(None),  # noqa: ARG005 - whatever its values
     "one row": lambda right: int(np.argmax(np.abs(right).max(axis=tuple(range(1, right.ndim))))),
@@ -42,7 +42,9 @@ PLACES: dict[str, Callable[[Array], Any]] = {
 
 
 class Fault:
-    """Makes a tensor wrong by a relative `error` at a `place`; `made` says whether it could since it was None."""
+    """Makes a tensor wrong by a relative `error` at a `place`; `made` says whether that was possible since `made` was
+    set to None.
+    """
 
     def __init__(self, place: str, error: float) -> None:
         self.place, self.error = place, error

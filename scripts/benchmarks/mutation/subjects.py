@@ -39,8 +39,8 @@ LAYER_HELPERS = (
 
 
 class Trial(NamedTuple):
-    """Cases that a mutant goes through, and what a failure must begin with: the label of the part that is to blame, and
-    the prefix of its tensors' names.
+    """Cases for a mutant, and how a failure must begin: with the label of the part to blame, and with the prefix of its
+    tensors' names.
     """
 
     cases: Iterable[CaseResult]
@@ -50,8 +50,8 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A class whose methods are mutated. `methods` has, for each, what comes of its returns and all that it computes;
-    `trials(class, dtype)` are the checks.
+    """A class whose methods are mutated. For each method, `methods` has what comes from its returns, and everything
+    that it computes; `trials(class, dtype)` are the checks.
     """
 
     owner: type
@@ -150,7 +150,9 @@ def _layer_trials(owner: type[Layer], dtype: str) -> Iterator[Trial]:
 
 
 def layer_nets(owner: type[Layer], dtype: str) -> Iterator[tuple[Sequential, int, Shape]]:
-    """For each example a net that has it in its middle, its place there, and the shape of the net's input."""
+    """For each example, a net with the example in its middle, the example's place there, and the shape of the net's
+    input.
+    """
     for layer, (*leading, in_features) in owner.examples():
         out_features = layer.output_shape((*leading, in_features))[-1]
         if isinstance(layer.domain, range):  # no layer can stand before it

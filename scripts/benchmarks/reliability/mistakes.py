@@ -73,8 +73,8 @@ def misspelled(text: str, key: Key) -> Iterator[Mistake]:
 
 
 def typos(name: str) -> list[str]:
-    """The names that one slip of a finger makes of a name: a letter is missing, two letters are in the wrong order, or
-    a neighbour of the right letter stands in its place or is typed as well.
+    """The names that one slip of a finger makes of a name: a letter is missing, two letters are in the wrong order, a
+    neighbour of the right letter stands in its place, or the letter or a neighbour is typed once more.
     """
     found = {name[:index] + name[index + 1 :] for index in range(len(name))}
     for index, (first, second) in enumerate(pairwise(name)):

@@ -1,12 +1,14 @@
 """The tests, without lint, on other processors, users and versions: `python scripts/run_tests.py SETTING ...`.
 
-`--list` names the settings and says which of them this machine can't run. What stands after `--` goes to pytest:
-`python scripts/run_tests.py one_core busy --times 3 -- tests/cli`. Each setting is read back before its tests run:
-one that takes no effect has failed. `oldest` and `newest` have environments of their own, in build/settings, with what
-pip chooses. On Linux the registry's torch is a build for CUDA: 3 GB to fetch, 6 GB on disk. PIP_FIND_LINKS or another
-of pip's own settings gives it a smaller build, and PIP_CONSTRAINT holds `newest` at another version.
+`--list` names the settings and says which of them this machine can't run. The arguments after `--` go to pytest:
+`python scripts/run_tests.py one_core busy --times 3 -- tests/cli`. Each setting is read back before its tests run: a
+setting without effect has failed. `oldest` and `newest` have their own environments, in build/settings, with the
+versions that pip chooses. On Linux the registry's torch is a build for CUDA: 3 GB to fetch, 6 GB on disk. With
+PIP_FIND_LINKS or another setting of pip's, it takes a smaller build, and PIP_CONSTRAINT holds `newest` at another
+version.
 
-The end is 1 if a test failed, if a setting took no effect, or if one that was named can't be run here. Wrong usage: 2.
+The exit status is 1 if a test failed, if a setting took no effect, or if a named setting can't run here. It is 2 for
+wrong usage.
 """
 
 from __future__ import annotations
@@ -41,6 +43,6 @@ def main(given: Sequence[str]) -> int:
         if options.list:
             return suite.describe(SETTINGS.values())
         return suite.main(chosen, options.times, arguments[end + 1 :], may_skip="all" in names)
-    except SettingError as error:  # of this environment itself: each setting's own is a part of its outcome
+    except SettingError as error:  # in this environment itself; an error in a setting's own is a part of its outcome
         print(f"run_tests.py: {error}", file=sys.stderr)
         return 1

@@ -25,11 +25,11 @@ EXTRAS = ("dev", "fast")
 
 @dataclass(frozen=True)
 class Versions(Setting):
-    """An environment that pip fills. It stays: the next time pip only looks whether it is still right."""
+    """An environment that pip fills. It is kept: the next time, pip only checks whether it is still right."""
 
     @abstractmethod
     def options(self) -> list[str]:
-        """What tells pip which versions to take."""
+        """The options that tell pip which versions to take."""
 
     @contextmanager
     def made(self, place: Place, here: Facts) -> Iterator[Place]:
@@ -56,7 +56,7 @@ class Versions(Setting):
 
 @dataclass(frozen=True)
 class Oldest(Versions):
-    """The least that pyproject.toml allows."""
+    """The oldest versions that pyproject.toml allows."""
 
     def why_not(self, here: Facts) -> str:
         """Empty with the oldest Python: many of the oldest versions have no wheel for a newer one."""
@@ -69,7 +69,7 @@ class Oldest(Versions):
         return [str(of).replace(">=", "==") for of in requirements()]
 
     def effect(self, there: Facts) -> str:
-        """The versions. Raises SettingError where one isn't its lower bound."""
+        """The versions. Raises SettingError if one isn't its lower bound."""
         for of, only in zip(requirements(), self.options(), strict=True):
             if not Requirement(only).specifier.contains(_version(of, there)):
                 raise SettingError(f"{of.name} is {_version(of, there)}, not {only}")
@@ -78,7 +78,7 @@ class Oldest(Versions):
 
 @dataclass(frozen=True)
 class Newest(Versions):
-    """The newest on the registry that fit together."""
+    """The newest versions on the registry that fit together."""
 
     def why_not(self, here: Facts) -> str:
         """Empty: there are newest versions for every machine."""
@@ -86,7 +86,7 @@ class Newest(Versions):
         return ""
 
     def options(self) -> list[str]:
-        """What makes pip look for newer versions of all that it finds installed."""
+        """The options that make pip look for newer versions of everything that is installed."""
         return ["--upgrade", "--upgrade-strategy", "eager"]
 
 

@@ -1,4 +1,4 @@
-"""What a process is run with, as it reads it itself: `python facts.py TREE` prints it, as JSON in its last line.
+"""The facts about a process, as it reads them itself: `python facts.py TREE` prints them, as JSON in its last line.
 
 It runs by its path, with the interpreter and the variables of a setting, so it imports nothing of ours at its top.
 """
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-#: With these, MKL and oneDNN say on standard output for which instructions they have chosen their code.
+#: With these variables, MKL and oneDNN print for which instructions they have chosen their code.
 VERBOSE = {"MKL_VERBOSE": "1", "ONEDNN_VERBOSE": "1"}
 
 
@@ -26,16 +26,16 @@ class Facts:
     can_write: bool  # to the checkout
     package: str  # the folder of nn_manual
     processor: Sequence[str]  # the features that it has, by numpy's names
-    numpy: Sequence[str]  # those of them that numpy has code for above its baseline, and uses
+    numpy: Sequence[str]  # those of them for which numpy has code above its baseline, and uses it
     torch: str  # the instructions of torch's own kernels, as torch names them
-    blas: Sequence[str]  # what the OpenBLAS of numpy, and of scipy, have chosen their code for
+    blas: Sequence[str]  # the processors for which the OpenBLAS of numpy, and of scipy, have chosen their code
     versions: Mapping[str, str]  # of each distribution, by its name as the registry writes it
     mkl: str = ""  # as it says itself, and so does oneDNN; empty where it doesn't
     onednn: str = ""
 
 
 def read(tree: Path) -> Facts:
-    """The facts of this process, without what only the libraries' own output says."""
+    """The facts about this process, without those that only the output of the libraries has."""
     from importlib.metadata import distributions
 
     import numpy as np
@@ -61,13 +61,13 @@ def read(tree: Path) -> Facts:
         numpy=[name for name in umath.__cpu_dispatch__ if features.get(name)],
         torch=torch.backends.cpu.get_cpu_capability(),
         blas=sorted({of["architecture"] for of in threadpool_info() if of["internal_api"] == "openblas"}),
-        # Of a distribution that is there twice, the first found counts.
+        # If a distribution is there twice, the first one found counts.
         versions={canonicalize_name(of.name): of.version for of in reversed(list(distributions()))},
     )
 
 
 def parsed(output: str) -> Facts:
-    """The facts, from all that the process has printed.
+    """The facts, from everything that the process has printed.
 
     On processors that aren't Intel's, MKL says `Intel(R) Architecture processors`, whatever it was told to use.
     """

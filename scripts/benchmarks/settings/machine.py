@@ -21,13 +21,13 @@ class OneCore(Setting):
     """All processes on one core."""
 
     def why_not(self, here: Facts) -> str:
-        """Empty where a process may choose its cores."""
+        """Empty if a process may choose its cores."""
         del here
         return "" if hasattr(os, "sched_setaffinity") else "this system lets no process choose its cores"
 
     @contextmanager
     def made(self, place: Place, here: Facts) -> Iterator[Place]:
-        """The same place: its processes take over the cores of this one."""
+        """The same place: its processes inherit the cores of this one."""
         del here
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(cores)})
@@ -56,7 +56,7 @@ class Busy(Setting):
 
     @contextmanager
     def made(self, place: Place, here: Facts) -> Iterator[Place]:
-        """The same place. Raises SettingError at the end, where a loop didn't run until then."""
+        """The same place. Raises SettingError at the end if a loop has stopped before."""
         del here
         loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(self.num_loops)]
         try:
@@ -69,6 +69,6 @@ class Busy(Setting):
                 loop.wait()
 
     def effect(self, there: Facts) -> str:
-        """The number of loops; that they ran is seen at the end."""
+        """The number of loops; whether they ran is only known at the end."""
         del there
         return f"{self.num_loops} busy loops"

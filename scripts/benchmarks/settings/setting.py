@@ -26,7 +26,7 @@ class Place:
     python: str
     environment: Mapping[str, str]
     folder: Path  # an empty one, which goes away with the place
-    prefix: tuple[str, ...] = ()  # what starts a process; it ends with that process's status
+    prefix: tuple[str, ...] = ()  # the command that starts a process, and ends with its status
 
     def run(
         self, *arguments: str, cwd: Path, variables: Mapping[str, str] | None = None, capture: bool = False
@@ -37,9 +37,9 @@ class Place:
         return subprocess.run(command, cwd=cwd, env=environment, capture_output=capture, text=True, check=False)
 
     def facts(self) -> Facts:
-        """What a process in this place is run with. Raises SettingError."""
+        """The facts about a process in this place. Raises SettingError."""
         script = self.tree / Path(facts.__file__).relative_to(ROOT)
-        # Outside of the checkout: what is imported here is what the processes that a test starts import.
+        # Outside of the checkout: so this imports the same nn_manual as a process that a test starts.
         done = self.run("-P", str(script), str(self.tree), cwd=self.folder, variables=facts.VERBOSE, capture=True)
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
@@ -67,4 +67,4 @@ class Setting(ABC):
 
     @abstractmethod
     def effect(self, there: Facts) -> str:
-        """What a process in the place shows of the setting. Raises SettingError where that isn't what was set."""
+        """What a process in the place says about the setting. Raises SettingError if that isn't what was set."""

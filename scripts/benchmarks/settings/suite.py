@@ -1,4 +1,4 @@
-"""The tests, run in settings, and a line for each of these."""
+"""The tests, run in each setting, and a line for each setting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.processes import ROOT
 from benchmarks.settings.facts import Facts
 from benchmarks.settings.setting import Place, Setting, SettingError
 
-#: As in `make test`; and the form of a report that has the file of each test.
+#: As in `make test`, but with a form of report that has the file of each test.
 PYTEST = ["-m", "pytest", "-n", "2", "-o", "junit_family=xunit1"]
 
 
@@ -30,7 +30,7 @@ class Outcome:
     failed: Counter[str] = field(default_factory=Counter)  # how often each test has failed
     seconds: float = 0
     why_not: str = ""  # why this machine can't run it
-    trouble: str = ""  # what else than a failed test is wrong
+    trouble: str = ""  # what is wrong beside failed tests
 
     def lines(self) -> list[str]:
         """The setting's line, and one for each failed test."""
@@ -44,12 +44,12 @@ class Outcome:
         ]
 
     def is_good(self, *, may_skip: bool) -> bool:
-        """Whether all tests passed; `may_skip`: or this machine can't run it."""
+        """Whether all tests passed; with `may_skip`, also if this machine can't run the setting."""
         return may_skip if self.why_not else not (self.failed or self.trouble)
 
 
 def main(settings: Collection[Setting], times: int, arguments: Sequence[str], *, may_skip: bool) -> int:
-    """Run the tests `times` in each setting, and print what came of them: 0, or 1 where it isn't good."""
+    """Run the tests `times` times in each setting, and print the outcomes. Returns 0, or 1 if one isn't good."""
     here = _here()
     outcomes = [outcome_of(setting, here, times, arguments) for setting in settings]
     print("\n".join(["", *(line for outcome in outcomes for line in outcome.lines())]))
@@ -106,7 +106,7 @@ def add_report(report: Path, outcome: Outcome) -> list[str]:
 
 
 def _test(case: ElementTree.Element) -> str:
-    """What pytest calls it: the file, the class if it is in one, the name."""
+    """The name that pytest uses for a test: the file, the class if it is in one, the name."""
     file, place = case.get("file", ""), case.get("classname", "")
     classes = place.removeprefix(file.removesuffix(".py").replace("/", ".")).strip(".").replace(".", "::")
     return "::".join(filter(None, [file, classes, case.get("name", "")]))

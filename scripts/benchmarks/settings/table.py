@@ -38,7 +38,7 @@ SETTINGS: dict[str, Setting] = {
         OrdinaryUser("read_only", "a user who can't write to the checkout", read_only=True),
         Variable("torch_default", "torch's own kernels without AVX", _TORCH, "default", _torch, "DEFAULT"),
         Variable("torch_avx2", "torch's own kernels with AVX2", _TORCH, "avx2", _torch, "AVX2", needs="AVX2"),
-        # MKL heeds it on Intel's processors alone, and names instructions there alone.
+        # MKL obeys it only on Intel's processors, and names its instructions only there.
         Variable(
             "mkl_avx2", "torch's BLAS with AVX2", "MKL_ENABLE_INSTRUCTIONS", "AVX2", _mkl, ".*Extensions 2 .*", "AVX2"
         ),
@@ -47,7 +47,7 @@ SETTINGS: dict[str, Setting] = {
         ),
         Variable("openblas_haswell", "numpy's BLAS for Haswell", _BLAS, "Haswell", _blas, "Haswell", "AVX2"),
         Variable("openblas_skylakex", "numpy's BLAS for Skylake-X", _BLAS, "SKYLAKEX", _blas, "SkylakeX", "AVX512_SKX"),
-        # numpy's wheels have no code for Zen alone: OpenBLAS takes Haswell's instead.
+        # numpy's wheels have no special code for Zen: OpenBLAS takes Haswell's instead.
         Variable("openblas_zen", "numpy's BLAS for Zen", _BLAS, "ZEN", _blas, "Zen|Haswell", "AVX2"),
         NumpyBaseline("numpy_baseline", "numpy's loops for the oldest processor"),
         Oldest("oldest", "the oldest versions that pyproject.toml allows"),

@@ -1,4 +1,6 @@
-"""Settings of the user: the tests in a copy of the checkout, which belongs to somebody else than root or to nobody."""
+"""Settings of the user: the tests run in a copy of the checkout, which belongs to another user than root, or which
+nobody can write to.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from pathlib import Path
 from benchmarks.settings.facts import Facts
 from benchmarks.settings.setting import Place, Setting, SettingError
 
-#: The user whose process root starts: every system has this one, and nothing belongs to it.
+#: The user as whom root starts a process: every system has this user, and nothing belongs to it.
 ACCOUNT = "nobody"
-#: What a copy of the checkout goes without.
+#: What is left out of a copy of the checkout.
 LEFT_OUT = (".venv", ".git", "build", "runs", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 
 
@@ -29,7 +31,7 @@ class OrdinaryUser(Setting):
     read_only: bool = False
 
     def why_not(self, here: Facts) -> str:
-        """Empty where root can start another user's process, and where a user who isn't root is to be read-only."""
+        """Empty if root can start another user's process, or if a user who isn't root is to be read-only."""
         if here.user != 0:
             return "" if self.read_only else "this user is an ordinary one: all tests run so"
         programs = ["setpriv", *(["unshare", "mount"] if closed_folders(needed_folders()) else [])]
@@ -66,13 +68,13 @@ class OrdinaryUser(Setting):
 
 
 def needed_folders() -> list[Path]:
-    """The folders that this interpreter and its packages lie in."""
+    """The folders in which this interpreter and its packages lie."""
     paths = [sys.base_prefix, sys.prefix, os.path.realpath(sys.executable), *sys.path]
     return sorted({path if path.is_dir() else path.parent for path in map(Path, paths) if path.exists()})
 
 
 def closed_folders(needed: Sequence[Path]) -> dict[Path, list[Path]]:
-    """The topmost folders that other users can't enter, such as root's home; with the needed folders within each."""
+    """The topmost folders that other users can't enter, such as root's home, each with the needed folders inside it."""
     closed: dict[Path, list[Path]] = {}
     for folder in needed:
         above = [*reversed(folder.parents), folder]
@@ -83,10 +85,10 @@ def closed_folders(needed: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def as_account(account: pwd.struct_passwd, folder: Path) -> tuple[str, ...]:
-    """What starts a process of that user.
+    """The command that starts a process of that user.
 
-    A folder that others can't enter is covered by an empty one, and what the interpreter needs of it is mounted there.
-    Only that process and its children see it so. `folder` is where it is mounted until then.
+    A folder that others can't enter is covered by an empty one, and what the interpreter needs from it is mounted
+    there. Only that process and its children see this. Until then, what it needs is mounted in `folder`.
     """
     user = ["setpriv", "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups"]
     lines = ["set -e"]

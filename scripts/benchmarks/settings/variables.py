@@ -1,4 +1,4 @@
-"""Settings that are a variable of the environment, which a library reads when it starts."""
+"""Settings by a variable of the environment, which a library reads when it starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.settings.setting import Place, Setting, SettingError
 
 @dataclass(frozen=True)
 class Variable(Setting):
-    """`variable` has a value. What `shows` reads is then all of the pattern `expected`."""
+    """`variable` has a value. Then everything that `shows` reads must match the pattern `expected`."""
 
     variable: str
     value: str
@@ -43,7 +43,7 @@ class Variable(Setting):
 
 @dataclass(frozen=True)
 class NumpyBaseline(Setting):
-    """No code of numpy's but that for its oldest processor."""
+    """numpy uses only its code for the oldest processor."""
 
     def why_not(self, here: Facts) -> str:
         """Empty if numpy uses more than its baseline."""
@@ -51,7 +51,7 @@ class NumpyBaseline(Setting):
 
     @contextmanager
     def made(self, place: Place, here: Facts) -> Iterator[Place]:
-        """The place where all features are disabled that numpy says it uses."""
+        """The place in which all features are disabled that numpy says it uses."""
         disabled = {"NPY_DISABLE_CPU_FEATURES": " ".join(here.numpy)}
         yield replace(place, environment={**place.environment, **disabled})
 

@@ -1,1 +1,1 @@
-"""Programs of operations, drawn at random: what a trace, and what is made of one, must repeat."""
+"""Random programs of operations, which a trace, and everything that is made from one, must repeat."""

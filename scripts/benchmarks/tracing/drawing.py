@@ -1,4 +1,4 @@
-"""Random programs are drawn line by line, and each line is tried."""
+"""Draws random programs line by line, and tries each line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.tracing.programs import DTYPES, INPUTS, Program, values_of
 from nn_manual.arrays import Array, over_time
 
-#: What the lines may make; np.mean of float16 leaves NumPy's protocols.
+#: The dtypes that the lines may make; np.mean of float16 leaves NumPy's protocols.
 KEPT = frozenset(map(np.dtype, DTYPES))
 UNARY = (
     *("negative", "exp", "log", "sqrt", "tanh", "abs", "sign", "square", "reciprocal", "floor", "rint", "log1p"),
@@ -38,7 +38,7 @@ def draw_program(seed: int, num_lines: int = 12) -> Program:
 
 
 class _Drawer:
-    """Draws lines, runs each on arrays of its own, and keeps those that run."""
+    """Draws lines, runs each on its own arrays, and keeps the lines that run."""
 
     def __init__(self, choices: random.Random, generator: np.random.Generator) -> None:
         self._random = choices
@@ -51,7 +51,7 @@ class _Drawer:
         self._count = 0
 
     def add(self) -> None:
-        """Draw until a line, or a loop of some, runs."""
+        """Draw until a line, or a loop of several lines, runs."""
         while True:
             lines = self._loop() if self._chance(0.06) else [self._line()]
             if lines and self._runs("\n".join(lines)):
@@ -92,7 +92,7 @@ class _Drawer:
         return f"v{self._count}"
 
     def _name(self) -> str:
-        """An array's; a late one is more likely."""
+        """The name of an array; later ones are more likely."""
         names = list(self._names)
         return names[-1] if self._chance(0.3) else str(self._one(names))
 
@@ -121,7 +121,7 @@ class _Drawer:
         return str(self._one(("None", "0", "-1", "1", "(0, 1)")))
 
     def _dtype(self, name: str) -> str:
-        """One that its numbers can be cast to without a doubt: what an integer makes of NaN isn't said."""
+        """A dtype to which its numbers can surely be cast: NumPy doesn't define which integer NaN becomes."""
         dtypes = ("float32", "float64") if np.asarray(self._names[name]).dtype.kind == "f" else DTYPES
         return f"np.{self._one(dtypes)}".replace("np.bool", "np.bool_")
 
@@ -198,7 +198,7 @@ class _Drawer:
         operator = self._one(("+", "-", "*", "/", "//"))
         of_floats, value = np.asarray(self._names[name]).dtype.kind == "f", self._value()
         if not of_floats and self._kind(value) == "f":
-            value = "2"  # what an integer becomes of infinity isn't said
+            value = "2"  # NumPy doesn't define which integer infinity becomes
         return str(
             self._one(
                 (
@@ -238,7 +238,7 @@ class _Drawer:
         )
 
     def _indices(self, name: str) -> str:
-        """Some along the first axis of an array, computed or written down."""
+        """Indices along the first axis of an array, computed or written as numbers."""
         computed = f"np.ravel({self._seen()}.argmax(axis=-1)) % len({name})"
         return str(self._one(("[0, -1, 0]", computed, computed)))
 

@@ -21,7 +21,7 @@ PAUSE = 10
 
 
 def main() -> int:
-    """Run them all. 1 where one differs."""
+    """Run all programs. Returns 1 if one differs, else 0."""
     start = said = time.perf_counter()
     num_loops, wrong = 0, 0
     for seed in range(NUM_PROGRAMS):
@@ -65,7 +65,7 @@ def traced(program: Program, inputs: dict[str, Array]) -> Trace:
 
 
 def same_bits(one: Array, other: Array) -> bool:
-    """Whether both are the same, and 0 isn't -0; NaN is NaN."""
+    """Whether both are the same: 0 isn't -0, but NaN is NaN."""
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
     if one.dtype.kind != "f":

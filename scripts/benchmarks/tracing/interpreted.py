@@ -1,6 +1,6 @@
-"""Random programs, compiled to kernels whose text Python itself runs: it must give what the program gives.
+"""Random programs, compiled to kernels whose text Python itself runs: the results must be those of the program.
 
-numba would take a second for each. What it and LLVM make of a kernel, the tests of layers see.
+numba would take a second for each. The tests of layers test what numba and LLVM make of a kernel.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from nn_manual.trace.trace import CannotTrace, View
 NUM_PROGRAMS = 2_000
 #: Seconds between two lines on the terminal.
 PAUSE = 10
-#: Of an array's largest number, or of 1: sums are added in another order, and a program has some of them one after the
-#: other, of which little may be left. The faults that were found made errors of the size of the numbers.
+#: The error allowed, as a fraction of an array's largest number, or of 1: sums are added in another order, a program
+#: has several sums one after the other, and they may cancel. The faults that were found made errors as large as the
+#: numbers.
 TOLERANCE = 1e-4
 
 
@@ -67,7 +68,7 @@ def _matrix(pointer: Pointer, shape: tuple[int, int], row: int) -> Array:
 
 
 def _names() -> dict[str, Any]:
-    """What stands in a kernel's file."""
+    """The names that a kernel's file defines."""
     kinds = ("f4", "f8", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1")
     names: dict[str, Any] = {
         f"{kind}_{end}": functools.partial(Pointer, kind) for kind in kinds for end in ("at", "apart")
@@ -151,7 +152,7 @@ def _close(one: Array, other: Array) -> bool:
 
 
 def main() -> int:
-    """Run them all. 1 where one differs."""
+    """Run all programs. Returns 1 if one differs, else 0."""
     start = said = time.perf_counter()
     wrong, num_calls, num_external = 0, 0, 0
     for seed in range(NUM_PROGRAMS):

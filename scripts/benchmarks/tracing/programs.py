@@ -1,7 +1,7 @@
 """Random programs of NumPy's operations: views that overlap, broadcasting, writes in place, loops, ties, infinities.
 
-A program is lines of Python on the arrays a, b, c and what is made of them. Which lines there are never depends on the
-values, so it runs on any others of the same shapes and dtypes.
+A program is lines of Python on the arrays a, b, c and on what earlier lines made. The lines never depend on the values,
+so the program runs on all values of the same shapes and dtypes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nn_manual.arrays import Array, over_time
 
 INPUTS = ("a", "b", "c")
 DTYPES = ("float32", "float64", "float32", "int64", "int32", "int8", "bool")
-#: Numbers with which formulas go wrong, and ties; the others are normal.
+#: Numbers on which formulas go wrong, and ties; all other numbers are normal.
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1.0, -1.0, 1e30, 1e-30)
 
 @dataclass
@@ -34,7 +34,7 @@ class Program:
         return compile("\n".join(self.lines), "<program>", "exec")
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Any]:
-        """All arrays and numbers by name after a run, which writes to those that it gets."""
+        """All arrays and numbers by name, after a run. The run writes to the arrays that it gets."""
         names: dict[str, Any] = {**inputs, "np": np, "over_time": over_time}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # an empty slice, an overflow
